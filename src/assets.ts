@@ -4,8 +4,9 @@ import { fileURLToPath } from 'node:url';
 import { Worker, type WorkerOptions } from 'node:worker_threads';
 
 /**
- * Where a file that ships with the program is, unless it is inside the single binary. In the bundle everything is beside it; in the source tree
- * the browser client is below `build/`, and `etc/` and `package.json` are one level up.
+ * The path of a file that ships with the program, unless it is inside the single binary. In the bundle all files are
+ * beside the program. In the source tree the browser client is below `build/`, and `etc/` and `package.json` are one
+ * level up.
  */
 function locateAsset(name: string): string {
   const places = ['./', '../build/', '../'].map((place) => fileURLToPath(new URL(`${place}${name}`, import.meta.url)));
@@ -17,7 +18,7 @@ export function readAsset(name: string): string {
   return isSea() ? getAsset(name, 'utf8') : readFileSync(locateAsset(name), 'utf8');
 }
 
-/** The bytes of such a file. */
+/** The bytes of a file that ships with the program; throws for any other. */
 export function readAssetBytes(name: string): Buffer {
   return isSea() ? Buffer.from(getAsset(name)) : readFileSync(locateAsset(name));
 }
@@ -33,10 +34,10 @@ export function listAssets(folder: string): string[] {
 }
 
 /**
- * Starts a thread whose code ships with the program, named by its place in the source tree without the ending, such as
- * `storage/hooks/settlement-thread`. The bundle has it as a script without imports of its own files
- * (scripts/package/bundle.ts), which runs out of its text: a thread cannot be started from a file inside the binary.
- * Throws when the system gives no thread; what goes wrong later is an `error` of the thread.
+ * Starts a thread whose code ships with the program. `name` is its path in the source tree without the extension, such
+ * as `storage/hooks/settlement-thread`. The bundle contains it as a script without imports of other source files
+ * (scripts/package/bundle.ts), and runs it from its text: a thread cannot be started from a file inside the binary.
+ * Throws if the system cannot create a thread; later errors are `error` events of the thread.
  */
 export function startThread(name: string, options: WorkerOptions): Worker {
   if (isSea()) return new Worker(getAsset(`${name}.cjs`, 'utf8'), { ...options, eval: true });

@@ -2,17 +2,19 @@ import { readFileSync } from 'node:fs';
 import type { Server, Socket } from 'node:net';
 import type { Log } from './log.ts';
 
-/** The part of the process's descriptors that clients may hold; the rest is for the database, deliveries and files. */
+/**
+ * The share of the process's file descriptors that clients may use; the rest is for the database, deliveries and files.
+ */
 const CLIENT_SHARE = 0.75;
 const LOG_EVERY_MS = 60_000;
 
-/** The number of descriptors that a process may have by `/proc/<pid>/limits`; null where it has no limit, or none is told. */
+/** The limit of file descriptors in a text of `/proc/<pid>/limits`; null if there is none. */
 export function parseDescriptorLimit(limitsText: string): number | null {
   const text = /^Max open files\s+(\d+)/m.exec(limitsText)?.[1];
   return text === undefined ? null : Number(text);
 }
 
-/** Connections that clients of this process may hold together; null: nothing bounds them. */
+/** The limit of all client connections of this process together; null: no limit. */
 export function maxClientConnections(): number | null {
   let limitsText: string;
   try {
@@ -26,8 +28,8 @@ export function maxClientConnections(): number | null {
 }
 
 /**
- * A bound on the connections of several listeners together. Without one the process runs out of descriptors: new clients
- * are reset without a line in the log, and neither the database nor a receiver can be connected to.
+ * A bound on the connections of several listeners together. Without it the process can run out of descriptors: it then
+ * resets new clients without a line in the log, and can connect neither to the database nor to receivers.
  */
 export class ConnectionLimit {
   readonly #max: number | null;
@@ -43,12 +45,12 @@ export class ConnectionLimit {
     this.#log = log;
   }
 
-  /** Connections that were closed at once. */
+  /** The number of new connections that were closed because the limit was reached. */
   get droppedTotal(): number {
     return this.#droppedTotal;
   }
 
-  /** From now on the connections of this listener count. */
+  /** Counts the connections of this listener from now on. */
   watch(server: Server): void {
     if (this.#max === null) return;
     this.#openByServer.set(server, 0);
@@ -66,7 +68,10 @@ export class ConnectionLimit {
     this.#updateMaxConnections();
   }
 
-  /** What is left is left for each listener. Node compares before it makes anything of a connection. */
+  /**
+   * Each listener may use all of the remaining connections. Node checks `maxConnections` before it creates objects for
+   * a connection.
+   */
   #updateMaxConnections(): void {
     const left = Math.max(0, this.#max! - this.#openTotal);
     for (const [server, open] of this.#openByServer) server.maxConnections = open + left;

@@ -1,12 +1,12 @@
 /**
- * The catalogue of errors that reach somebody outside: a stable code, how each edge shows it, and a public sentence.
- * The cause stays for the log. Each edge has one renderer: `http/responses.ts` and `live/json-rpc.ts`.
+ * The catalogue of errors that clients and callers see: a stable code, its representation in HTTP and JSON-RPC, and a
+ * public sentence. The cause only goes to the log. The renderers are `http/responses.ts` and `live/json-rpc.ts`.
  */
 interface ErrorKind {
   readonly status: number;
   readonly rpcCode: number;
   readonly sentence: string;
-  /** Seconds for `Retry-After`; only for what a repeat can mend. */
+  /** Seconds for `Retry-After`; only for errors after which a repeat may succeed. */
   readonly retryAfterS?: number;
 }
 
@@ -235,12 +235,12 @@ const errorCatalogue = {
   internal: { status: 500, rpcCode: -32603, sentence: 'The server failed; its log has the cause' },
 } as const satisfies Record<string, ErrorKind>;
 
-/** Ends the sentence about a post whose outcome is not known. */
+/** The end of a sentence about a post whose outcome is unknown. */
 export const SAFE_REPEAT_HINT = 'Repeating a post is safe with an Idempotency-Key';
 
 export type ErrorCode = keyof typeof errorCatalogue;
 
-/** Every code with how it is shown, for documents and tests. */
+/** Every code with its representation, for documents and tests. */
 export const errorKinds: Readonly<Record<ErrorCode, ErrorKind>> = errorCatalogue;
 
 /** An error that is meant for the caller. `message` is the public sentence; `cause` is for the log only. */
@@ -250,7 +250,7 @@ export class KlatchError extends Error {
   readonly rpcCode: number;
   readonly retryAfterS: number | null;
 
-  /** `sentence` takes the place of the catalogue's where the call knows more (which field, which limit). */
+  /** `sentence` replaces the catalogue's sentence where the code knows more, such as the field or the limit. */
   constructor(code: ErrorCode, options: { sentence?: string; cause?: unknown } = {}) {
     const kind: ErrorKind = errorCatalogue[code];
     super(options.sentence ?? kind.sentence, { cause: options.cause });

@@ -1,23 +1,23 @@
-/** Bounds of durations in seconds: from what a lookup in memory takes to what nobody waits for. */
+/** Bounds of durations in seconds, from a lookup in memory to longer than any caller waits. */
 export const DURATION_BOUNDS_S = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30] as const;
 
-/** What a histogram has counted, in the form that Prometheus reads. */
+/** The counts of a histogram, in the form that Prometheus reads. */
 export interface HistogramCounts {
   /** Upper bounds, ascending, without the infinite one. */
   readonly bounds: readonly number[];
-  /** For each bound how many observations were not above it. */
+  /** For each bound, the number of observations up to it. */
   readonly cumulative: readonly number[];
   readonly count: number;
   readonly sum: number;
 }
 
 /**
- * Counts observations in fixed buckets. Made for the paths that every post and every delivery takes: an observation
- * allocates nothing and takes some ten nanoseconds; what is dear is done when the counts are read.
+ * Counts observations in fixed buckets. It is used on the path of every post and every delivery: an observation
+ * allocates nothing and takes about ten nanoseconds. The expensive work is done when the counts are read.
  */
 export class Histogram {
   readonly #bounds: readonly number[];
-  /** One more than there are bounds: the last is for what is above them all. */
+  /** One bucket more than bounds: the last one counts observations above all bounds. */
   readonly #buckets: number[];
   #sum = 0;
 

@@ -1,23 +1,23 @@
 import { basename, dirname, join, resolve } from 'node:path';
 
-/** What the running program tells of itself. */
+/** The facts about the running program that identify its installation. */
 interface ProgramFacts {
   /** process.execPath: the program itself, or the Node that runs its sources. */
   readonly execPath: string;
-  /** KLATCH_LAUNCHER: the script that the release archive is started with. */
+  /** KLATCH_LAUNCHER: the script that starts the program of the release archive. */
   readonly archiveLauncher: string | undefined;
 }
 
-/** How this Klatch came onto the machine. People are told different commands for each. */
+/** How this Klatch was installed. The commands that people are shown depend on it. */
 export interface Installation {
   readonly kind: 'package' | 'archive' | 'source';
-  /** What a person types to run it: `klatch`, or the path of the archive's launcher. */
+  /** The command that runs it: `klatch`, or the path of the archive's launcher. */
   readonly command: string;
-  /** Where the companion's PostgreSQL programs stand, if they are installed. */
+  /** The folder of the PostgreSQL programs of the package klatch-postgresql, if it is installed. */
   readonly companionPostgresqlPackageBinDir: string;
 }
 
-/** Looks at names only: the program of the package is not called node, and the archive's launcher names itself. */
+/** Decides by names only: the package's program is not called node, and the archive's launcher sets KLATCH_LAUNCHER. */
 export function describeInstallation({ execPath, archiveLauncher }: ProgramFacts): Installation {
   if (archiveLauncher !== undefined && archiveLauncher !== '') {
     const command = resolve(archiveLauncher);
@@ -29,12 +29,12 @@ export function describeInstallation({ execPath, archiveLauncher }: ProgramFacts
   return { kind, command: 'klatch', companionPostgresqlPackageBinDir };
 }
 
-/** What a person types to start the server. */
+/** The command that starts the server. */
 export function startCommand({ kind, command }: Installation): string {
   return kind === 'package' ? 'sudo service klatch start' : `${command} serve`;
 }
 
-/** The installation of this very process. */
+/** The installation of this process. */
 export function thisInstallation(): Installation {
   return describeInstallation({ execPath: process.execPath, archiveLauncher: process.env['KLATCH_LAUNCHER'] });
 }
@@ -49,7 +49,7 @@ export interface ProgramStart {
   readonly execPath: string;
 }
 
-/** How to run this program once more with other arguments; `name` is what it is called in lists of processes. */
+/** How to run this program once more with other arguments. `name` is its name in the process list. */
 export function selfExecCommand(
   { kind, command }: Installation,
   { argv, execArgv, execPath }: ProgramStart,
@@ -57,11 +57,11 @@ export function selfExecCommand(
 ): { readonly file: string; readonly name: string; readonly args: readonly string[] } {
   if (kind === 'source') return { file: execPath, name: 'klatch', args: [...execArgv, argv[1]!, ...args] };
   if (kind === 'package') return { file: execPath, name: 'klatch', args };
-  // Not the program itself, which is started by a loader.
+  // Not `execPath`: the launcher starts that program by a loader.
   return { file: command, name: command, args };
 }
 
-/** What to do, as the end of a sentence, to get the private PostgreSQL programs where none were found. */
+/** How to install the programs of the embedded PostgreSQL, as the end of a sentence that says that none were found. */
 export function howToGetPostgresqlPrograms({ kind, companionPostgresqlPackageBinDir }: Installation): string {
   if (kind === 'package') return 'Install them with "sudo apt-get install klatch-postgresql"';
   if (kind === 'source') return 'Install them with "make install" in the source tree';

@@ -1,14 +1,17 @@
 import type { Log } from './log.ts';
 
-/** A part that was started and has to be stopped, by name for the log. */
+/** A started part that has to be stopped; its name is for the log. */
 export interface StartedPart {
   readonly name: string;
   readonly stop: () => Promise<void> | void;
-  /** True for what lets work in hand finish: these are stopped first and together, so that they share one time-out. */
+  /**
+   * True for parts that let running work finish. They are stopped first and concurrently, so that they share one
+   * time-out.
+   */
   readonly drainsFirst: boolean;
 }
 
-/** What was started, in order: it is stopped the other way round. */
+/** The started parts in order. They are stopped in the opposite order. */
 export class Lifecycle {
   readonly #log: Log;
   readonly #partsNewestFirst: StartedPart[] = [];
@@ -21,7 +24,7 @@ export class Lifecycle {
     this.#partsNewestFirst.unshift(part);
   }
 
-  /** Stops everything that is kept, whatever fails on the way. */
+  /** Stops all parts, even if some fail to stop. */
   async stop(): Promise<void> {
     await Promise.all(this.#partsNewestFirst.filter((part) => part.drainsFirst).map((part) => this.#stopPart(part)));
     for (const part of this.#partsNewestFirst) if (!part.drainsFirst) await this.#stopPart(part);

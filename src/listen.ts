@@ -4,14 +4,14 @@ import { describePortHolder, findPortHolder } from './port-holder.ts';
 
 const BACKLOG = 1_024;
 
-/** The port cannot be listened on; the message says which and what to do. */
+/** The server cannot listen on a port; the message names the port and what to do. */
 export class ListenError extends Error {
   override readonly name = 'ListenError';
 }
 
 /**
- * Opens a server's port and resolves to it. `keys` are those of the configuration that name it, `limit` bounds its
- * connections. Rejects with ListenError.
+ * Opens a server's port and resolves to it. `keys`: the keys of the configuration that name the port. `limit` bounds
+ * the server's connections. Rejects with ListenError.
  */
 export async function listen(
   server: Server,
@@ -26,8 +26,8 @@ export async function listen(
     });
   });
   if (failed === null) {
-    // Later ones are about one connection that could not be accepted, as with too many open files; nobody would hear
-    // them, and that would end the process.
+    // Later errors concern one connection that could not be accepted, for instance because of too many open files.
+    // Without a listener they would end the process.
     server.on('error', () => {});
     return (server.address() as AddressInfo).port;
   }

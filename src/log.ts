@@ -19,7 +19,7 @@ interface LogOptions {
   readonly format: 'auto' | 'json' | 'text';
 }
 
-/** A log on standard output. Lines are written at once, so that a kill -9 loses none that was logged. */
+/** A log on standard output. Lines are written synchronously, so that a kill -9 loses none of them. */
 export function createLog(options: LogOptions): Log {
   const text = options.format === 'text' || (options.format === 'auto' && process.stdout.isTTY);
   const destination = text
@@ -30,7 +30,7 @@ export function createLog(options: LogOptions): Log {
   return wrapPino(pino(text ? settings : { ...settings, timestamp }, destination));
 }
 
-/** A log that keeps nothing, for tests and for commands that print their own lines. */
+/** A log that drops everything, for tests and for commands that print their own lines. */
 export function silentLog(): Log {
   const nothing = (): void => {};
   const log: Log = { debug: nothing, info: nothing, warn: nothing, error: nothing, child: () => log };
@@ -38,8 +38,9 @@ export function silentLog(): Log {
 }
 
 /**
- * What of an error may be logged. A PostgreSQL error's `detail`, `query` and `parameters` hold rows, so it is named
- * by its code and constraint; its primary message is kept, which for our statements names types and limits only.
+ * The fields of an error that may be logged. The `detail`, `query` and `parameters` of a PostgreSQL error contain data
+ * of rows, so only its code, its constraint and its primary message are logged. For our statements that message names
+ * only types and limits.
  */
 export function describeError(error: unknown): Record<string, unknown> {
   if (!(error instanceof Error)) return { message: typeof error };

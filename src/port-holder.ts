@@ -2,15 +2,15 @@ import { readdir, readFile, readlink } from 'node:fs/promises';
 import { isIP } from 'node:net';
 import { basename } from 'node:path';
 
-/** Processes that are looked into; more than this is no machine that Klatch runs on. */
+/** The limit of processes to examine; machines that run Klatch have fewer. */
 const MAX_PROCESSES = 100_000;
 /** The state of a socket that listens, as the kernel writes it. */
 const LISTENING_STATE = '0A';
 
-/** Who listens on a port. What the kernel does not show to this user is null. */
+/** The process that listens on a port. Fields that the kernel does not show to this user are null. */
 interface PortHolder {
   readonly pid: number | null;
-  /** The name of its program's file. */
+  /** The file name of the program. */
   readonly program: string | null;
   readonly uid: number;
 }
@@ -21,8 +21,8 @@ interface ListeningSocket {
 }
 
 /**
- * Who listens on a TCP port of this machine at an address, or at all addresses; null where nobody does or nothing can be
- * told. The process of another user is found by root alone, the user by everybody.
+ * The process that listens on a TCP port of this machine at an address, or at all addresses. Null if there is none or
+ * it cannot be determined. Only root can determine the process of another user; everybody can determine the user.
  */
 export async function findPortHolder(host: string, port: number): Promise<PortHolder | null> {
   const sockets = (await Promise.all(['tcp', 'tcp6'].map((table) => listeningSockets(table, port)))).flat();
@@ -32,7 +32,7 @@ export async function findPortHolder(host: string, port: number): Promise<PortHo
   return { pid, program: pid === null ? null : await programNameOf(pid), uid: found.uid };
 }
 
-/** The holder behind the words "another program listens there", or nothing. */
+/** Describes the holder, to follow the words "another program listens there"; empty for null. */
 export function describePortHolder(holder: PortHolder | null): string {
   if (holder === null) return '';
   const { pid, program, uid } = holder;
@@ -40,7 +40,10 @@ export function describePortHolder(holder: PortHolder | null): string {
   return `: ${program ?? 'a program'} (pid ${pid})`;
 }
 
-/** Lines of /proc/net/tcp: number, address:port, peer, state, queues, timer, retransmissions, uid, time-out, inode. */
+/**
+ * Parses lines of /proc/net/tcp: number, address:port, peer, state, queues, timer, retransmissions, uid, time-out,
+ * inode.
+ */
 async function listeningSockets(
   table: string,
   port: number,
@@ -54,15 +57,15 @@ async function listeningSockets(
   });
 }
 
-/** Whether who listens at `address`, as the kernel writes it, is in the way of listeningSockets at `host`. */
+/** Whether a socket that listens at `address`, in the kernel's notation, prevents listening at `host`. */
 function blocksListeningAt(address: string, host: string): boolean {
   if (/^0+$/.test(address) || host === '::' || host === '0.0.0.0') return true;
   const own = isIP(host) === 4 ? toKernelHex(host.split('.').map(Number)) : null;
-  // A name, or an address of IPv6, whose spellings are many: nobody else can have the same port at it.
+  // A name, or an IPv6 address, which has many spellings: every holder of the port counts.
   return own === null ? true : address === own || address.endsWith(own);
 }
 
-/** As the kernel writes it: in the order of this machine's bytes, and those are turned round. */
+/** Formats an address as the kernel does on this little-endian machine: its bytes reversed. */
 function toKernelHex(bytes: readonly number[]): string {
   return [...bytes]
     .reverse()
@@ -90,7 +93,7 @@ async function programNameOf(pid: number): Promise<string | null> {
   return file === null ? null : basename(file.replace(/ \(deleted\)$/, ''));
 }
 
-/** A process that has ended meanwhile, another user's, or a machine without /proc: nothing to tell. */
+/** Ignores errors of a process that has ended meanwhile or belongs to another user, and of a machine without /proc. */
 function nullIfUnreadable(): null {
   return null;
 }

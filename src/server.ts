@@ -57,7 +57,7 @@ import { LastRunRecorder, startIdOf, type ExitReason } from './data-dir/server-s
 import { Sealer } from './storage/db/sealed.ts';
 import { readVersion, userAgent } from './version.ts';
 
-/** `stop` was called before `start` was through. */
+/** `stop` was called before `start` had finished. */
 export class StoppedError extends Error {
   override readonly name = 'StoppedError';
 }
@@ -69,7 +69,7 @@ export class Server {
   readonly #parts: Lifecycle;
   readonly #requestCounts = new RequestCounts();
   readonly #connectionLimit: ConnectionLimit;
-  /** Of the names of receivers, and of those that browsers' push services have. */
+  /** Resolves the names of receivers and of browsers' push services. */
   readonly #dnsResolver: DnsResolver;
   readonly #fatalFailure = Promise.withResolvers<Error>();
   #connectingDatabase: Database | null = null;
@@ -86,7 +86,7 @@ export class Server {
   #httpPort = 0;
   #metricsPort: number | null = null;
 
-  /** `explain` puts a failure into words for the record of the run. */
+  /** `explain` turns an error into a sentence and an exit code for the record of the run. */
   constructor(config: Config, log: Log, explain: (error: unknown) => ExitReason = messageAsExitReason) {
     this.#config = config;
     this.#log = log;
@@ -98,7 +98,7 @@ export class Server {
     this.#toExitReason = explain;
   }
 
-  /** Resolves, if ever, with the reason why this process must not go on; the caller stops it. */
+  /** Resolves only if this process must end, with the reason. The caller then calls `stop`. */
   get failure(): Promise<Error> {
     return this.#fatalFailure.promise;
   }
@@ -108,7 +108,7 @@ export class Server {
     return this.#httpPort;
   }
 
-  /** Where clients connect besides the HTTP interface, in the order of the configuration, once started. */
+  /** The addresses for clients in addition to the HTTP interface, in the order of the configuration, once started. */
   get endpoints(): readonly { readonly url: string; readonly port: number }[] {
     return this.#live?.endpoints ?? [];
   }
@@ -118,7 +118,7 @@ export class Server {
     return this.#metricsPort;
   }
 
-  /** Starts everything; on failure, or when it is stopped meanwhile, stops what was started and rejects. */
+  /** Starts all parts. On a failure, or if `stop` is called meanwhile, it stops the started parts and rejects. */
   async start(): Promise<void> {
     this.#startPromise = this.#start();
     try {
@@ -130,17 +130,17 @@ export class Server {
     }
   }
 
-  /** Notes at once how this process ends, when there is no time left to stop it. */
+  /** Records at once how this process ends, if there is no time to call `stop`. */
   recordExitAtOnce(exitReason: ExitReason): void {
     this.#lastRunRecorder.setExitReason(exitReason);
     this.#lastRunRecorder.markStoppedOrFailed();
   }
 
-  /** Takes nothing new, finishes what is in hand within `http.stop-timeout`, and leaves the rest in the database. */
+  /** Accepts no new work, finishes running work within `http.stop-timeout`, and leaves the rest in the database. */
   stop(reason: string | null = null): Promise<void> {
     this.#isRefusingRequests = true;
     if (this.#stopPromise === null) this.#lastRunRecorder.markStopping(reason);
-    // A start that waits for the database need not wait any longer.
+    // Ends the wait of a start that cannot reach the database.
     void this.#connectingDatabase?.stop();
     this.#stopPromise ??= this.#stop();
     return this.#stopPromise;
@@ -256,7 +256,9 @@ export class Server {
     };
   }
 
-  /** Starts the sweeper only when the store belongs to this database: in another store it would take files for lost. */
+  /**
+   * Starts the sweeper only when the store belongs to this database: with another store it would treat files as lost.
+   */
   async #startFileSweeper({ database, fileStore: store, node, config, log }: Services): Promise<void> {
     const pool = database.general;
     const { orphanedFilesMs: orphanRetentionMs } = config.retention;
@@ -304,7 +306,10 @@ export class Server {
     return { lanes, lookup };
   }
 
-  /** Before anything is written to the log: it has to hold what this node knows of it, or its epoch is raised. */
+  /**
+   * Runs before the first write to the log: the log must contain all changes in this node's witness, or its epoch is
+   * raised.
+   */
   async #startLostHistoryDetector(parts: Pick<Services, 'database' | 'bus' | 'node'>): Promise<void> {
     const onNewTimeline = (): void => this.#lanes?.suspendUntilOldLeasesExpire();
     const onEpochRaised = (epoch: LogEpoch): void => this.#live?.feeds.observeEpoch(epoch);
@@ -322,7 +327,7 @@ export class Server {
     this.#fatalFailure.resolve(error);
   }
 
-  /** Before anything that takes time: a port that is taken is told at once, and who asks is told to wait. */
+  /** Runs before all slow steps, so that a port in use is reported at once, and callers are told to wait. */
   async #listen(): Promise<HttpListener> {
     const { http } = this.#config;
     const starting = this.#requestCounts.counting(createStatusOnlyStartingApp(this.#config, this.#log));
@@ -333,7 +338,7 @@ export class Server {
     return listener;
   }
 
-  /** On a port of its own, to the end of a stop. Null when metrics are switched off. */
+  /** Listens on a port of its own, until the end of a stop. Null if metrics are disabled. */
   async #listenForScrapes(): Promise<HttpListener | null> {
     const { metrics, http } = this.#config;
     if (!metrics.metricsEnabled) return null;
@@ -360,7 +365,7 @@ export class Server {
     scrapes.setHandler(metricsListener(families, this.#log));
   }
 
-  /** Last, when everything that clients ask for is there. */
+  /** Runs last, when all parts that clients use have started. */
   async #startLive(services: Services, tls: readonly (EndpointTls | null)[], listener: HttpListener): Promise<Live> {
     const live = new Live(services, operationTable(), { tls, limit: this.#connectionLimit });
     this.#live = live;
@@ -385,7 +390,7 @@ export class Server {
   }
 
   async #stop(): Promise<void> {
-    // What is being started is not in the list yet; a start that is told to stop ends at its next part.
+    // A part that is being started is not in the list yet. A start that has to stop ends when it adds its next part.
     await this.#startPromise.catch(() => {});
     await this.#parts.stop();
   }

@@ -1,6 +1,5 @@
 import { readAsset } from './assets.ts';
 
-/** The version of this program, from package.json. */
 export function readVersion(): string {
   return (JSON.parse(readAsset('package.json')) as { version: string }).version;
 }

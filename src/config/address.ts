@@ -9,7 +9,7 @@ const DNS_LABEL = /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/;
 /** Resolvers and URLs read a name whose last label is a number as an IPv4 address in an odd spelling. */
 const NUMERIC_LABEL = /^(?:\d+|0x[0-9a-f]*)$/;
 
-/** Whether a text is an address or a name that a resolver could be asked for; international names count. */
+/** Whether a text is an IP address or a name that can be looked up, international names included. */
 function isHost(host: string): boolean {
   if (isIP(host) !== 0) return true;
   if (/[\s%/\\:@?#[\]]/.test(host) || host === '') return false;
@@ -30,7 +30,10 @@ interface UrlPartsExceptHost {
 
 const URL_PATTERN = /^([a-z][a-z0-9+.-]*):\/\/(\[[^\]]*\]|[^:/?#@[\]\\]*)(?::(\d*))?(\/[^?#\\]*)?$/i;
 
-/** Takes an address apart, or says what is wrong with it. Stricter than URL parsers, which mend a lot silently. */
+/**
+ * Splits an address into its parts; or returns what is wrong with it. Stricter than URL parsers, which silently repair
+ * many mistakes.
+ */
 function parseUrlParts(text: string): UrlPartsExceptHost | string {
   if (/[\s\p{Cc}]/u.test(text)) return 'it holds white space';
   const authority = /^[a-z][a-z0-9+.-]*:\/\/([^/?#]*)/i.exec(text)?.[1];
@@ -48,7 +51,7 @@ function parseUrlParts(text: string): UrlPartsExceptHost | string {
   return { scheme: scheme.toLowerCase(), port: port ?? null, path };
 }
 
-/** Judges one address of the named schemes; `finish` turns it into the value or into a refusal. */
+/** Checks that a value is an address with one of these schemes; `finish` then turns it into the result. */
 function validateUrlValue(
   value: Value,
   schemes: readonly string[],
@@ -61,8 +64,8 @@ function validateUrlValue(
 }
 
 /**
- * An absolute http(s) address without query and fragment; it comes out normalised, without a trailing slash. Only one
- * that is public anyway is `quotableInMessages`: others may hold a token in their path.
+ * An absolute http(s) address without query and fragment; the result is normalised, without a trailing slash. Only
+ * public addresses are `quotableInMessages`: others may contain a token in their path.
  */
 export function absoluteHttpUrlValueType(
   expected: string,
@@ -111,7 +114,7 @@ export function listenHost(): ValueType<string> {
   return hostValueType('an address or host name to listen on', { quotableInMessages: true });
 }
 
-/** A host to connect to. People put whole addresses with passwords here. */
+/** A host to connect to. It is not quotable in messages: people write whole addresses with passwords here. */
 export function connectHostValueType(expected: string): ValueType<string> {
   return hostValueType(expected, { quotableInMessages: false });
 }
@@ -128,13 +131,16 @@ function hostValueType(expected: string, options: { quotableInMessages: boolean 
   return scalar(expected, judge, { quotableInMessages: options.quotableInMessages });
 }
 
-/** A server to connect to: where it listens, and on which port if it has one of its own. */
+/** A server to connect to, with its port if the text names one. */
 interface HostAndOptionalPort {
   readonly host: string;
   readonly port: number | null;
 }
 
-/** `name`, `name:port`, `[address]:port`, or the folder of a Unix socket. People put whole addresses with passwords here. */
+/**
+ * `name`, `name:port`, `[address]:port`, or the folder of a Unix socket. Not quotable in messages: people write whole
+ * addresses with passwords here.
+ */
 export function databaseServer(): ValueType<HostAndOptionalPort> {
   const expected = 'a host name or an address, with ":port" if it has one of its own, or the folder of a Unix socket';
   const judge = (value: Value): ScalarResult<HostAndOptionalPort> => {
@@ -164,13 +170,16 @@ function isAddressOrCidr(text: string): boolean {
 
 const RANGE_KEYWORDS = ['loopback', 'private'] as const;
 
-/** A word that is nearly one of the known ones would else be taken for a host name, and do nothing. */
+/** A hint for a misspelt keyword, which would otherwise count as a host name and have no effect. */
 function rangeKeywordHint(text: string): string | null {
   const near = RANGE_KEYWORDS.find((word) => editDistance(word, text) <= 2);
   return near === undefined ? null : `did you mean "${near}"?`;
 }
 
-/** What the address policy can let through: a range, an address, two words, a host name or the names below one. */
+/**
+ * A target that the address policy can allow: a range, an address, `loopback` or `private`, a host name, or all names
+ * below one.
+ */
 export function allowedDeliveryTarget(): ValueType<string> {
   const expected = 'a CIDR range, an address, "loopback", "private" or a host name such as "*.corp.example"';
   const judge = (value: Value): ScalarResult<string> => {
@@ -184,7 +193,7 @@ export function allowedDeliveryTarget(): ValueType<string> {
   return scalar(expected, judge, { quotableInMessages: true });
 }
 
-/** A proxy whose `X-Forwarded-For` is believed. */
+/** A proxy whose `X-Forwarded-For` the server trusts. */
 export function trustedProxy(): ValueType<string> {
   const judge = (value: Value): ScalarResult<string> => {
     if (value.kind !== 'string') return {};

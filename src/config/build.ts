@@ -18,13 +18,13 @@ import type {
 } from './config.ts';
 import type { EndpointSetting, Settings } from './schema.ts';
 
-/** What the two words stand for where proxies are listed; the same ranges as in the address policy. */
+/** The ranges of the keywords `loopback` and `private` in the list of proxies; the same as in the address policy. */
 const NAMED_RANGES = {
   loopback: ['127.0.0.0/8', '::1/128'],
   private: ['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', 'fc00::/7'],
 } as const;
 
-/** Gives the settings, whose names are the administrator's, the shape and names of the program. */
+/** Converts the settings, which have the names of server.conf, into the program's own structure. */
 export function buildConfig(file: string, settings: Settings): Config {
   const uri = settings['services.klatch-activation.uri'];
   const authToken = settings['services.klatch-activation.auth-token'];
@@ -74,7 +74,7 @@ export function buildConfig(file: string, settings: Settings): Config {
   };
 }
 
-/** Without TLS a listener is for this machine alone, unless the configuration says otherwise. */
+/** By default a listener without TLS accepts only connections from this machine. */
 export function buildEndpoint({ type, interface: host, port, certificate, key }: EndpointSetting): EndpointConfig {
   const tls = certificate === null || key === null ? null : { certificate: certificate.path, key: key.path };
   return { type, interface: host ?? (tls === null ? '127.0.0.1' : '::'), port, tls };

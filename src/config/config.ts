@@ -3,19 +3,19 @@ import type { LiveTransport } from '../model/transport.ts';
 
 /**
  * The server's configuration after reading: every value checked, every unit in the name, every path absolute.
- * What a key means to an administrator stands in `reference.conf`; this is its shape inside the program.
+ * `reference.conf` explains the keys to administrators; this interface is their structure inside the program.
  */
 export interface Config {
   /** Absolute path of the file that was read. */
   readonly file: string;
   readonly projectName: string;
-  /** Server secret: everything sealed at rest is sealed with a key derived from it. Never logged. */
+  /** The server secret, from which the key of all sealed data is derived. Never logged. */
   readonly secret: string;
   /** Folder of the server's state: lock, control socket, embedded database. */
   readonly dataDir: string;
   /** Public addresses for clients: ws://, wss://, tcp:// or tls:// only. */
   readonly publicEndpoints: readonly string[];
-  /** The most that the heap of JavaScript may hold; null: what V8 chooses. */
+  /** The limit of the JavaScript heap; null: V8's own limit. */
   readonly heapBytes: number | null;
   readonly http: HttpConfig;
   readonly web: WebConfig;
@@ -26,16 +26,16 @@ export interface Config {
   readonly live: LiveConfig;
   /** The activation gate; null: there is none. */
   readonly activation: { readonly uri: string; readonly authToken: string } | null;
-  /** Where codes are sent by mail; null: nowhere. */
+  /** The mail server that sends codes; null: none. */
   readonly smtp: SmtpConfig | null;
-  /** Which provider proves an address, in this order; one that is not set up is passed over. */
+  /** The providers that prove addresses, in order of preference; providers that are not configured are skipped. */
   readonly activationProviders: readonly ActivationProviderName[];
   /** Public address that invite links begin with, without a trailing slash. */
   readonly inviteBaseUri: string;
   readonly push: PushConfig;
   readonly googlePush: GooglePushConfig;
   readonly applePush: ApplePushConfig;
-  /** The keys that browsers' push services know this server by; null: nothing is pushed to browsers. */
+  /** The keys that identify this server to browsers' push services; null: no pushes to browsers. */
   readonly webPush: WebPushConfig | null;
   readonly files: FileStoreConfig;
   readonly serverSigningKeys: readonly ServerKeyFiles[];
@@ -45,7 +45,7 @@ export interface Config {
   readonly log: { readonly level: LogLevel; readonly format: 'auto' | 'json' | 'text' };
 }
 
-/** Who may get an account: anybody who proves an address, whom somebody invited, or nobody. */
+/** Who may get an account: everybody who proves an address, only invited people, or nobody. */
 export type Registration = 'open' | 'invite' | 'closed';
 export type SmtpTls = 'starttls' | 'implicit' | 'none';
 
@@ -62,15 +62,17 @@ export interface EndpointConfig {
 export interface LiveConfig {
   readonly maxFrameBytes: number;
   readonly authTimeoutMs: number;
-  /** A connection that is silent so long is asked whether it lives; after the same time again it is closed. */
+  /**
+   * The server pings a connection that was silent for this time, and closes it after the same time without an answer.
+   */
   readonly heartbeatMs: number;
-  /** What may wait to be sent on one connection before it is closed. */
+  /** Unsent bytes of one connection at which the server closes it. */
   readonly sendQueueBytes: number;
   readonly maxLiveConnections: number;
   readonly maxConnectionsPerUser: number;
-  /** Connections that have not authenticated. */
+  /** The limit of connections that have not authenticated yet. */
   readonly maxUnauthenticatedConnections: number;
-  /** Origins of browsers beside the one of `http.base-uri`; `["*"]`: any. */
+  /** Allowed origins of browsers in addition to the one of `http.base-uri`; `["*"]`: any. */
   readonly allowedLiveOrigins: readonly string[];
 }
 
@@ -81,23 +83,23 @@ export interface SmtpConfig {
   readonly user: string | null;
   readonly password: string | null;
   readonly from: string;
-  /** Absolute path of the letter's text; null: ours. */
+  /** Absolute path of the e-mail's template; null: the default template. */
   readonly emailTemplatePath: string | null;
 }
 
-/** What a push says: the message, who wrote it, or only that there is something. */
+/** The content of a push: the message, only its sender, or only that there is a message. */
 export type PushContent = 'full' | 'sender' | 'none';
 
-/** How devices are told, whichever vendor's they are. */
+/** The settings of pushes to devices of all vendors. */
 export interface PushConfig {
   readonly content: PushContent;
-  /** How long messages are gathered before a push about them. */
+  /** How long the server collects messages before it sends a push about them. */
   readonly pushDebounceMs: number;
-  /** Pushes under way to one vendor. */
+  /** The limit of concurrent pushes to one vendor. */
   readonly maxInFlightPerVendor: number;
   /** The longest that a vendor may take for an answer. */
   readonly timeoutMs: number;
-  /** Waits before each repeat; the last one repeats until it is given up. */
+  /** The waits before each retry; the last one applies to all further retries, until the push expires. */
   readonly pushRetryDelaysMs: readonly number[];
   readonly pushExpiresAfterMs: number;
 }
@@ -111,7 +113,7 @@ export interface GooglePushConfig {
 
 export interface ApplePushConfig {
   readonly keys: readonly ApplePushKey[];
-  /** Null: Apple's own, of the sandbox where a key says so. */
+  /** Null: Apple's own endpoint, or that of its sandbox for keys with `sandbox`. */
   readonly applePushEndpoint: string | null;
   /** Absolute path of a PEM file with authorities to trust beside the system's; null: none. */
   readonly extraAppleCaFile: string | null;
@@ -122,7 +124,7 @@ export interface ApplePushKey {
   readonly teamId: string;
   /** Absolute path of the .p8 file. */
   readonly path: string;
-  /** The app, which Apple calls the topic. */
+  /** The id of the app, which Apple calls the topic. */
   readonly bundleId: string;
   readonly sandbox: boolean;
 }
@@ -134,14 +136,14 @@ export interface WebPushConfig {
   readonly vapidSubject: string;
 }
 
-/** Where files are kept. */
+/** The settings of the file store. */
 export interface FileStoreConfig {
   /** Absolute path of the folder of local files. Not used with `s3`. */
   readonly localFilesFolder: string;
   readonly s3: S3Config | null;
 }
 
-/** Whether files come through this server, or clients are sent to the bucket. */
+/** Whether downloads go through this server, or clients are redirected to the bucket. */
 export type S3Downloads = 'proxy' | 'redirect';
 
 export interface S3Config {
@@ -150,7 +152,7 @@ export interface S3Config {
   readonly secretKey: string;
   readonly s3Endpoint: string;
   readonly region: string;
-  /** True: the bucket is the beginning of the path; false: of the host name. */
+  /** True: the bucket's name is the first part of the path; false: the first part of the host name. */
   readonly pathStyle: boolean;
   readonly downloads: S3Downloads;
 }
@@ -164,40 +166,43 @@ export interface HttpConfig {
   readonly baseUri: string;
   /** Origins that browsers may call from; empty: none; `["*"]`: any. */
   readonly cors: readonly string[];
-  /** Whether programs reach groups by the paths of other products, such as `/hooks/<token>`. */
+  /** Whether programs can post by the paths of other products, such as `/hooks/<token>`. */
   readonly callerPaths: boolean;
   /** Addresses and CIDR ranges of proxies whose `X-Forwarded-For` names the caller. */
   readonly trustedProxies: readonly string[];
   readonly maxBodyBytes: number;
-  /** Of events of git hosts, where that is more than `maxBodyBytes`. */
+  /** The limit for events of git hosts, if it is greater than `maxBodyBytes`. */
   readonly maxEventBodyBytes: number;
   readonly maxHeaderBytes: number;
   readonly requestToResponseTimeoutMs: number;
-  /** How long a stop waits for requests and deliveries in hand. */
+  /** How long a stop waits for running requests and deliveries. */
   readonly stopDrainTimeoutMs: number;
 }
 
-/** The client that browsers are served. */
+/** The settings of the browser client. */
 interface WebConfig {
   readonly webClientEnabled: boolean;
 }
 
-/** Where metrics are served from, on a port of their own. */
+/** The settings of the metrics, which have a port of their own. */
 export interface MetricsConfig {
   readonly metricsEnabled: boolean;
   readonly interface: string;
   readonly port: number;
 }
 
-/** How far the connection to PostgreSQL is protected: encrypted, or with a server that proves to be the one that is named. */
+/**
+ * The protection of the connection to PostgreSQL. `require`: encryption only. `verify-full`: the server's certificate
+ * must also prove its name.
+ */
 export type DatabaseTlsMode = 'require' | 'verify-full';
 
 /** Paths of PEM files, or null. */
 export interface DatabaseTlsConfig {
   readonly mode: DatabaseTlsMode;
-  /** The authorities that may have signed the server's certificate; null: those that Node brings. */
+  /** The certificate authorities to trust for the server's certificate; null: those of Node. */
   readonly databaseCaFile: string | null;
-  /** What Klatch proves itself with, where the database asks for it. */
+  /** The client certificate, for a database that requests one. */
   readonly certificate: string | null;
   readonly key: string | null;
 }
@@ -205,12 +210,12 @@ export interface DatabaseTlsConfig {
 export interface PostgresqlConfig {
   /** True: run a private server in the data directory; host, port, db, user and password are then not used. */
   readonly embedded: boolean;
-  /** Folder of `initdb` and `postgres`, or null to look for them. Embedded only. */
+  /** Folder of `initdb` and `postgres`; null: the server searches for it. Only for the embedded database. */
   readonly binDir: string | null;
   /** A host name, an address, or the folder of a Unix socket. */
   readonly host: string;
   readonly port: number;
-  /** The other servers of its cluster, in the order in which they are tried. */
+  /** The other servers of the database's cluster, in the order in which they are tried. */
   readonly otherHosts: readonly { readonly host: string; readonly port: number }[];
   readonly db: string;
   readonly user: string;
@@ -221,12 +226,12 @@ export interface PostgresqlConfig {
   readonly allowFsyncOff: boolean;
   /** Connections of the general pool; intake, settling and listening have their own. */
   readonly generalPoolSize: number;
-  /** Calls that may wait for a connection of one pool; one more is refused. */
+  /** The limit of calls that wait for a connection of one pool; further calls are refused. */
   readonly poolQueue: number;
   readonly connectTimeoutMs: number;
-  /** A query that has not answered by then loses its connection. */
+  /** The connection of a query without an answer is closed after this time. */
   readonly databaseCallTimeoutMs: number;
-  /** The same for one flush of posted messages. */
+  /** The same limit for one flush of posted messages. */
   readonly flushTimeoutMs: number;
   readonly lockTimeoutMs: number;
 }
@@ -253,12 +258,12 @@ export interface LimitsConfig {
   readonly unknownTokenCacheSize: number;
   /** Answers about unknown tokens per second and source address before they are slowed. */
   readonly unknownTokensPerSecondPerSource: number;
-  /** How long the event loop may parse and check what one source sends, within any second. */
+  /** How long the event loop may parse and check the input of one source, within any second. */
   readonly sourceParseMsPerSecond: number;
   readonly hooksPerGroup: number;
   readonly hookRegistrationsPerGroupPerMinute: number;
   readonly hookChangesPerGroupPerMinute: number;
-  /** Highest `klatch-hops` a post may carry plus one: at this number it is refused. */
+  /** A post whose hop count (`klatch-hops`) reaches this number is refused. */
   readonly hopLimit: number;
   /** Requests of one session per second, and the burst above it. */
   readonly sessionRequestRate: number;
@@ -269,14 +274,14 @@ export interface LimitsConfig {
   readonly membersPerGroup: number;
   readonly invitesPerGroup: number;
   readonly devicesPerUser: number;
-  /** Bytes of one file, of all of an account's, and of all. */
+  /** The limits of one file, of all files of an account, and of all files. */
   readonly fileBytes: number;
   readonly storagePerUserBytes: number;
   readonly storageTotalBytes: number;
-  /** Uploads under way, in all and of one account. */
+  /** The limits of concurrent uploads, in total and of one account. */
   readonly concurrentUploads: number;
   readonly concurrentUploadsPerUser: number;
-  /** Files of one message. */
+  /** The limit of files of one message. */
   readonly attachmentsPerMessage: number;
   /** Activation codes: of the whole installation an hour, to one source address an hour, to one address a day. */
   readonly codesPerHourPerBudget: number;
@@ -285,7 +290,10 @@ export interface LimitsConfig {
 }
 
 export interface DeliveryConfig {
-  /** What the address policy lets through beyond public addresses: CIDR, `loopback`, `private`, host globs. */
+  /**
+   * The targets that the address policy allows in addition to public addresses: CIDR, `loopback`, `private`, host
+   * globs.
+   */
   readonly allow: readonly string[];
   readonly maxInFlight: number;
   readonly maxInFlightPerHost: number;
@@ -297,11 +305,11 @@ export interface DeliveryConfig {
   readonly dnsCacheTtlMs: number;
   readonly dnsNegativeTtlMs: number;
   readonly dnsConcurrency: number;
-  /** Waits before each repeat; the last one repeats for ever. */
+  /** The waits before each retry; the last one applies to all further retries. */
   readonly retryDelaysMs: readonly number[];
   /** Longest `Retry-After` that is honoured. */
   readonly retryAfterMaxMs: number;
-  /** Failing this long reads as `parked`. */
+  /** A hook that has failed for this long counts as `parked`. */
   readonly parkAfterMs: number;
 }
 
@@ -310,7 +318,7 @@ export interface RetentionConfig {
   readonly deliveryLogMs: number;
   readonly deliveryLogRowsPerHook: number;
   readonly removedHooksMs: number;
-  /** Files that no message has taken. */
+  /** How long a file is kept that belongs to no message. */
   readonly orphanedFilesMs: number;
   readonly pushLogMs: number;
 }

@@ -1,4 +1,7 @@
-/** Letters to insert, delete or replace to make one word of another (Levenshtein); for words of a key's length. */
+/**
+ * The number of letters to insert, delete or replace to turn one word into the other (Levenshtein). Meant for short
+ * words, such as names of keys.
+ */
 export function editDistance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, index) => index);
   for (let i = 1; i <= a.length; i++) {

@@ -5,13 +5,13 @@ import { readTreeFromSources } from './tree.ts';
 import { scanLines } from './line-scanner.ts';
 import { ConfigError } from './problem.ts';
 
-/** A configuration text and the file it is or will be, which its includes are relative to. */
+/** A configuration text, and the path of its file, which includes are relative to. */
 export interface ConfigText {
   readonly file: string;
   readonly text: string;
 }
 
-/** Whether a key still waits for its answer: `open` may be written, `answered` never. */
+/** Whether a key has a value: setup may write an `open` key, and never an `answered` one. */
 type KeyState = 'open' | 'answered';
 
 const ADDED_BY_SETUP_COMMENT = '# Added by klatch setup.';
@@ -24,9 +24,8 @@ export function toHoconLiteral(value: string | number | boolean): string {
 }
 
 /**
- * Whether a key has an answer in the text or in what it includes. A value that comes from a variable of the
- * environment is one even while the variable is not set; a list counts as open only if nothing but placeholders is
- * in it.
+ * Whether a key has a value in the text or in the files that it includes. A value from an environment variable counts
+ * even while the variable is not set. A list counts as open only if it contains nothing but placeholders.
  */
 export function keyState(source: ConfigText, key: string): KeyState {
   const value = currentValue(source, key);
@@ -43,9 +42,9 @@ export function currentValue(source: ConfigText, key: string): Value | null {
 }
 
 /**
- * Writes one open key: in the place of its placeholder, else in the place of its commented-out line, else at the end.
- * Nothing else changes, which is checked by reading the result; a way that does not pass the check is not taken.
- * Throws Error where no way does.
+ * Writes one open key: in place of its placeholder, otherwise in place of its commented-out line, otherwise at the end.
+ * After each attempt it reads the result, and discards it if anything else has changed. Throws Error if no attempt
+ * succeeds.
  */
 export function setKey(source: ConfigText, key: string, literal: string): ConfigText {
   const ways = [replacePlaceholder, replaceCommentedKey, appendKey, appendBeforeLastBrace];
@@ -78,7 +77,7 @@ function replaceCommentedKey({ text }: ConfigText, key: string, literal: string)
   const lines = text.split('\n');
   const end = lines[index]!.endsWith('\r') ? '\r' : '';
   const line = `${indent}${name} = ${literal}${end}`;
-  // A remark behind the old value would be lost with it: then the old line stays as it is.
+  // If a remark follows the old value, the old line stays: replacing it would lose the remark.
   lines.splice(index, /\s(#|\/\/)/.test(old) ? 0 : 1, line);
   return lines.join('\n');
 }
@@ -98,7 +97,7 @@ function appendBeforeLastBrace({ text }: ConfigText, key: string, literal: strin
   return `${before}${before.endsWith('\n') ? '' : '\n'}${renderAddedKey(text, key, literal)}${text.slice(close)}`;
 }
 
-/** Whether the key has the value now and every other value is what it was. */
+/** Whether the key has the new value and every other value is unchanged. */
 function changesOnlyKey(before: ConfigText, after: ConfigText, key: string, literal: string): boolean {
   const wanted = scalarsByPath(
     parseWithStandInEnv({ file: after.file, text: `${key} = ${literal}` }, { withOptionalVariables: false }),
@@ -108,7 +107,7 @@ function changesOnlyKey(before: ConfigText, after: ConfigText, key: string, lite
   try {
     now = scalarsByPath(parseWithStandInEnv(after, { withOptionalVariables: true }));
   } catch (error) {
-    // The text does not parse any more: this way of writing does not fit the file.
+    // The new text does not parse, so this way of writing does not fit the file.
     if (error instanceof ConfigError) return false;
     throw error;
   }
@@ -134,7 +133,9 @@ function scalarsByPath(value: Value, path = ''): Map<string, string> {
   return new Map([[path, `${value.kind} ${value.kind === 'boolean' ? value.value : value.text}`]]);
 }
 
-/** An empty list is an answer; one with a placeholder beside real values is one too, to be mended by hand. */
+/**
+ * An empty list counts as a value. So does a list with placeholders beside real values, which a person has to complete.
+ */
 function holdsOnlyPlaceholders(value: Value): boolean {
   const all = leafValues(value);
   return all.length > 0 && all.every(isPlaceholder);
@@ -146,8 +147,8 @@ function leafValues(value: Value): Value[] {
 }
 
 /**
- * Reads the text alone, without reference.conf. Variables of the environment get a stand-in, since the set-up runs in
- * another environment than the server: those that must be there always, the optional ones (`${?NAME}`) if asked for.
+ * Reads only the text, without reference.conf. Setup runs in another environment than the server, so environment
+ * variables get a stand-in value: required ones always, optional ones (`${?NAME}`) if `withOptionalVariables`.
  */
 function parseWithStandInEnv(
   { file, text }: ConfigText,
@@ -160,7 +161,7 @@ function parseWithStandInEnv(
   return readTreeFromSources([{ name: file, text: withAbsoluteIncludes(text, dirname(file)) }], env);
 }
 
-/** A text has no folder of its own, so that relative includes are spelled out; lines stay where they are. */
+/** Makes relative includes absolute, because the parser gets a text without a folder. Line numbers do not change. */
 function withAbsoluteIncludes(text: string, folder: string): string {
   return text.replace(/^(\s*include\s+(?:\w+\(\s*)*")([^"\n]+)"/gm, (whole, start: string, name: string) => {
     return isAbsolute(name) || name.includes('://') ? whole : `${start}${resolve(folder, name)}"`;

@@ -1,12 +1,12 @@
 import { readFileSync, statSync } from 'node:fs';
 
-/** A letter with a code: its subject and its text, with {code}, {project} and {hours} in them. */
+/** The template of an e-mail with a code: subject and text, with {code}, {project} and {hours}. */
 export interface EmailTemplate {
   readonly subject: string;
   readonly text: string;
 }
 
-/** What takes the place of the words in braces. */
+/** The values for the words in braces. */
 type TemplateValues = Readonly<Record<'code' | 'project' | 'hours', string>>;
 
 const MAX_BYTES = 64 * 1024;
@@ -14,7 +14,7 @@ const MAX_SUBJECT_LENGTH = 200;
 const PLACEHOLDER_NAMES: readonly string[] = ['code', 'project', 'hours'];
 const PLACEHOLDER = /\{([A-Za-z_-]+)\}/g;
 
-/** The letter of installations that have none of their own. */
+/** The template of installations without one of their own. */
 export const DEFAULT_EMAIL_TEMPLATE: EmailTemplate = {
   subject: '{code} is your code for {project}',
   text: [
@@ -27,13 +27,13 @@ export const DEFAULT_EMAIL_TEMPLATE: EmailTemplate = {
   ].join('\n'),
 };
 
-/** The letter in a file, or a sentence that names the file, the line and what is wrong there. */
+/** The template in a file; or a sentence that names the file, the line and the problem. */
 export function readEmailTemplate(path: string): EmailTemplate | string {
   const text = readText(path);
   return typeof text === 'string' ? text : parseEmailTemplate(path, text.content);
 }
 
-/** The same with the values put in, each once: a value that looks like a placeholder stays as it is. */
+/** Inserts the values into a template in one pass: a value that looks like a placeholder is not replaced. */
 export function fillEmailTemplate({ subject, text }: EmailTemplate, values: TemplateValues): EmailTemplate {
   const fill = (template: string): string =>
     template.replace(PLACEHOLDER, (whole, word: string) => (values as Record<string, string>)[word] ?? whole);

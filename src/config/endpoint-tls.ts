@@ -5,9 +5,9 @@ import type { EndpointConfig } from './config.ts';
 import { keyPathForMessage } from './key-path-for-message.ts';
 import { ConfigError } from './problem.ts';
 
-/** What a listener with TLS needs, and what its certificate is known by. */
+/** The certificate and key of a TLS listener, with the fingerprint of the certificate. */
 export interface EndpointTls {
-  /** In PEM; the certificate with those between it and its root, if the file has them. */
+  /** PEM texts. The certificate includes the intermediate certificates, if the file has them. */
   readonly pem: { readonly cert: string; readonly key: string };
   /** SHA-256 of the certificate, in hexadecimal digits with colons. */
   readonly certificateFingerprint: string;
@@ -19,7 +19,10 @@ interface EndpointTlsProblem {
   readonly sentence: string;
 }
 
-/** The files of each endpoint; null for one without TLS. Throws ConfigError, which names the endpoint and the file. */
+/**
+ * Reads the files of each endpoint; null for an endpoint without TLS. Throws ConfigError, which names the endpoint and
+ * the file.
+ */
 export function readEndpointTls(endpoints: readonly EndpointConfig[]): (EndpointTls | null)[] {
   return endpoints.map((endpoint, index) => {
     const found = readTls(endpoint);
@@ -31,7 +34,9 @@ export function readEndpointTls(endpoints: readonly EndpointConfig[]): (Endpoint
   });
 }
 
-/** Reads the files of an endpoint, or says what is wrong with which; null for one without TLS. */
+/**
+ * Reads the files of an endpoint, or returns the problem and the file that has it. Null for an endpoint without TLS.
+ */
 export function readTls({ type, port, tls }: EndpointConfig): EndpointTls | EndpointTlsProblem | null {
   if (tls === null) return null;
   const found = readKeyPair(tls);
@@ -40,7 +45,9 @@ export function readTls({ type, port, tls }: EndpointConfig): EndpointTls | Endp
   return { which, sentence: `the ${type} endpoint of port ${port} cannot use ${sentence}` };
 }
 
-/** Reads a certificate and its key, or says what is wrong with which, as "key.pem: it cannot be read". */
+/**
+ * Reads a certificate and its key; or returns the problem and the file that has it, as "key.pem: it cannot be read".
+ */
 export function readKeyPair(files: {
   readonly certificate: string;
   readonly key: string;
@@ -66,7 +73,7 @@ function readText(path: string): string | null {
   return nullIfThrows(() => readFileSync(path, 'utf8'));
 }
 
-/** What of a key does not parse must not reach a message: it could be the key. */
+/** Drops the parser's error, which must not reach a message: it may quote the key. */
 function nullIfThrows<T>(work: () => T): T | null {
   try {
     return work();

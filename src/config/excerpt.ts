@@ -6,12 +6,12 @@ import type { ConfigSourceFile } from './public-text.ts';
 type SourceFiles = ReadonlyMap<string, ConfigSourceFile>;
 
 const MAX_EXCERPT_COLUMNS = 100;
-/** What a terminal would obey, or show in another order than it is written. */
+/** Characters that control a terminal, or that change the order of the shown text. */
 const UNSAFE_CHARACTERS = /[\p{Cc}\p{Cf}\u2028\u2029]/gu;
 
 /**
- * The problem as it may be shown: with its line where that can hold no secret, and without the name of a key that may
- * be a part of a value (`password = abc,hunter2=9`).
+ * A problem that is safe to show: with its line if the line cannot contain a secret, and without the name of a key that
+ * may be part of a value (`password = abc,hunter2=9`).
  */
 export function redactAndExcerpt(problem: ConfigProblem, files: SourceFiles): ConfigProblem {
   const { file, line, column } = problem;
@@ -27,14 +27,14 @@ function redactedKeyPath({ key, column = 0 }: ConfigProblem, line: string): stri
   const index = parts.findIndex((part) => !/^\[\d+\]$/.test(part) && !isMadeOfKeyWords(part));
   if (index < 0) return key;
   const name = parts[index]!.replaceAll('"', '');
-  // The column is that of the value, or of the path where that leads to an object.
+  // The column is that of the value, or of the key's path if the value is an object.
   const path = /^[\w."-]*/.exec(line.slice(column - 1))?.[0] ?? '';
   const start = line.slice(0, column - 1 + path.length).indexOf(name);
   if (column > 0 && start >= 0 && isFieldStart(line.slice(0, start))) return key;
   return `${parts.slice(0, index).join('')}(hidden)`;
 }
 
-/** Whether a name behind this text begins a field of its own; the sections of its path may stand before it. */
+/** Whether a name after this text begins a new field; the sections of its path may precede it. */
 function isFieldStart(before: string): boolean {
   const path = /[\w.-]*\.$/.exec(before)?.[0] ?? '';
   return isMadeOfKeyWords(path) && mayShowText(before.slice(0, before.length - path.length));

@@ -10,21 +10,21 @@ import { settingEntries, type SettingKey } from './schema.ts';
 import { describeConfig, HIDDEN, type ShownValue, type ShownSetting } from './show.ts';
 import type { ValueType } from './value-types.ts';
 
-/** What a file of a configuration is. */
+/** The kind of a file of a configuration. */
 type ConfigurationFileKind = 'configuration' | 'public-key' | 'private-key';
 
-/** A file of a configuration: its name among the others, and where it stood. */
+/** A file of a configuration: its unique name in the archive, and its original path. */
 interface ConfigurationFileWithoutContent {
   readonly name: string;
   readonly path: string;
   readonly kind: ConfigurationFileKind;
 }
 
-/** A configuration to be kept elsewhere. */
+/** A configuration as a backup contains it. */
 interface ExportedConfiguration {
-  /** server.conf first. */
+  /** The files; server.conf comes first. */
   readonly files: readonly (ConfigurationFileWithoutContent & { readonly content: Buffer })[];
-  /** Keys and files that are left out, since they are secret. */
+  /** Keys and files that are left out because they are secret. */
   readonly missing: readonly string[];
 }
 
@@ -37,13 +37,14 @@ const FILE_MODES: Readonly<Record<ConfigurationFileKind, number>> = {
 const holdsPath = ({ isPath: path, items, fields }: ValueType<unknown>): boolean =>
   path || (items !== null && holdsPath(items)) || Object.values(fields ?? {}).some(({ kind }) => holdsPath(kind));
 const PATH_SETTINGS = new Set(settingEntries().flatMap(([key, { kind }]) => (holdsPath(kind) ? [key] : [])));
-/** Where files go that stood outside of the configuration's folder. */
+/** The folder for restored files whose original path was outside of the configuration's folder. */
 const RESTORED_OUTSIDE_FILES_FOLDER = 'outside';
 
 /**
- * The files of a configuration. With `secrets` they are what is on disk. Without, server.conf is written anew: the settings
- * in force that are no defaults, with a placeholder for each secret, since nothing less keeps all of them out (an old
- * password in a comment, one that a later line overrides); private keys are left out. Throws what reading them throws.
+ * The files of a configuration. With `secrets`, they are unchanged. Without, private keys are left out, and server.conf
+ * is generated from all effective settings that differ from the defaults, with placeholders for secrets. Editing the
+ * original would not remove all secrets: a comment may contain an old password, or a later line may override one.
+ * Throws the errors of reading the files.
  */
 export function exportConfiguration(
   { config, root }: LoadedConfig,
@@ -73,15 +74,15 @@ export function exportConfiguration(
   };
 }
 
-/** Where a file was put, and where it stood, if that is not beside server.conf. */
+/** The path of a restored file. `from`: its original path, if that was outside of the configuration's folder. */
 interface WrittenPathAndOrigin {
   readonly file: string;
   readonly from: string | null;
 }
 
 /**
- * Writes the files of a configuration into a folder, each synced; it is made when it is missing. Nothing is overwritten:
- * `blockingPaths` are files that are in the way, and then nothing was written.
+ * Writes the files of a configuration into a folder, which it creates if necessary, and syncs each file. Overwrites
+ * nothing: if `blockingPaths`, the existing files at these places, is not empty, it has written nothing.
  */
 export function writeConfigurationFiles(
   files: readonly (ConfigurationFileWithoutContent & { readonly content: Buffer })[],
@@ -127,13 +128,13 @@ function referencedFiles(config: Config): Pick<ConfigurationFileWithoutContent, 
   };
   const files = new Map<string, Pick<ConfigurationFileWithoutContent, 'path' | 'kind'>>();
   for (const kind of ['configuration', 'public-key', 'private-key'] as const) {
-    // The secret kind last: a file that is named as both is not shown.
+    // Secret files come last, so that a file which is named as public and private counts as private.
     for (const path of paths[kind]) if (typeof path === 'string') files.set(path, { path, kind });
   }
   return [...files.values()];
 }
 
-/** Names that are unique, short, and harmless in an archive. */
+/** Adds names that are unique, short, and safe in an archive. */
 function withArchiveNames<T extends { readonly path: string }>(files: readonly T[]): (T & { name: string })[] {
   return files.map((file, index) => {
     const safe = basename(file.path)
@@ -155,7 +156,7 @@ function renderSettings(settings: readonly ShownSetting[], folder: string): stri
   ].join('');
 }
 
-/** Paths below the folder count from server.conf again, so that it can be moved as a whole. */
+/** Makes paths below the folder relative to server.conf again, so that the folder can be moved as a whole. */
 function relativizePathsBelow(folder: string, value: ShownValue): ShownValue {
   if (typeof value === 'string') return value.startsWith(`${folder}/`) ? relative(folder, value) : value;
   if (Array.isArray(value)) return value.map((item: ShownValue) => relativizePathsBelow(folder, item));

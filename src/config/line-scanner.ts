@@ -1,11 +1,11 @@
-/** One line of a configuration text, as far as it can be told without reading HOCON in full. */
+/** One line of a configuration text, as far as its kind is clear without a full HOCON parser. */
 interface ScannedLine {
-  /** `other`: a continued value, an include, several things on one line. */
+  /** `other`: a continued value, an include, or several fields on one line. */
   readonly kind: 'blank' | 'comment' | 'open' | 'close' | 'key' | 'commented-key' | 'other';
   /** Full path of the key, or of the section that opens; else empty. */
   readonly path: string;
   readonly indent: string;
-  /** Name of the key as it stands there. */
+  /** The key's name as it is written. */
   readonly name: string;
   /** A comment's text, or a key's value as written. */
   readonly text: string;
@@ -16,9 +16,9 @@ const SECTION_OPENING = new RegExp(String.raw`^(${NAME})\s*[=:]?\s*\{$`);
 const KEY_LINE = new RegExp(String.raw`^(#?)(${NAME})\s*[=:]\s*(.+)$`);
 
 /**
- * Tells the lines of a configuration text apart. It serves texts laid out as ours are: one key or brace a line, prose
- * after `# `, and keys that are switched off as `#key = value`. It is a hint and no parser: whoever edits by it has to
- * read the result with the real one.
+ * Classifies the lines of a configuration text with the layout of the packages' templates: one key or brace per line,
+ * prose after `# `, and disabled keys as `#key = value`. The result is only a hint: after an edit based on it, the
+ * caller has to check the text with the real parser.
  */
 export function scanLines(text: string): ScannedLine[] {
   const sections: string[] = [];

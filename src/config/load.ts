@@ -19,17 +19,17 @@ import { problemAt, readSettings } from './settings.ts';
 import { readTreeFromSources, REFERENCE_NAME, type Environment } from './tree.ts';
 import { syntaxWarnings } from './syntax-warnings.ts';
 
-/** The configuration, what is odd about it, and the tree it was read from, for `klatch config show`. */
+/** The configuration, its warnings, and the tree that it was read from, for `klatch config show`. */
 export interface LoadedConfig {
   readonly config: Config;
-  /** One line each, `file:line:column: key: sentence`. */
+  /** One line for each warning: `file:line:column: key: sentence`. */
   readonly warnings: readonly string[];
   readonly root: ObjectValue;
 }
 
 /**
- * Reads the file over reference.conf. Throws NotConfiguredError for placeholders and keys without a default, else
- * ConfigError, each with everything that is wrong.
+ * Reads the file over reference.conf. Throws NotConfiguredError for placeholders and missing keys without a default,
+ * otherwise ConfigError for problems. Both contain all problems.
  */
 export function loadConfig(file: string, options: { readonly env: Environment }): LoadedConfig {
   const sources = new Map<string, ConfigSourceFile>();
@@ -55,7 +55,7 @@ export function loadConfig(file: string, options: { readonly env: Environment })
     ...checkEndpointTlsFiles(settings),
   ];
   const problems = present([...reading.problems, ...files]);
-  // A key that is missing may be there under a misspelt name: what is odd is told along with what is wrong.
+  // A missing key may exist under a misspelt name, so warnings are shown together with problems.
   const odd = present([...reading.warnings, ...syntaxWarnings(hoconWarnings)]);
   if (reading.missing.length > 0) throw new NotConfiguredError(present(reading.missing), [...problems, ...odd]);
   if (problems.length > 0) throw new ConfigError([...problems, ...odd]);
@@ -73,7 +73,7 @@ function isComplete(settings: Partial<Settings>): settings is Settings {
   return settingEntries().every(([key]) => settings[key] !== undefined);
 }
 
-/** Looks into the files of `modules.security.server-keys`; a finding stands at the line that names the file. */
+/** Checks the files of `modules.security.server-keys`. A finding has the position of the line that names the file. */
 function checkServerKeyFiles(settings: Partial<Settings>): KeyFindings {
   const problems: ConfigProblem[] = [];
   const warnings: ConfigProblem[] = [];
@@ -96,7 +96,10 @@ function checkServerKeyFiles(settings: Partial<Settings>): KeyFindings {
   return { problems, warnings };
 }
 
-/** Reads the letter that codes are sent in; a mistake stands at the line that names the file, and names its own line. */
+/**
+ * Checks the template of e-mails with codes. A problem has the position of the line that names the file, and its
+ * sentence names the line in the template.
+ */
 function checkEmailTemplate(settings: Partial<Settings>): ConfigProblem[] {
   const template = settings['services.smtp.template'] ?? null;
   if (template === null) return [];
@@ -104,7 +107,7 @@ function checkEmailTemplate(settings: Partial<Settings>): ConfigProblem[] {
   return typeof emailTemplate === 'string' ? [problemAt('services.smtp.template', template.value, emailTemplate)] : [];
 }
 
-/** Looks into the certificates and keys of `endpoints`. */
+/** Checks the certificates and keys of `endpoints`. */
 function checkEndpointTlsFiles(settings: Partial<Settings>): ConfigProblem[] {
   return (settings.endpoints ?? []).flatMap((endpoint, index) => {
     const found = readTls(buildEndpoint(endpoint));
@@ -114,7 +117,7 @@ function checkEndpointTlsFiles(settings: Partial<Settings>): ConfigProblem[] {
   });
 }
 
-/** The server would find its own port taken, by itself. */
+/** Finds ports that two listeners share: the second one could not listen. */
 function findPortConflicts(settings: Settings, file: string): ConfigProblem[] {
   const all = [
     { key: 'http.port', host: settings['http.interface'], port: settings['http.port'] },
@@ -136,13 +139,16 @@ function findPortConflicts(settings: Settings, file: string): ConfigProblem[] {
   });
 }
 
-/** Whether listening at one address takes the port at the other: `::` is all of them, 0.0.0.0 all of IPv4. */
+/**
+ * Whether listening at one address takes the port at the other: `::` includes all addresses, 0.0.0.0 all addresses of
+ * IPv4.
+ */
 function listenAddressesOverlap(one: string, other: string): boolean {
   if (one === other || one === '::' || other === '::') return true;
   return (one === '0.0.0.0' && !other.includes(':')) || (other === '0.0.0.0' && !one.includes(':'));
 }
 
-/** What works, but is hardly meant. */
+/** Warnings about settings that work but are probably not intended. */
 function doubtfulValueWarnings(settings: Settings, file: string): ConfigProblem[] {
   const found: ConfigProblem[] = [];
   const uri = settings['services.klatch-activation.uri'];
@@ -163,7 +169,7 @@ function doubtfulValueWarnings(settings: Settings, file: string): ConfigProblem[
   return found;
 }
 
-/** A mail server that is half set up sends nothing. */
+/** Warns of an incomplete mail server, which sends nothing. */
 function incompleteSmtpWarnings(settings: Settings, file: string): ConfigProblem[] {
   const set = (name: 'host' | 'from' | 'user' | 'password' | 'template'): boolean =>
     settings[`services.smtp.${name}`] !== null;

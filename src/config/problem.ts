@@ -1,16 +1,16 @@
-/** One thing about the configuration that somebody has to change, and where it stands. */
+/** A problem or warning of the configuration, with its place. */
 export interface ConfigProblem {
-  /** The file as it was named: by the administrator, or by an include. */
+  /** The file's path as the administrator or an include wrote it. */
   readonly file: string;
-  /** Null: the key stands nowhere yet. */
+  /** Null: the file does not contain the key. */
   readonly line: number | null;
   /** Left out where the line is not known. */
   readonly column?: number;
-  /** Path of the key such as `http.port`; empty where the text could not be read at all. */
+  /** Path of the key such as `http.port`; empty if the text could not be parsed. */
   readonly key: string;
   /** Never holds the value of a secret. */
   readonly sentence: string;
-  /** The line and a caret beneath the column; left out where a secret may stand in the line. */
+  /** The line, and below it a caret at the column; absent if the line may contain a secret. */
   readonly excerpt?: readonly string[];
 }
 
@@ -20,12 +20,12 @@ export function formatProblem({ file, line, column, key, sentence }: ConfigProbl
   return `${position.join(':')}: ${key === '' ? '' : `${key}: `}${sentence}`;
 }
 
-/** The same with the line itself, where it may be shown. */
+/** Formats a problem together with its line, if the line may be shown. */
 export function formatWithExcerpt(problem: ConfigProblem): string {
   return [formatProblem(problem), ...(problem.excerpt ?? [])].join('\n');
 }
 
-/** The configuration has mistakes. `problems` has all of them; the message has each with its line. */
+/** The configuration has problems. `problems` contains all of them; the message shows each with its line. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
   readonly problems: readonly ConfigProblem[];
@@ -37,8 +37,8 @@ export class ConfigError extends Error {
 }
 
 /**
- * The configuration still holds placeholders, or lacks what has no default: the command line exits 78 for it.
- * `problems` are mistakes found in the same reading, so that nobody has to run it twice.
+ * The configuration still contains placeholders, or lacks keys without a default: commands then exit with 78.
+ * `problems` are the problems of the same reading, so that one run shows everything.
  */
 export class NotConfiguredError extends Error {
   override readonly name = 'NotConfiguredError';
@@ -53,7 +53,7 @@ export class NotConfiguredError extends Error {
   }
 }
 
-/** There is no configuration file in any of the places that were looked at. */
+/** No configuration file exists at any of the searched paths. */
 export class ConfigNotFoundError extends Error {
   override readonly name = 'ConfigNotFoundError';
   readonly searchedPaths: readonly string[];

@@ -1,18 +1,20 @@
 import { containsPemKey } from './value-types.ts';
 import { settingEntries } from './schema.ts';
 
-/** Words beside which a secret stands, in keys that are misspelt too, and in remarks. */
+/** Words that suggest a secret on the same line, also in misspelt keys and in remarks. */
 const SENSITIVE = /pas+w|pwd|secret|token|key|auth|private|credential/i;
-/** Credentials, paths, queries and fragments of addresses; `${?NAME}` is none. */
+/** Credentials, paths, queries and fragments of addresses; `${?NAME}` does not match. */
 const ADDRESS_SECRET = /@|(?<!\$\{)\?|#|:\/\/[^/\s"]*\/[^\s"]/;
 const MERGE_MARK = /^(?:<{7}|\|{7}|={7}|>{7})/;
 const LEADING_PUNCTUATION = /^[\s{}[\],"]+/;
 const NAME = String.raw`[\w.-]+`;
 
 interface KnownNames {
-  /** Keys by each end of their path (`http.port`, `port`), where none of that name may hold a secret. */
+  /**
+   * Keys by each suffix of their path (`http.port`, `port`), unless another key with that suffix may contain a secret.
+   */
   readonly nonSecretNames: ReadonlySet<string>;
-  /** Sections by each end of their path. */
+  /** Sections by each suffix of their path. */
   readonly sectionNames: ReadonlySet<string>;
   /** Every word of a key's path. */
   readonly pathWords: ReadonlySet<string>;
@@ -53,13 +55,16 @@ function pathSuffixes(parts: readonly string[]): string[] {
   return parts.map((_, index) => parts.slice(index).join('.'));
 }
 
-/** Whether a text is a single sign, or made of words of our own keys: then it may be repeated wherever it stands. */
+/**
+ * Whether a text is a single punctuation character or consists of words of known keys. Such a text may be quoted
+ * anywhere.
+ */
 export function isMadeOfKeyWords(text: string): boolean {
   if (/^[^\p{L}\p{N}]$/u.test(text)) return true;
   return text.split(/[.\s]+/).every((word) => word === '' || knownNames().pathWords.has(word));
 }
 
-/** A file of a configuration by its lines, and which of them may be shown. */
+/** The lines of a configuration file; knows which of them may be shown. */
 export class ConfigSourceFile {
   readonly lines: readonly string[];
   /** Lines that begin within a text in triple quotes. */
@@ -75,15 +80,15 @@ export class ConfigSourceFile {
   }
 
   /**
-   * Whether a line (from 1) can be shown: it begins with a key that is known to be harmless, and nothing on it or before
-   * it suggests a secret. A guess that errs on the side of silence.
+   * Whether a line (from 1) can be shown: it begins with a key that holds no secret, and nothing in it or before it
+   * suggests a secret. In doubt, the line is not shown.
    */
   isPublicLine(lineNumber: number): boolean {
     const index = lineNumber - 1;
     const line = this.lines[index];
     if (line === undefined) return false;
     if (MERGE_MARK.test(line)) return true;
-    // The value of the key before, whichever it is, stands here.
+    // A line after `=`, `:`, `[` or `(` contains the value of the key before it, which may be a secret.
     return (
       !this.#lineIndexesWithinTripleQuotes.has(index) &&
       !/[=:[(]\s*$/.test(this.#previousContentLine(index)) &&
@@ -100,7 +105,7 @@ export class ConfigSourceFile {
   }
 }
 
-/** Whether a line, or the beginning of one, can be shown as far as it can be told without the lines before it. */
+/** Whether a line, or the beginning of one, can be shown, judged without the lines before it. */
 export function mayShowText(text: string): boolean {
   const content = text.replace(LEADING_PUNCTUATION, '');
   if (content === '') return true;
@@ -112,7 +117,7 @@ export function mayShowText(text: string): boolean {
   return [...inner].every(([, name = '', separator]) => isNonSecretName(name, separator === '{'));
 }
 
-/** `opens`: a section may stand here; in the place of a value a section's name says nothing about it. */
+/** `opens`: the name opens a section. Only there the name of a section shows that no secret follows. */
 function isNonSecretName(name: string, opens: boolean): boolean {
   const { nonSecretNames: quotableInMessages, sectionNames } = knownNames();
   const path = name.replace(/\.$/, '');

@@ -1,7 +1,7 @@
 import type { DeviceKind } from '../model/device.ts';
 import type { Config } from './config.ts';
 
-/** The key of the configuration that devices of a kind need. */
+/** The key of the configuration that enables pushes to devices of a kind. */
 export const PUSH_SETTING_KEYS: Readonly<Record<DeviceKind, string>> = {
   google: 'services.google.push.keys',
   apple: 'services.apple.push.keys',
@@ -10,7 +10,7 @@ export const PUSH_SETTING_KEYS: Readonly<Record<DeviceKind, string>> = {
 
 type PushServices = Pick<Config, 'googlePush' | 'applePush' | 'webPush'>;
 
-/** The kinds of devices that something is configured for. */
+/** The kinds of devices for which pushes are configured. */
 export function configuredDeviceKinds({ googlePush, applePush, webPush }: PushServices): readonly DeviceKind[] {
   return [
     ...(googlePush.keys.length > 0 ? (['google'] as const) : []),

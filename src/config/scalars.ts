@@ -4,7 +4,7 @@ import { containsPemKey, scalar, scalarText } from './value-types.ts';
 import type { ValueType, ScalarResult } from './value-types.ts';
 import { isJson, googleKeyProblem } from './keys/google-key.ts';
 
-/** Smallest and largest value that is accepted, in the kind's own unit. */
+/** The smallest and the largest accepted value, in milliseconds, bytes or as a plain number. */
 interface Bounds {
   readonly min: number;
   readonly max: number;
@@ -38,7 +38,7 @@ const NOT_HEADER_SAFE = 'holds characters that no header of HTTP carries: only p
 const ENCLOSED_IN_QUOTES_PATTERN =
   /^(?:"[^]*"|'[^]*'|`[^]*`|[\u201c-\u201e][^]*[\u201c-\u201e]|[\u2018\u2019][^]*[\u2018\u2019]|\u00ab[^]*\u00bb)$/;
 
-/** What is odd about a text that is accepted; null: nothing. */
+/** The warning about an accepted text; null: none. */
 function doubtfulTextWarning(text: string): string | null {
   if (text.trim() === '') return 'is blank: it holds nothing but white space';
   if (text.length > 1 && ENCLOSED_IN_QUOTES_PATTERN.test(text)) {
@@ -61,7 +61,7 @@ interface TextOptions {
   readonly warnIfNotHeaderSafe?: boolean;
 }
 
-/** One line of text. Numbers are taken as they were written, so that a password of digits needs no quotes. */
+/** One line of text. A number counts as the text that was written, so that a password of digits needs no quotes. */
 export function text(expected: string, options: TextOptions): ValueType<string> {
   const {
     min,
@@ -89,7 +89,7 @@ export function text(expected: string, options: TextOptions): ValueType<string> 
   return scalar(expected, judge, { hidden, quotableInMessages: isQuotable });
 }
 
-/** Any text that can be typed, empty or not, that must never be shown: a password may hold every character but NUL. */
+/** A text that must never be shown. It may be empty, and contain every character but NUL. */
 export function password(expected: string): ValueType<string> {
   const judge = (value: Value): ScalarResult<string> => {
     const found = scalarText(value);
@@ -101,7 +101,7 @@ export function password(expected: string): ValueType<string> {
   return scalar(expected, judge, { hidden: true });
 }
 
-/** A kind for numbers and single words, which nobody keeps a secret in. */
+/** A type for numbers and single words, which contain no secrets. */
 function nonSecretScalar<T>(expected: string, judge: (value: Value) => ScalarResult<T>): ValueType<T> {
   return scalar(expected, judge, { quotableInMessages: true });
 }
@@ -125,7 +125,7 @@ const BOOLEAN_SPELLINGS = new Map([
   ['off', false],
 ]);
 
-/** `true` or `false`, with HOCON's other spellings, which is how variables of the environment arrive. */
+/** `true` or `false`, with HOCON's other spellings. Values of environment variables arrive as such texts. */
 export function flag(): ValueType<boolean> {
   return nonSecretScalar('true or false', (value) => {
     const found = BOOLEAN_SPELLINGS.get(scalarText(value) ?? '');
@@ -147,19 +147,19 @@ export function integer({ min, max }: Bounds): ValueType<number> {
   });
 }
 
-/** A TCP port; `min` 0 where "any free port" makes sense. */
+/** A TCP port; `min` 0 allows 0 for "any free port". */
 export function port(min: 0 | 1): ValueType<number> {
   return nonSecretScalar(`a port number from ${min} to 65535`, (value) => {
     const found = numberOf(value);
-    // Whoever wrote a word has no need of the bounds.
+    // For a word, the message does not mention the bounds.
     if (found === null) return { expected: 'a port number' };
     return Number.isInteger(found) && found >= min && found <= 65_535 ? { value: found } : {};
   });
 }
 
 /**
- * A duration in milliseconds. HOCON reads a bare number as milliseconds; here it is refused, because whoever writes
- * `timeout = 10` means seconds.
+ * A duration in milliseconds. HOCON reads a bare number as milliseconds; here it is refused, because a person who
+ * writes `timeout = 10` means seconds.
  */
 export function duration({ min, max }: Bounds): ValueType<number> {
   const bound = (ms: number): string => formatWithLargestUnit(ms, DURATION_UNITS, 'ms').replace(/^0ms$/, '0s');
@@ -181,20 +181,20 @@ export function size({ min, max }: Bounds): ValueType<number> {
   });
 }
 
-/** A path as the configuration means it, and the value it came from for later messages. */
+/** The absolute path of a setting, and its value, which later messages refer to. */
 export interface LocatedPath {
   readonly path: string;
   readonly value: Value;
 }
 
-/** The absolute form of a path: relative ones count from the folder of the file in which they stand. */
+/** The absolute form of a path: relative paths are relative to the folder of the file that contains them. */
 export function resolvePath(value: Value, path: string): string {
   return resolve(dirname(value.origin.file), path);
 }
 
 /**
- * A path of a file or folder; whether it exists is asked by whoever uses it. `isKeyFile`: the file holds a key, so that
- * somebody may put the key itself here.
+ * A path of a file or folder; the code that uses it checks whether it exists. `isKeyFile`: the file contains a key, so
+ * people may write the key itself here.
  */
 export function location(expected: string, { isKeyFile = false } = {}): ValueType<LocatedPath> {
   const judge = (value: Value): ScalarResult<LocatedPath> => {
@@ -217,8 +217,8 @@ function doubtfulPathWarning(path: string): { warning?: string } {
 }
 
 /**
- * A service account: the path of its file, which counts from the folder of the file in which it stands, or its JSON, of
- * one line or many. It is never shown: people put keys where a path belongs.
+ * A service account: the path of its file, relative to the folder of the configuration file that contains it, or its
+ * JSON in one or more lines. It is never shown: people write keys where a path belongs.
  */
 export function serviceAccountPathOrJson(expected: string, max: number): ValueType<LocatedPath> {
   const judge = (value: Value): ScalarResult<LocatedPath> => {
@@ -238,8 +238,9 @@ export function serviceAccountPathOrJson(expected: string, max: number): ValueTy
 const COMMON_SECRET_WORDS = /change-?me|password|passwort|secret|klatch|example|server|default|qwerty|letmein|admin/gi;
 
 /**
- * Why a secret is easy to guess, or null. It is no measure of entropy, it catches what people type to get past a
- * prompt; `klatch setup` draws 32 random bytes. 32 random hexadecimal digits fail it less than once in 10^9.
+ * Why a secret is easy to guess, or null. This does not measure entropy: it finds texts that people type to satisfy a
+ * prompt. `klatch setup` creates 32 random bytes. Of texts with 32 random hexadecimal digits, fewer than one in 10^9
+ * fail.
  */
 function secretWeakness(secret: string): string | null {
   const characters = Array.from(secret);
@@ -250,7 +251,7 @@ function secretWeakness(secret: string): string | null {
   return Array.from(secret.replace(COMMON_SECRET_WORDS, '')).length < 16 ? 'it is made of common words' : null;
 }
 
-/** The server secret: long enough, and not something that people type to get past a prompt. */
+/** The server secret: long enough, and not easy to guess (see `secretWeakness`). */
 export function unguessableServerSecret(minCharacters: number): ValueType<string> {
   const expected = `at least ${minCharacters} characters that nobody can guess`;
   const judge = (value: Value): ScalarResult<string> => {

@@ -34,7 +34,7 @@ const defaulted = <T>(kind: ValueType<T>): KeySpec<T, 'defaulted'> => ({ kind, p
 const required = <T>(kind: ValueType<T>): KeySpec<T, 'required'> => ({ kind, presence: 'required' });
 const optional = <T>(kind: ValueType<T>): KeySpec<T, 'optional'> => ({ kind, presence: 'optional' });
 
-/** Each is asked in turn while there is no primary. */
+/** The limit of database servers. While there is no primary, the server tries each of them in turn. */
 const MAX_DATABASE_SERVERS = 8;
 /** Fewest characters of `secret`. */
 const MIN_SECRET_CHARACTERS = 32;
@@ -122,8 +122,8 @@ const originsRule = (origins: readonly string[]): string | null =>
   origins.includes('*') && origins.length > 1 ? '"*" is any origin already: list it alone, or not at all' : null;
 
 /**
- * Every key of the configuration: what it may hold. Defaults stand in reference.conf only, and the names here and
- * there are held together by a test. Bounds refuse what cannot work or is a slip (a unit forgotten, a zero too many).
+ * Every key of the configuration with the type of its value. Defaults are only in reference.conf; a test compares the
+ * names of both. Bounds refuse values that cannot work or are slips (a forgotten unit, a zero too many).
  */
 export const SCHEMA = {
   secret: required(unguessableServerSecret(MIN_SECRET_CHARACTERS)),
@@ -331,7 +331,7 @@ export type Settings = {
     : never;
 };
 
-/** The table's rows in order. */
+/** The keys with their specifications, in the order of the schema. */
 export function settingEntries(): readonly (readonly [SettingKey, KeySpec<unknown>])[] {
   return Object.entries(SCHEMA) as unknown as readonly (readonly [SettingKey, KeySpec<unknown>])[];
 }

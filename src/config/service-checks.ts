@@ -8,7 +8,7 @@ import type { SettingKey, Settings } from './schema.ts';
 import { isReadableByOthers } from './keys/server-key-files.ts';
 import { problemAt } from './settings.ts';
 
-/** What the files of keys, and keys among themselves, have that somebody has to look at. */
+/** Problems and warnings about files of keys, and about keys that do not fit together. */
 export interface KeyFindings {
   readonly problems: readonly ConfigProblem[];
   readonly warnings: readonly ConfigProblem[];
@@ -16,7 +16,10 @@ export interface KeyFindings {
 
 type AllOrNoneSection = 'services.web-push' | 'services.aws.s3' | 'services.postgresql';
 
-/** Looks into the keys of push, of files and of the database; a finding stands at the line that names the key. */
+/**
+ * Checks the keys of push services, of the file store and of the database. A finding has the position of the line that
+ * names the key.
+ */
 export function checkServiceKeys(settings: Partial<Settings>, root: ObjectValue): KeyFindings {
   const google = checkGooglePushKeys(settings);
   const apple = checkApplePushKeys(settings);
@@ -92,7 +95,7 @@ function checkDatabaseTls(settings: Partial<Settings>, root: ObjectValue): KeyFi
   return { problems, warnings };
 }
 
-/** The file was read, so that it is there, and its name is no key that was put in the wrong place. */
+/** May name the path: the file was read, so the path is no key that was written in its place. */
 function readableByOthersWarning(path: string, at: (sentence: string) => ConfigProblem): ConfigProblem[] {
   return isReadableByOthers(path) ? [at(`${path} can be read by every user of this machine: chmod o-r`)] : [];
 }
@@ -107,7 +110,10 @@ function checkWebPushKeys(settings: Partial<Settings>, root: ObjectValue): Confi
   return wrong === null ? lacking : [...lacking, problemAt(key, valueOrRoot(key, root), wrong)];
 }
 
-/** Keys that are of use together only: the first that is there names those that are not. */
+/**
+ * Checks keys that only work together. The problem has the position of the first key that is set, and names the missing
+ * ones.
+ */
 function checkAllOrNone(
   section: AllOrNoneSection,
   names: readonly string[],
@@ -116,7 +122,7 @@ function checkAllOrNone(
 ): ConfigProblem[] {
   const keys = names.map((name) => `${section}.${name}` as SettingKey);
   const set = keys.find((key) => (settings[key] ?? null) !== null);
-  // Undefined is one that was refused, or holds its placeholder: that is told already.
+  // A key that is undefined was refused or has its placeholder, and is already reported.
   const unset = keys.filter((key) => settings[key] === null);
   if (set === undefined || unset.length === 0) return [];
   const missing = unset.join(' and ');

@@ -6,20 +6,21 @@ import { settingEntries } from './schema.ts';
 import type { SettingKey, Settings } from './schema.ts';
 import { findUnknownKeys, sectionsOf } from './unknown-keys.ts';
 
-/** What one reading of the whole tree found. */
+/** The result of reading keys from the tree. */
 interface SettingsReading {
   /** Complete only if `missing` and `problems` are empty. */
   readonly settings: Partial<Settings>;
-  /** Placeholders, and required keys that stand nowhere. */
+  /** Placeholders, and required keys that are not set. */
   readonly missing: readonly ConfigProblem[];
   readonly problems: readonly ConfigProblem[];
-  /** Unknown keys, and values that are accepted and hardly meant. */
+  /** Unknown keys, and accepted values that are probably not intended. */
   readonly warnings: readonly ConfigProblem[];
 }
 
 /**
- * Reads keys out of a resolved tree (reference.conf with the administrator's file over it), by default all of the table.
- * `file` is named for keys that stand nowhere. It never throws: the caller decides what the findings mean.
+ * Reads keys out of a resolved tree (reference.conf with the administrator's file over it), by default all keys of the
+ * schema. Findings about keys that are not set name `file`. It never throws: the caller decides what to do about the
+ * findings.
  */
 export function readSettings(root: ObjectValue, file: string, entries = settingEntries()): SettingsReading {
   const problems: ConfigProblem[] = [];
@@ -56,12 +57,12 @@ export function problemAt(key: string, value: Value, sentence: string): ConfigPr
   return { file, line, column, key, sentence };
 }
 
-/** Only an explicit null can hide a default. */
+/** Refuses a key that has a default but no value, which only an explicit null can cause. */
 function refuseNulledDefault(key: string, entry: KeySpec<unknown>, value: Value, reading: Diagnostics): void {
   reading.refuse(key, value, `expected ${entry.kind.expected}, got null`);
 }
 
-/** Sections that hold something else than keys; named once, since none of their keys can be read. */
+/** Refuses sections whose value is no object. Each is reported once, since none of its keys can be read. */
 function refuseBrokenSections(root: ObjectValue, reading: Diagnostics): string[] {
   const broken: string[] = [];
   for (const section of sectionsOf(settingEntries().map(([key]) => key))) {
@@ -70,7 +71,7 @@ function refuseBrokenSections(root: ObjectValue, reading: Diagnostics): string[]
     const keys = settingEntries().filter(([key]) => key.startsWith(`${section}.`));
     if (value.kind === 'null' && keys.every(([, entry]) => entry.presence === 'optional')) continue;
     broken.push(section);
-    // A section's name often stands for its only secret, so what it holds instead is never shown.
+    // People use a section's name for its only secret, so the value is never shown.
     if (!isPlaceholder(value)) {
       reading.refuse(section, value, `expected a section { … } of keys, got ${describeValue(value, false)}`);
     }
@@ -78,7 +79,7 @@ function refuseBrokenSections(root: ObjectValue, reading: Diagnostics): string[]
   return broken;
 }
 
-/** Placeholders at any depth, in unknown keys too: whoever left one there has not finished. */
+/** Finds placeholders at any depth, also in unknown keys: the configuration is not complete while one is left. */
 function findPlaceholdersInTree(value: Value, key: string): ConfigProblem[] {
   if (isPlaceholder(value)) return [problemAt(key, value, 'still holds its placeholder')];
   if (value.kind === 'array')
@@ -89,7 +90,9 @@ function findPlaceholdersInTree(value: Value, key: string): ConfigProblem[] {
   );
 }
 
-/** The administrator's own file first, then others by name, each from top to bottom; keys that stand nowhere last. */
+/**
+ * The administrator's own file first, then others by name, each from top to bottom; findings without a line come last.
+ */
 function inFileOrder(findings: readonly ConfigProblem[], file: string): ConfigProblem[] {
   const rank = (finding: ConfigProblem): string => (finding.file === file ? '' : finding.file);
   const line = (finding: ConfigProblem): number => finding.line ?? Number.MAX_SAFE_INTEGER;

@@ -11,7 +11,7 @@ import { SCHEMA } from './schema.ts';
 import type { SettingKey } from './schema.ts';
 import { webPushSubject, type WebPushKeys } from './keys/web-push-keys.ts';
 
-/** A database of somebody else's, or the private one of the server. */
+/** An external database, or the embedded one. */
 export type DatabaseAnswer =
   | { readonly embedded: true }
   | {
@@ -23,7 +23,9 @@ export type DatabaseAnswer =
       readonly password: string;
     };
 
-/** What `klatch setup` found out; what is absent stays as the file or reference.conf has it. */
+/**
+ * The answers that `klatch setup` collected. A key without an answer keeps its value in the file or in reference.conf.
+ */
 export interface SetupAnswers {
   readonly secret?: string;
   readonly baseUri?: string;
@@ -40,11 +42,11 @@ export interface SetupAnswers {
   readonly metricsPort?: number;
   readonly endpoints?: readonly { readonly type: LiveTransport; readonly port: number }[];
   readonly webPushKeys?: WebPushKeys;
-  /** Not given: derived from the base-uri, where there are keys. */
+  /** Absent: derived from the base-uri if there are keys. */
   readonly webPushSubject?: string;
 }
 
-/** The new text, and which keys were written and which had an answer already. */
+/** The new text, the keys that were written, and the keys that had a value before. */
 export interface SetupResult {
   readonly text: string;
   readonly set: readonly SettingKey[];
@@ -57,9 +59,9 @@ export function createServerSecret(): string {
 }
 
 /**
- * Writes the answers into a template or an existing server.conf: comments stay, and a key that has an answer is kept
- * and named in `kept`. Throws ConfigError for a text that cannot be read and for answers that the server would refuse
- * (no message holds a secret). The text is not written anywhere: see `writeConfig`.
+ * Writes the answers into a template or an existing server.conf: comments stay. A key with a value is not changed, and
+ * is named in `kept`. Throws ConfigError for a text that cannot be read and for answers that the server would refuse
+ * (no message holds a secret). This writes no file: see `writeConfig`.
  */
 export function applyAnswers(source: ConfigText, answers: SetupAnswers): SetupResult {
   const wanted = answersAsLiterals(source, answers);
@@ -82,8 +84,8 @@ export function applyAnswers(source: ConfigText, answers: SetupAnswers): SetupRe
 }
 
 /**
- * Why the server would refuse an answer, as a sentence for a prompt, or null. `answer` is what was typed; for keys
- * that hold numbers the number's digits.
+ * Why the server would refuse an answer, as a sentence for a prompt, or null. `answer` is the typed text; for a number,
+ * its digits.
  */
 export function checkAnswer(key: SettingKey, answer: string): string | null {
   return answerProblem(key, toHoconLiteral(answer));
@@ -98,17 +100,17 @@ function answerProblem(key: SettingKey, literal: string): string | null {
   return sentences[0] ?? null;
 }
 
-/** An answer that stands in the file already. */
+/** A value that the configuration already contains. */
 interface ExistingAnswer {
-  /** Of the file; null: it comes from an included file or from the environment. */
+  /** The line in the file; null: the value comes from an included file or from the environment. */
   readonly line: number | null;
-  /** As it was written; null for secrets, and for what the environment gives. */
+  /** The value as it was written; null for secrets and for values from the environment. */
   readonly text: string | null;
 }
 
 /**
- * What the file says of a key where that is something else than `literal` (HOCON text); null where it says the same or
- * nothing yet. They are compared as the server understands them, so that 0x and quotes make no difference.
+ * The value of a key in the file if it differs from `literal` (HOCON text); null if it is the same or the key has none.
+ * Compares the values after parsing, so that 0x and quotes make no difference.
  */
 export function findContradiction(source: ConfigText, key: SettingKey, literal: string): ExistingAnswer | null {
   if (keyState(source, key) !== 'answered') return null;
@@ -117,14 +119,14 @@ export function findContradiction(source: ConfigText, key: SettingKey, literal: 
   const given = valueAt(loadHocon([{ name: source.file, text: `answer = ${literal}` }], { env: {} }), ['answer']);
   if (given !== null && comparableMeaning(key, current) === comparableMeaning(key, given)) return null;
   const { kind } = SCHEMA[key];
-  // What is refused may be a whole address, with a password in it, in the place of a host.
+  // A refused value may be a whole address with a password, written in place of a host.
   const read: unknown = kind.read(key, current, { refuse: () => {}, warn: () => {} });
   const isHidden = kind.hidden || (!kind.quotableInMessages && read === undefined);
   const line = current.origin.file === source.file ? current.origin.line : null;
   return { line, text: isHidden ? null : valueAsWritten(current) };
 }
 
-/** What a value means to the server, as text that can be compared. */
+/** The parsed value as a text that can be compared. */
 function comparableMeaning(key: SettingKey, value: Value): string {
   const { kind } = SCHEMA[key];
   const read: unknown = kind.read(key, value, { refuse: () => {}, warn: () => {} });
@@ -175,7 +177,10 @@ const endpointLiteral = ({ type, port }: { type: LiveTransport; port: number }):
 
 const WEB_PUSH_SECTION = 'services.web-push';
 
-/** A pair is one answer: beside half of another one neither is written, since they would not belong together. */
+/**
+ * The two keys are one answer. If the file has one key of another pair, neither is written, since the keys would not
+ * belong together.
+ */
 function webPushLiterals(source: ConfigText, answers: SetupAnswers): [SettingKey, string | undefined][] {
   const { webPushKeys: pair, webPushSubject: given } = answers;
   if (pair === undefined) return [[`${WEB_PUSH_SECTION}.subject`, optionalLiteral(given)]];
@@ -197,9 +202,9 @@ const DATABASE_KEYS = ['host', 'port', 'db', 'user', 'password'] as const;
 const POSTGRESQL = 'services.postgresql';
 
 /**
- * The database's keys are one answer: a file that names a database is not moved to the embedded one, nor the other
- * way, since the server would then start on an empty database. A password that the embedded one does not need is
- * emptied where its placeholder would keep the server from starting.
+ * The database's keys are one answer. A file with an external database is not switched to the embedded one, nor the
+ * other way: the server would start with an empty database. For the embedded one, a password that is still a
+ * placeholder is set to an empty text, because a placeholder would prevent the start.
  */
 function databaseLiterals(source: ConfigText, answer: DatabaseAnswer | undefined): [SettingKey, string | undefined][] {
   if (answer === undefined) return [];
@@ -217,20 +222,20 @@ function databaseLiterals(source: ConfigText, answer: DatabaseAnswer | undefined
   return DATABASE_KEYS.map((name) => [`${POSTGRESQL}.${name}`, toHoconLiteral(answer[name])]);
 }
 
-/** Whether the file has chosen the embedded database. */
+/** Whether the file selects the embedded database. */
 export function isEmbedded(source: ConfigText): boolean {
   const value = currentValue(source, `${POSTGRESQL}.embedded`);
   return value !== null && ['true', 'yes', 'on'].includes(scalarText(value) ?? '');
 }
 
-/** Keys that stood in the way of the whole database answer. */
+/** Existing keys that prevent the whole answer about the database. */
 function keysBlockingDatabaseAnswer(source: ConfigText, { database }: SetupAnswers): readonly SettingKey[] {
   if (database === undefined) return [];
   if (database.embedded === true) return answeredDatabaseKeys(source);
   return isEmbedded(source) ? [`${POSTGRESQL}.embedded`] : [];
 }
 
-/** Keys by which the file names a database already. */
+/** The keys by which the file already names an external database. */
 export function answeredDatabaseKeys(source: ConfigText): readonly SettingKey[] {
   if (isEmbedded(source)) return [];
   return DATABASE_KEYS.map((name) => `${POSTGRESQL}.${name}` as const).filter(

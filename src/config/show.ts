@@ -6,7 +6,7 @@ import { resolvePath } from './scalars.ts';
 import { settingEntries } from './schema.ts';
 import type { SettingKey } from './schema.ts';
 
-/** What stands in the place of a secret. */
+/** Shown in place of a secret. */
 export const HIDDEN = '(hidden)';
 
 /** A value as data; durations and sizes as they were written. */
@@ -22,7 +22,7 @@ export interface ShownSetting {
   readonly source: string;
 }
 
-/** Every key with its effective value and where it comes from, fit for JSON; secrets are left out. */
+/** Every key with its effective value and where it comes from, as JSON values; secrets are hidden. */
 export function describeConfig(root: ObjectValue): ShownSetting[] {
   return settingEntries().map(([key, { kind }]) => {
     const value = valueAt(root, key.split('.'));
@@ -33,10 +33,10 @@ export function describeConfig(root: ObjectValue): ShownSetting[] {
   });
 }
 
-/** The same as text, one line a key: `http.port = 9090   # default`. */
+/** Formats settings as text, one line for each key: `http.port = 9090   # default`. */
 export function formatConfig(settings: readonly ShownSetting[]): string {
   const left = settings.map(({ key, value }) => `${key} = ${value === null ? '(not set)' : formatShown(value)}`);
-  // One long list must not push all remarks out of sight.
+  // Bounded, so that one long list does not move all comments out of view.
   const width = Math.min(60, Math.max(...left.map((line) => line.length)));
   return settings.map(({ source }, index) => `${left[index]!.padEnd(width)}   # ${source}\n`).join('');
 }
@@ -50,14 +50,14 @@ function showValue(value: Value, kind: ValueType<unknown>): ShownValue {
   }
   if (value.kind === 'array') return value.items.map(() => HIDDEN);
   if (value.kind === 'object') return showFields(value, kind);
-  // That a password is empty is no secret, and is what one looks for when the database refuses.
+  // An empty password is no secret, and helps to find out why the database refuses a connection.
   if (kind.hidden) return scalarText(value) === '' ? '' : HIDDEN;
   if (value.kind === 'number') return value.number;
   if (value.kind === 'boolean') return value.value;
   return kind.isPath ? resolvePath(value, value.text) : value.text;
 }
 
-/** Unknown fields are left out: what they hold is anybody's guess. */
+/** Leaves unknown fields out: they may contain secrets. */
 function showFields(value: ObjectValue, kind: ValueType<unknown>): ShownValue {
   const fields = Object.entries(kind.fields ?? {}).flatMap(([name, entry]): [string, ShownValue][] => {
     const field = value.entries.get(name);

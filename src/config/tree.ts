@@ -13,13 +13,13 @@ import { redactAndExcerpt } from './excerpt.ts';
 import { ConfigError, ConfigNotFoundError } from './problem.ts';
 import { isMadeOfKeyWords, ConfigSourceFile } from './public-text.ts';
 
-/** The environment as `process.env` has it. */
+/** The environment variables, as in `process.env`. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** The name of reference.conf in messages; no file can be named so by accident. */
+/** The name of reference.conf in messages; no file has this name by accident. */
 export const REFERENCE_NAME = '(reference.conf)';
 
-/** Where a configuration file may be named or found. */
+/** The inputs of the search for the configuration file. */
 interface FindConfigFileOptions {
   /** Value of `--config`. */
   readonly configOption?: string | undefined;
@@ -30,8 +30,8 @@ interface FindConfigFileOptions {
 
 /**
  * The configuration file to read: `--config`, `$KLATCH_CONFIG`, `conf/server.conf` beside the program's folder, then
- * `/etc/klatch/server.conf`. A file that was named has to be there: nothing else is read in its place.
- * Throws ConfigNotFoundError with the places it looked at.
+ * `/etc/klatch/server.conf`. A named file must exist: no other file replaces it. Throws ConfigNotFoundError with the
+ * searched paths.
  */
 export function findConfigFile({ configOption: flag, env, programBinDir }: FindConfigFileOptions): string {
   const named = flag ?? (env['KLATCH_CONFIG'] === '' ? undefined : env['KLATCH_CONFIG']);
@@ -42,18 +42,21 @@ export function findConfigFile({ configOption: flag, env, programBinDir }: FindC
   return found;
 }
 
-/** False only where there is nothing: a file in a closed folder is reported when it is read, not passed over. */
+/** False only if no file exists. A file in an inaccessible folder is not skipped: reading it reports the problem. */
 function fileMayExist(path: string): boolean {
   try {
     return statSync(path, { throwIfNoEntry: false }) !== undefined;
   } catch (error) {
-    // statSync answers undefined for ENOENT and ENOTDIR: whatever is thrown says that something is there or hidden.
+    // statSync answers undefined for ENOENT and ENOTDIR: any other error means that the path exists or is not
+    // accessible.
     if (typeof error === 'object' && error !== null && 'code' in error) return true;
     throw error;
   }
 }
 
-/** The files that a configuration consists of, itself first; throws ConfigError as `readTreeFromSources` does. */
+/**
+ * The files of a configuration, server.conf first, then its includes; throws ConfigError as `readTreeFromSources` does.
+ */
 export function listConfigurationFiles(file: string, env: Environment): string[] {
   const files = new Set<string>();
   const sources = [{ name: REFERENCE_NAME, text: readAsset('config/reference.conf') }, { path: file }];
@@ -61,7 +64,7 @@ export function listConfigurationFiles(file: string, env: Environment): string[]
   return [...files];
 }
 
-/** Reads sources; mistakes in their text come out as a ConfigError that shows nothing of a value that may be secret. */
+/** Reads sources; syntax errors are thrown as a ConfigError, which does not quote values that may be secret. */
 export function readTreeFromSources(
   sources: readonly Source[],
   env: Environment,
@@ -94,7 +97,7 @@ export function readTreeFromSources(
   }
 }
 
-/** A variable that our own service sets: nobody's password is spelled like it. */
+/** Whether a text is the name of a Klatch variable, which no password looks like. */
 function isKlatchVariableName(text: string): boolean {
   return /^KLATCH_[A-Z_]+$/.test(text);
 }

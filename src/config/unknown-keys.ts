@@ -2,7 +2,7 @@ import { coerceToArray, type ObjectValue, type Value } from '../../packages/hoco
 import { editDistance } from './edit-distance.ts';
 import type { KeySpec } from './value-types.ts';
 
-/** A key that the program does not know, and the known one that was probably meant. */
+/** An unknown key, and the known key that was probably intended. */
 interface UnknownKey {
   readonly key: string;
   readonly value: Value;
@@ -12,7 +12,7 @@ interface UnknownKey {
 type NestedFullPathKey = Pick<UnknownKey, 'value'> & { readonly suggestion: string };
 type KeySpecEntries = readonly (readonly [string, KeySpec<unknown>])[];
 
-/** The sections that the keys' paths run through: `http`, `services`, `services.postgresql` … */
+/** The sections in the keys' paths: `http`, `services`, `services.postgresql` … */
 export function sectionsOf(keys: readonly string[]): ReadonlySet<string> {
   const sections = keys.flatMap((key) => {
     const parts = key.split('.');
@@ -21,7 +21,7 @@ export function sectionsOf(keys: readonly string[]): ReadonlySet<string> {
   return new Set(sections);
 }
 
-/** Finds the keys that mean nothing here: an unknown section is named once, without the keys inside. */
+/** Finds unknown keys. An unknown section is reported once, without its keys. */
 export function findUnknownKeys(root: ObjectValue, entries: KeySpecEntries): UnknownKey[] {
   const known = new Map(entries);
   const sections = sectionsOf([...known.keys()]);
@@ -45,7 +45,7 @@ export function findUnknownKeys(root: ObjectValue, entries: KeySpecEntries): Unk
   return found;
 }
 
-/** `"http.port" = 1` is one key with a dot in its name, which is not the key port of http. */
+/** `"http.port" = 1` is one key with a dot in its name; it is not the key `port` in the section `http`. */
 function quoteIfDotted(name: string): string {
   return name.includes('.') ? `"${name}"` : name;
 }
@@ -73,7 +73,10 @@ function unknownFieldsOfListItems(key: string, value: Value, entry: KeySpec<unkn
   });
 }
 
-/** The nearest known key by letters; else the one key of the same last name in another section that is least deep. */
+/**
+ * The known key with the most similar spelling. If none is similar, the least nested key with the same last name, if
+ * only one is.
+ */
 function suggestKey(key: string, known: readonly string[]): string | null {
   const allowed = Math.max(2, Math.floor(key.length / 5));
   const byDistance = known

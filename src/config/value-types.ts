@@ -1,42 +1,44 @@
 import { coerceToArray, type Value } from '../../packages/hocon/src/index.ts';
 
-/** Where mistakes go while values are read; every value is read, so that all mistakes show at once. */
+/** Collects problems while values are read. All values are read, so that one run shows all problems. */
 export interface Diagnostics {
   refuse(key: string, value: Value, sentence: string): void;
-  /** For what is accepted and hardly meant. */
+  /** For values that are accepted but probably not intended. */
   warn(key: string, value: Value, sentence: string): void;
 }
 
-/** What a key's value has to be, and how it becomes a typed one. */
+/** The type of a key's value: its rule, and how it is parsed. */
 export interface ValueType<T> {
   /** Completes "expected …", bounds included. */
   readonly expected: string;
-  /** True: the value appears in no listing, and in no message. */
+  /** True: no listing and no message shows the value. */
   readonly hidden: boolean;
   /**
-   * True: a wrong value may be quoted in a message, since no secret is ever meant for such a key. Nothing else is
-   * quoted: people put passwords, keys and whole addresses where a name belongs.
+   * True: a wrong value may be quoted in a message, since such a key never has a secret as its value. Values of other
+   * keys are not quoted: people write passwords, keys and whole addresses where a name belongs.
    */
   readonly quotableInMessages: boolean;
-  /** True: a file name, relative to the folder of the file it stands in. */
+  /** True: the value is a path, relative to the folder of the file that contains it. */
   readonly isPath: boolean;
-  /** The kind of a list's items. */
+  /** The type of a list's items; null: no list. */
   readonly items: ValueType<unknown> | null;
-  /** True: an item may stand without its list. */
+  /** True: one item may be written without the brackets of a list. */
   readonly acceptsOneItem?: boolean;
-  /** The fields of an object. */
+  /** The fields of an object; null: no object. */
   readonly fields: Readonly<Record<string, KeySpec<unknown>>> | null;
-  /** Undefined: refused (told to `reading`), or a placeholder, which is collected apart. */
+  /**
+   * Undefined: the value was refused and reported to `reading`, or it is a placeholder, which `readSettings` collects.
+   */
   read(key: string, value: Value, reading: Diagnostics): T | undefined;
 }
 
 /**
- * `preset`: the default stands in reference.conf. `required`: without it the server is not configured.
- * `optional`: may be absent, then it reads as null.
+ * `defaulted`: the default is in reference.conf. `required`: without the key the server is not configured. `optional`:
+ * may be absent, then it reads as null.
  */
 type Presence = 'defaulted' | 'required' | 'optional';
 
-/** One row of the table of keys. */
+/** The specification of one key. */
 export interface KeySpec<T, P extends Presence = Presence> {
   readonly kind: ValueType<T>;
   readonly presence: P;
@@ -44,12 +46,12 @@ export interface KeySpec<T, P extends Presence = Presence> {
 
 const PLACEHOLDER = /^<[A-Za-z][A-Za-z0-9 _-]*>$/;
 
-/** Whether a text is a placeholder such as `<SERVER_SECRET>` (rule of the packages' templates). */
+/** Whether a text is a placeholder such as `<SERVER_SECRET>` (as in the packages' templates). */
 function isAngleBracketPlaceholder(text: string): boolean {
   return PLACEHOLDER.test(text);
 }
 
-/** Whether a whole value is a placeholder, which is asked before its type is looked at. */
+/** Whether a whole value is a placeholder. Checked before the value's type. */
 export function isPlaceholder(value: Value): boolean {
   return value.kind === 'string' && isAngleBracketPlaceholder(value.text);
 }
@@ -68,7 +70,7 @@ export function containsPemKey(text: string): boolean {
   return text.includes('-----BEGIN');
 }
 
-/** How a message names what it found. What may be a secret is not repeated: see `quotableInMessages`. */
+/** How a message describes a value. It does not quote values that may be secret: see `quotableInMessages`. */
 export function describeValue(value: Value, quotableInMessages: boolean): string {
   if (value.kind === 'object') return 'an object';
   if (value.kind === 'array') return 'a list';
@@ -77,7 +79,7 @@ export function describeValue(value: Value, quotableInMessages: boolean): string
   if (!quotableInMessages) return scalarText(value) === '' ? '""' : NOT_SHOWN;
   if (value.kind === 'number') return value.text;
   if (value.kind === 'boolean') return String(value.value);
-  // An address may hold a password before its @, and a token behind ? or #.
+  // An address may contain a password before its @, and a token after ? or #.
   if (/[@?#]/.test(value.text)) return NOT_SHOWN;
   // The path of a webhook's address is its secret.
   const text = value.text.replace(/(:\/\/[^/]*\/).+$/s, '$1…');
@@ -88,8 +90,8 @@ export function describeValue(value: Value, quotableInMessages: boolean): string
 }
 
 /**
- * What a scalar's rule says: a value, else it is refused. `expected` stands in for the kind's own words. `warning` says
- * what is odd about a value that is accepted.
+ * The result of a scalar's rule. Without `value` the text is refused. `expected` replaces the type's own description,
+ * and `warning` describes an oddity of an accepted value.
  */
 export interface ScalarResult<T> {
   readonly value?: T;
@@ -104,7 +106,7 @@ interface ScalarOptions {
   readonly isPath?: boolean;
 }
 
-/** A kind for one string, number or boolean. */
+/** A type for one string, number or boolean. */
 export function scalar<T>(
   expected: string,
   judge: (value: Value) => ScalarResult<T>,
@@ -137,14 +139,14 @@ export function scalar<T>(
   };
 }
 
-/** Bounds of a list, and a rule over all of its items: null, or what is wrong with them together. */
+/** Bounds of a list, and a rule for all items together, which returns null or the problem. */
 interface ListOptions<T> {
   readonly min?: number;
   readonly max: number;
   readonly rule?: (items: readonly T[]) => string | null;
 }
 
-/** A kind for a list; mistakes are told at the item, with its index in the key. */
+/** A type for a list. A problem has the position of its item, and the item's index in the key. */
 export function list<T>(expected: string, items: ValueType<T>, options: ListOptions<T>): ValueType<readonly T[]> {
   const { min = 0, max, rule } = options;
   const read = (key: string, value: Value, reading: Diagnostics): readonly T[] | undefined => {
@@ -177,7 +179,7 @@ export function list<T>(expected: string, items: ValueType<T>, options: ListOpti
   };
 }
 
-/** A kind for one item or a list of them, which it comes out as. */
+/** A type for one item or a list of items; the result is always a list. */
 export function oneOrList<T>(what: string, items: ValueType<T>, options: ListOptions<T>): ValueType<readonly T[]> {
   const several = list(`${what}, or a list of up to ${options.max}`, items, { min: 1, ...options });
   const read = (key: string, value: Value, reading: Diagnostics): readonly T[] | undefined => {
@@ -189,12 +191,12 @@ export function oneOrList<T>(what: string, items: ValueType<T>, options: ListOpt
   return { ...several, acceptsOneItem: true, read };
 }
 
-/** The rule for a key's value in words, for documents: what a list may hold is part of it. */
+/** The rule for a key's value as text for documents, including the rule for the items of a list. */
 export function valueRuleText({ expected, items }: ValueType<unknown>): string {
   return items === null ? expected : `${expected}, each ${items.expected}`;
 }
 
-/** A kind for an object; fields that are named in `optional` may be absent, and read as null then. */
+/** A type for an object. Fields that are named in `optional` may be absent, and are then null. */
 export function record<T extends object>(
   expected: string,
   kinds: { readonly [F in keyof T]: ValueType<Exclude<T[F], null>> },

@@ -3,7 +3,7 @@ import type { Database } from '../storage/database.ts';
 import type { PoolMetrics } from '../storage/db/pool.ts';
 import { counter, gauge, histogram, singleSample, type Family, type Sample } from './family.ts';
 
-/** The database as this process meets it. */
+/** Connections and calls of this process to the database. */
 export function databaseFamilies({ pools }: Database, report: DeliveryReportCache): Family[] {
   const labels = ['pool'];
   const eachPool = <Value>(value: (pool: PoolMetrics) => Value) => {
@@ -46,7 +46,7 @@ export function databaseFamilies({ pools }: Database, report: DeliveryReportCach
   ];
 }
 
-/** Whether changes were found missing. */
+/** Metrics on lost history: whether changes were found missing. */
 export function lostHistoryFamilies({ witness }: Database): Family[] {
   return [
     gauge(

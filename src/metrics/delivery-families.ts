@@ -78,7 +78,7 @@ function laneFamilies(lanes: LaneManager): Family[] {
   ];
 }
 
-/** The hooks of all processes, out of the database. */
+/** The hooks of all processes, from the report in the database. */
 export function hookFamilies(report: DeliveryReportCache): Family[] {
   const known = (values: (latest: LaneReport) => readonly Sample<number>[]) => async () => {
     const latest = await report.read();

@@ -4,8 +4,8 @@ const INTERVAL_MS = 50;
 const BOUNDS_S = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
 
 /**
- * How late the event loop comes to a timer: what every request and delivery waits on top of its own work. Counted in
- * buckets, and not as percentiles that start anew with each scrape, so that any number of scrapers see the same.
+ * The delay of a timer in the event loop. Every request and delivery waits for this time in addition to its own work.
+ * It is counted in buckets, and not as percentiles that each scrape resets, so that all scrapers see the same.
  */
 export class EventLoopDelay {
   readonly delayS = new Histogram(BOUNDS_S);
@@ -17,7 +17,7 @@ export class EventLoopDelay {
     this.#timer = setInterval(() => {
       const now = performance.now();
       this.delayS.observe(Math.max(0, now - due) / 1_000);
-      // Node counts an interval from when it ran, too.
+      // Node, too, counts the next interval from the time at which the timer ran.
       due = now + INTERVAL_MS;
     }, INTERVAL_MS);
     this.#timer.unref();

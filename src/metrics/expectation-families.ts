@@ -1,6 +1,6 @@
 import { gauge, singleSample, type Family } from './family.ts';
 
-/** What groups wait for. Null: not known yet. */
+/** Overdue expectations of groups. `overdue` null: not known yet. */
 export function expectationFamilies(expectations: { readonly overdue: number | null }): Family[] {
   return [
     gauge(

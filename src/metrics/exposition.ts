@@ -7,8 +7,8 @@ import { createRegistry, type Family } from './family.ts';
 const PATH = '/metrics';
 
 /**
- * Answers `GET /metrics` and nothing else. However many scrape at once, the values are fetched once. `families` is null
- * while the server is starting.
+ * Answers `GET /metrics` and nothing else. Concurrent scrapes share one fetch of the values. `familiesOnceStarted` is
+ * null while the server is starting.
  */
 export function metricsListener(familiesOnceStarted: readonly Family[] | null, log: Log): RequestListener {
   if (familiesOnceStarted === null) return (req, res) => refuse(req, res, new KlatchError('starting'));

@@ -15,7 +15,7 @@ import { processFamilies } from './process-families.ts';
 import { pushFamilies } from './push-families.ts';
 import { signInFamilies } from './sign-in-families.ts';
 
-/** Where the values are kept. */
+/** The parts of the server that keep the values. */
 export interface MetricSources extends Pick<HttpSources, 'requests' | 'connections' | 'limit'> {
   readonly services: Services;
   readonly live: Live;
@@ -26,7 +26,7 @@ export interface MetricSources extends Pick<HttpSources, 'requests' | 'connectio
   readonly eventLoop: EventLoopDelay;
 }
 
-/** Every metric there is, in the order in which they are shown. */
+/** All metrics, in the order of the exposition. */
 export function allFamilies(sources: MetricSources): Family[] {
   const { services, live, lanes, housekeeping, expectations, lookup, eventLoop, requests, connections, limit } =
     sources;

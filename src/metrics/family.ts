@@ -1,18 +1,18 @@
 import { Registry, type Metric } from 'prom-client';
 import type { HistogramCounts } from '../histogram.ts';
 
-/** One value of a family, told apart from the others by its labels. */
+/** One value of a family; its labels distinguish it from the others. */
 export interface Sample<Value> {
   readonly labels?: Readonly<Record<string, string>>;
   readonly value: Value;
 }
 
-/** No samples: nothing is known, which is something else than 0. */
+/** No samples: the value is unknown, which is not the same as 0. */
 type Collect<Value> = () => readonly Sample<Value>[] | Promise<readonly Sample<Value>[]>;
 
 /**
- * All values of one name. They are kept elsewhere, in plain counters that cost the hot paths next to nothing, and are
- * fetched when somebody scrapes. No label may take values without a bound: no hook, group, host, path or token.
+ * All values of one name. Other parts keep them in plain counters, which cost the hot paths almost nothing; a scrape
+ * fetches them. A label must have a bounded set of values: no hook, group, host, path or token.
  */
 export interface Family {
   readonly name: string;
@@ -23,7 +23,7 @@ export interface Family {
   readonly lines: () => Promise<readonly ExpositionLine[]>;
 }
 
-/** One line of the exposition, as the library takes it. */
+/** One line of the exposition, in the library's form. */
 interface ExpositionLine {
   readonly metricName: string;
   readonly labels: Readonly<Record<string, string | number>>;
@@ -64,7 +64,9 @@ export function byLabel<Name extends string>(
   return Object.entries<number>(values).map(([name, value]) => ({ labels: { [label]: name }, value }));
 }
 
-/** The library's registry of these families. Its own kinds of metric count by themselves, so that none is used. */
+/**
+ * The library's registry of these families. It uses none of the library's metric types, which keep counts of their own.
+ */
 export function createRegistry(families: readonly Family[]): Registry {
   const registry = new Registry();
   for (const { name, help, type, lines } of families) {

@@ -12,7 +12,7 @@ export interface HttpSources {
   readonly sessions: SessionCache;
 }
 
-/** The HTTP interface: what was asked, how it was answered, what was refused. */
+/** The HTTP interface: requests, answers and refusals. */
 export function httpFamilies({ requests, connections, limit, tokens, sessions }: HttpSources): Family[] {
   const { byRoute, errors } = requests;
   return [

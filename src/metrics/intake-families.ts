@@ -2,7 +2,7 @@ import type { RefusedPostRecorder } from '../operations/core/refused-post-record
 import type { MessageLog } from '../storage/messages/message-log.ts';
 import { byLabel, counter, gauge, histogram, singleSample, type Family } from './family.ts';
 
-/** Posts on their way into the log. */
+/** The intake of posts into the log. */
 export function intakeFamilies(log: MessageLog): Family[] {
   const { counts } = log;
   return [
@@ -47,7 +47,7 @@ export function intakeFamilies(log: MessageLog): Family[] {
   ];
 }
 
-/** Posts that never come to the log. */
+/** Posts that were refused before they reached the log. */
 export function refusedPostFamilies({ counts }: RefusedPostRecorder): Family[] {
   return [
     counter(

@@ -2,7 +2,7 @@ import type { Live } from '../live/live.ts';
 import { liveTransports } from '../model/transport.ts';
 import { byLabel, counter, gauge, singleSample, type Family, type Sample } from './family.ts';
 
-/** Live clients: how many there are, what they are sent, and why they are gone. */
+/** Live clients: their number, the messages sent to them, and the reasons of their ends. */
 export function liveFamilies(live: Live): Family[] {
   const { counts, feeds, sessions } = live;
   return [

@@ -3,7 +3,7 @@ import { parseDescriptorLimit } from '../connection-limit.ts';
 import type { EventLoopDelay } from './event-loop-delay.ts';
 import { counter, gauge, histogram, singleSample, type Family, type Sample } from './family.ts';
 
-/** What is known of any Node.js process, under the names that everybody's dashboards use. */
+/** Metrics of any Node.js process, under the names that common dashboards use. */
 export function processFamilies(eventLoop: EventLoopDelay): Family[] {
   const startedAtS = Date.now() / 1_000 - process.uptime();
   return [
@@ -39,7 +39,7 @@ async function openFileCount(): Promise<readonly Sample<number>[]> {
   try {
     return singleSample((await readdir('/proc/self/fd')).length);
   } catch {
-    // Another system than Linux, or /proc is not there: not known.
+    // The system is not Linux, or /proc is not mounted: the value is unknown.
     return [];
   }
 }

@@ -4,7 +4,7 @@ import type { PushQueue } from '../push/queue.ts';
 import type { PendingPushCount } from '../storage/push/push-devices.ts';
 import { counter, gauge, histogram, type Family, type Sample } from './family.ts';
 
-/** Pushes by vendor: of all processes what waits, of this one everything else. */
+/** Pushes by vendor. Waiting pushes are those of all processes; all other values are of this process. */
 export function pushFamilies(push: PushQueue): Family[] {
   const counts = (kind: DeviceKind): PushCounts => push.counts.get(kind)!;
   const labels = ['vendor'];
@@ -62,7 +62,7 @@ function byVendor<Value>(valueOf: (kind: DeviceKind) => Value): readonly Sample<
   return deviceKinds.map((vendor) => ({ labels: { vendor }, value: valueOf(vendor) }));
 }
 
-/** Nothing while the database has not told. */
+/** No samples while the database has not answered. */
 async function pendingByVendor(
   { pendingCounts: pending }: PushQueue,
   valueOf: (row: PendingPushCount | undefined) => number,

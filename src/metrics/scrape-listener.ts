@@ -4,12 +4,15 @@ import { HttpListener } from '../http/listener.ts';
 import type { Log } from '../log.ts';
 import { metricsListener } from './exposition.ts';
 
-/** A scrape is answered within two seconds, so that a stop waits no longer for one. */
+/** A scrape is answered within two seconds, so a stop need not wait longer for one. */
 export const SCRAPE_STOP_TIMEOUT_MS = 2_000;
-/** Connections to the metrics at once. */
+/** The limit of concurrent connections to the metrics. */
 const MAX_SCRAPE_CONNECTIONS = 64;
 
-/** The listener on the port of the metrics; it answers that the server is starting until it gets another handler. */
+/**
+ * The listener on the port of the metrics; it answers that the server is starting, until `setHandler` replaces its
+ * handler.
+ */
 export function createScrapeListener({ metrics, http }: Pick<Config, 'metrics' | 'http'>, log: Log): HttpListener {
   const config = {
     interface: metrics.interface,

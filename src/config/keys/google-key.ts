@@ -1,7 +1,7 @@
-/** What is needed, for sentences. */
+/** The required key, in words for sentences. */
 export const SERVICE_ACCOUNT_DESCRIPTION =
   'a service account of the project (Firebase: project settings, service accounts, new private key)';
-/** What people take for a key: server keys of the legacy API, in both of their forms. */
+/** Server keys of Google's legacy API, in both of their forms, which people mistake for the required key. */
 const LEGACY_SERVER_KEY = /^(?:AIza|AAAA[\w-]*:APA91)/;
 
 /** Why a text is neither a path nor the JSON of a service account; null where it may be one. */

@@ -4,17 +4,17 @@ import { readFileSync, statSync } from 'node:fs';
 import { isJson, SERVICE_ACCOUNT_DESCRIPTION } from './google-key.ts';
 import { keyPathForMessage } from '../key-path-for-message.ts';
 
-/** An account of a program at Google, and the key that it signs with. */
+/** A service account at Google, and the key that it signs with. */
 export interface ServiceAccount {
   readonly clientEmail: string;
-  /** Google's name of the key; null: the file has none. */
+  /** Google's id of the key; null: the file has none. */
   readonly keyId: string | null;
   readonly privateKey: KeyObject;
 }
 
 const MAX_KEY_FILE_BYTES = 65_536;
 
-/** The service account of a key (JSON, or an absolute path), or a sentence without anything of a key in it. */
+/** The service account of a key (JSON, or an absolute path), or a sentence that quotes no part of the key. */
 export function readServiceAccount(projectId: string, key: string): ServiceAccount | string {
   const name = isJson(key) ? 'the JSON' : keyPathForMessage(key);
   const text = isJson(key) ? { content: key } : readKeyText(key, name);
@@ -36,7 +36,7 @@ function serviceAccountFromFields(
   if (type !== 'service_account') return `${name} is not a service account; expected ${SERVICE_ACCOUNT_DESCRIPTION}`;
   if (typeof email !== 'string' || !/^[\x21-\x7e]{3,320}$/.test(email)) return `${name} lacks its client_email`;
   if (typeof pem !== 'string') return `${name} lacks its private_key`;
-  // A project has a number beside its id; the file knows the id only.
+  // Google's projects have an id and a number, and the file contains only the id.
   if (!/^\d+$/.test(projectId) && project !== projectId) {
     const other = typeof project === 'string' && /^[A-Za-z0-9.:-]{1,100}$/.test(project) ? project : 'another project';
     return `${name} is of ${other}, not of ${projectId}`;
@@ -72,19 +72,19 @@ export function readCaFile(path: string): { readonly pem: string } | string {
     if (certificate.ca || certificate.issuer === certificate.subject) return { pem: text.content };
     return `${name} is not the certificate of an authority`;
   } catch {
-    // What of it does not parse may be a key that was taken for a certificate.
+    // The error is not quoted: the file may be a private key that was mistaken for a certificate.
     return `${name} is no certificate in PEM`;
   }
 }
 
-/** What is wrong with a pair of keys in base64url, as a sentence about the private one; null: nothing. */
+/** The problem of a pair of keys in base64url, as a sentence about the private key; null: none. */
 export function webPushPairProblem(publicKey: string, privateKey: string): string | null {
   const pair = createECDH('prime256v1');
   try {
     pair.setPrivateKey(privateKey, 'base64url');
     if (pair.getPublicKey().equals(Buffer.from(publicKey, 'base64url'))) return null;
   } catch {
-    // Zero, or more than the order of the curve: no public key belongs to it.
+    // The private key is zero or not less than the order of the curve, so it has no public key.
   }
   return 'does not belong to services.web-push.public: "klatch setup" makes a pair';
 }
@@ -94,7 +94,7 @@ function parsePrivateKey(pem: string): KeyObject | string {
   try {
     return createPrivateKey(pem);
   } catch {
-    // OpenSSL's own words can repeat input.
+    // Not quoted: OpenSSL's error can repeat its input.
     return 'is no private key in PEM, or a damaged one';
   }
 }
@@ -104,7 +104,7 @@ function parseJsonObject(text: string): Record<string, unknown> | null {
     const value: unknown = JSON.parse(text);
     return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : null;
   } catch {
-    // The parser's words quote what it read.
+    // Not quoted: the parser's error repeats its input.
     return null;
   }
 }

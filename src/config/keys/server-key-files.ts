@@ -9,7 +9,7 @@ import type { Owner } from '../durable-file.ts';
 import { keyPathForMessage } from '../key-path-for-message.ts';
 import { ConfigError } from '../problem.ts';
 
-/** What is wrong with one of the two files, as a sentence about it. */
+/** The problem of one of the two files, as a sentence about it. */
 interface SigningKeyFileProblem {
   readonly which: keyof ServerKeyFiles;
   readonly sentence: string;
@@ -21,8 +21,8 @@ const PEM_LABELS = { public: 'PUBLIC KEY', private: 'PRIVATE KEY' } as const;
 const NEW_PAIR_ADVICE = 'run "klatch keys generate", or openssl genpkey -algorithm ed25519';
 
 /**
- * Checks a pair of server keys: both files there, PEM, Ed25519, PKCS#8 and SPKI, and one pair. No sentence holds
- * anything of the files' content.
+ * Checks a pair of server keys: both files exist, are PEM with Ed25519 keys in PKCS#8 and SPKI, and belong together. No
+ * sentence quotes the files' content.
  */
 export function checkServerKeyPair(files: ServerKeyFiles): readonly SigningKeyFileProblem[] {
   const publicKey = readPemKey(files.public, 'public');
@@ -37,8 +37,8 @@ export function checkServerKeyPair(files: ServerKeyFiles): readonly SigningKeyFi
 }
 
 /**
- * The keys of the pairs, in their order. Throws ConfigError with what `checkServerKeyPair` says: the files were looked at
- * when the configuration was read, and may have changed since.
+ * The keys of the pairs, in their order. Throws ConfigError with the problem that `checkServerKeyPair` finds: the files
+ * may have changed since the configuration was read.
  */
 export function readServerKeys(pairs: readonly ServerKeyFiles[]): ServerKey[] {
   return pairs.map((files) => {
@@ -52,18 +52,18 @@ export function readServerKeys(pairs: readonly ServerKeyFiles[]): ServerKey[] {
   });
 }
 
-/** How the public key in a file is shown, or null where it cannot be read. */
+/** The public key in a file, as it is shown to people; null if it cannot be read. */
 export function describePublicKeyFile(path: string): PublicServerKey | null {
   const key = readPemKey(path, 'public');
   return typeof key === 'string' ? null : describePublicKey(key);
 }
 
-/** Whether users outside the file's owner and group can read it; false where it cannot be asked. */
+/** Whether users other than the file's owner and group can read it; false if that cannot be determined. */
 export function isReadableByOthers(path: string): boolean {
   try {
     return (statSync(path).mode & 0o004) !== 0;
   } catch (error) {
-    // What cannot be looked at is told where it is read, with its own name.
+    // The read of the file reports this error with its own message.
     if (typeof error === 'object' && error !== null && 'code' in error) return false;
     throw error;
   }
@@ -92,7 +92,7 @@ function parsePemKey(pem: string, name: string, which: keyof ServerKeyFiles): Ke
     if (key.asymmetricKeyType === 'ed25519') return key;
     return `${name} holds a key of the type ${key.asymmetricKeyType ?? 'unknown'}, expected ed25519: ${NEW_PAIR_ADVICE}`;
   } catch (error) {
-    // OpenSSL's own words name internals of its decoder and can repeat input: its code says enough.
+    // OpenSSL's message names internals of its decoder and can repeat input, so only its code is shown.
     return `${name} is a damaged PEM file (${errorCodeOf(error)})`;
   }
 }
@@ -110,16 +110,16 @@ function readBytes(path: string, name: string): Buffer | string {
 }
 
 function errorCodeOf(error: unknown): string {
-  // No instanceof: errors of Node's own modules belong to another realm when tests run.
+  // No instanceof: in tests, errors of Node's own modules belong to another realm.
   return typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : 'no code';
 }
 
-/** A pair of server keys on disk; `created` is false where it was there already. */
+/** A pair of server keys on disk; `created` is false if it existed before. */
 interface EnsuredServerKeys extends ServerKeyFiles {
   readonly created: boolean;
 }
 
-/** Folders that are made here are open to the group of the keys' owner, who could not reach his keys else. */
+/** Creates a folder, and gives new folders to the group of the keys' owner, who could not reach the keys otherwise. */
 function createGroupAccessibleFolder(folder: string, owner: Owner | undefined): void {
   const first = mkdirSync(folder, { recursive: true, mode: 0o750 });
   if (first === undefined || owner === undefined) return;
@@ -129,15 +129,15 @@ function createGroupAccessibleFolder(folder: string, owner: Owner | undefined): 
   }
 }
 
-/** What the two files of a pair are called in a folder. */
+/** The paths of the two files of a pair in a folder. */
 export function serverKeyPaths(folder: string): ServerKeyFiles {
   return { public: join(folder, 'server-key.public.pem'), private: join(folder, 'server-key.private.pem') };
 }
 
 /**
- * Makes `server-key.private.pem` (0600) and `server-key.public.pem` (0644) in `folder`, synced to disk. A pair that is
- * there is kept. The private file comes first: a run that was cut off leaves a private key at most, and the next run
- * derives the public one from it. Throws when the files that are there do not make a pair.
+ * Creates `server-key.private.pem` (0600) and `server-key.public.pem` (0644) in `folder`, synced to disk. Keeps an
+ * existing pair. Writes the private file first: a run that breaks off leaves at most a private key, and the next run
+ * derives the public key from it. Throws if existing files do not form a pair.
  */
 export function ensureServerKeys(folder: string, options: { readonly owner?: Owner } = {}): EnsuredServerKeys {
   const files = serverKeyPaths(folder);

@@ -9,18 +9,18 @@ export interface WebPushKeys {
 
 const UNCOMPRESSED_POINT_PREFIX = 4;
 
-/** A new pair of P-256. */
+/** Creates a pair of P-256 keys. */
 export function createWebPushKeys(): WebPushKeys {
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'prime256v1' });
-  // JWK fills all three up to 32 bytes.
+  // In JWK, all three have exactly 32 bytes, with leading zeros.
   const { x, y, d } = privateKey.export({ format: 'jwk' }) as { x: string; y: string; d: string };
   const point = [Buffer.from([UNCOMPRESSED_POINT_PREFIX]), Buffer.from(x, 'base64url'), Buffer.from(y, 'base64url')];
   return { public: Buffer.concat(point).toString('base64url'), private: d };
 }
 
 /**
- * Whom push services may write to, where nobody says: the public address of the server, and where that is not one that
- * they take (they want https), the postmaster of its host.
+ * The default contact for push services: the public address of the server if it is https, which they require; otherwise
+ * the postmaster of its host.
  */
 export function webPushSubject(baseUri: string | null): string {
   const url = baseUri === null ? null : URL.parse(baseUri);
