@@ -327,7 +327,9 @@ export class Server {
     this.#fatalFailure.resolve(error);
   }
 
-  /** Runs before all slow steps, so that a port in use is reported at once, and callers are told to wait. */
+  /**
+   * Runs before all slow steps, so that a port in use is reported at once, and requests are answered with "starting".
+   */
   async #listen(): Promise<HttpListener> {
     const { http } = this.#config;
     const starting = this.#requestCounts.counting(createStatusOnlyStartingApp(this.#config, this.#log));

@@ -47,8 +47,8 @@ export function addressProblem(text: string): string | null {
 
 /**
  * Finds the address at which a server accepts clients, from the address that a person typed.
- * - http:// and https://: asks the server (/v1/about). Behind https:// only encrypted endpoints count.
- * - A server that announces no usable endpoint: its own /v1/live.
+ * - http:// and https://: asks the server (/v1/about). With https:// it uses only encrypted endpoints.
+ * - If the server announces no usable endpoint: its /v1/live.
  * Throws ConnectionError and ProtocolError.
  */
 export async function discoverServerAddress(text: string): Promise<ServerAddress> {

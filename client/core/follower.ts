@@ -14,7 +14,7 @@ import {
   type SubscribeResult,
 } from './shapes.ts';
 
-/** Where the follower begins. */
+/** The positions at which the follower begins, and the conversations that it follows. */
 export interface FollowOptions {
   /** For each conversation, the rev of the last change that the client has. */
   readonly resumeRevByConversation: ReadonlyMap<number, number>;

@@ -60,8 +60,8 @@ async function upload(server: FileServer, file: OutgoingFile, expectsContinue: b
     fileReadFailure = { error };
     request.destroy();
   });
-  // Without this generator, an error later in the pipeline would destroy the file's stream, which would then emit that
-  // error as if reading the file had failed.
+  // Without this generator, an error later in the pipeline would destroy the file's stream with that error. It would
+  // then look as if reading the file had failed.
   const bytes = async function* (): AsyncGenerator<Buffer> {
     yield* file.content;
   };

@@ -89,7 +89,7 @@ function formatLocalTime(iso: string, now: Date): string {
   return date(at) === date(now) ? time : `${date(at)} ${time}`;
 }
 
-/** A line that says that older messages were removed; no line where more messages exist, or none were removed. */
+/** A line that says that older messages were removed; none if older messages exist or none were removed. */
 export function historyBeginLines(removedBeforeIfReached: number | null): string[] {
   return removedBeforeIfReached === null
     ? []

@@ -10,8 +10,8 @@ const MAX_EXCERPT_COLUMNS = 100;
 const UNSAFE_CHARACTERS = /[\p{Cc}\p{Cf}\u2028\u2029]/gu;
 
 /**
- * A problem that is safe to show: with its line if the line cannot contain a secret, and without the name of a key that
- * may be part of a value (`password = abc,hunter2=9`).
+ * A problem that is safe to show. It gets its line only if the line cannot contain a secret. It loses the name of a key
+ * that may be part of a value (`password = abc,hunter2=9`).
  */
 export function redactAndExcerpt(problem: ConfigProblem, files: SourceFiles): ConfigProblem {
   const { file, line, column } = problem;

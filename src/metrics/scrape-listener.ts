@@ -20,7 +20,7 @@ export function createScrapeListener({ metrics, http }: Pick<Config, 'metrics' |
     requestToResponseTimeoutMs: http.requestToResponseTimeoutMs,
     maxHeaderBytes: http.maxHeaderBytes,
   };
-  // A limit of its own: Prometheus gets through while clients hold all other connections.
+  // A separate limit, so that Prometheus can connect while clients use all other connections.
   const limit = new ConnectionLimit(MAX_SCRAPE_CONNECTIONS, log);
   return new HttpListener(config, metricsListener(null, log), { limit, keys: 'metrics.interface, metrics.port' });
 }

@@ -43,7 +43,7 @@ export class AppState {
   readonly link = signal<OpenedLink | null>(null);
   /** The token of the invitation that somebody opened, until it is accepted or declined. */
   readonly invite = signal<string | null>(null);
-  /** What a sign-out would lose, while the page asks whether to do it. */
+  /** The losses that a sign-out would cause, while the page asks for confirmation. */
   readonly signOutRisks = signal<SignOutRisks | null>(null);
   /** The reading of the session, when the page starts. */
   readonly starting = new PersistentRead();
@@ -122,7 +122,7 @@ export class AppState {
     });
   }
 
-  /** Shows the conversations of somebody who is signed in. */
+  /** Shows the conversations of a session's account. */
   async enter(session: BrowserSession): Promise<void> {
     const former = this.chat;
     this.#replacedChat = former;

@@ -16,7 +16,7 @@ const SYSTEMS: readonly (readonly [RegExp, string])[] = [
   [/\bLinux\b/, 'Linux'],
 ];
 
-/** What a person recognises a browser by in the list of their sessions, such as "Firefox on Windows". */
+/** The name of a browser in the person's list of sessions, such as "Firefox on Windows". */
 export function browserLabel(userAgent: string): string {
   const nameIn = (names: typeof BROWSERS): string | null =>
     names.find(([pattern]) => pattern.test(userAgent))?.[1] ?? null;

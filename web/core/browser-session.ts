@@ -8,7 +8,7 @@ export const decodeSession = objectWithAtLeast({
   expires_at: optional(nullable(string)),
 });
 
-/** Who is signed in. */
+/** The account of a session. */
 export type SignedInAccount = Decoded<typeof decodeAccount>;
 
 /** The session of this browser. */

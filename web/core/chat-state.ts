@@ -126,7 +126,7 @@ export class ChatState {
     });
   }
 
-  /** Who is signed in. */
+  /** The signed-in account. */
   get account(): SignedInAccount {
     return this.#account.value;
   }

@@ -33,7 +33,10 @@ export class Typing {
     this.#options = options;
   }
 
-  /** The names of those who type in a conversation, in the order in which they began. Subscribes the calling component. */
+  /**
+   * The names of the people who type in a conversation, in the order in which they began. Subscribes the calling
+   * component.
+   */
   namesIn(conversation: number): string[] {
     return [...this.#typists.value.values()]
       .filter((each) => each.conversation === conversation)

@@ -9,7 +9,7 @@ export interface ConversationEntry {
   readonly firstSeq: number;
   readonly lastSeq: number;
   readonly lastAt: string | null;
-  /** The newest message as the list shows it; null: there is none, or the server does not say. */
+  /** The newest message as the list shows it; null: there is none, or an older server did not send it. */
   readonly lastMessage: LastMessage | null;
   readonly readSeq: number;
   /** Unread messages that mention the account. */

@@ -24,7 +24,7 @@ type SidebarProps = ListProps & {
   readonly onFiles: () => void;
 };
 
-/** Who is signed in, and their conversations. */
+/** The name of the signed-in person, and the list of conversations. */
 export function Sidebar({ state, chat, onSearch, onNew, onSettings, onFiles }: SidebarProps) {
   const { name, nick } = chat.account;
   return (

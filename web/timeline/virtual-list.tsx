@@ -61,7 +61,7 @@ export class VirtualList extends Component<VirtualListProps, DrawnRows> {
   readonly #observer = new ResizeObserver(() => this.#settle());
   /** The row that does not move, and the distance from the top of the view to its beginning. */
   #anchor = { index: 0, below: 0 };
-  /** True: the anchor follows from the person's scrolling. False: it is a row that the list was told to show. */
+  /** True: the anchor follows from the person's scrolling. False: it is a row that the caller wanted to show. */
   #isAnchorByScroll = false;
   #isAtEnd = true;
   /**

@@ -118,7 +118,7 @@ const DEVICE_KINDS: Readonly<Record<string, string>> = {
   web: 'Browser',
 };
 
-/** What a bot's token can allow, in the order in which it is listed. */
+/** The scopes of a bot's token in words, in the order in which the page lists them. */
 export const scopeWords: Readonly<Record<string, string>> = {
   'messages:read': 'read messages, search them, follow conversations live',
   'messages:write': 'send messages, change and delete its own',

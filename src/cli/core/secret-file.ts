@@ -4,7 +4,7 @@ import type { CommandContext } from './context.ts';
 import { exitCodes } from './exit-codes.ts';
 import { CommandError } from './failure.ts';
 
-/** No secret is as long as this; a longer file is another file. */
+/** No secret is this long: a longer file contains something else. */
 const MAX_SECRET_BYTES = 65_536;
 
 /** The secret in a file, or on standard input for `-`. Throws CommandError that names the option. */

@@ -102,8 +102,8 @@ async function writeToTarget(context: CommandContext, task: BackupTask): Promise
 }
 
 /**
- * Creates the backup's partial file. If root runs the command, a child that stays root gives the file its final name,
- * while this process becomes the owner of the data directory.
+ * Creates the backup's partial file. If root runs the command, this process changes to the owner of the data directory.
+ * A child that stays root then gives the file its final name.
  */
 async function createPartialFile(
   path: string,

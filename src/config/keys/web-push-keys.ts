@@ -1,7 +1,9 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { isIP } from 'node:net';
 
-/** A pair for VAPID (RFC 8292) in base64url: the public point uncompressed (65 bytes), the private number (32 bytes). */
+/**
+ * A pair for VAPID (RFC 8292) in base64url: the public point uncompressed (65 bytes), the private number (32 bytes).
+ */
 export interface WebPushKeys {
   readonly public: string;
   readonly private: string;
