@@ -256,9 +256,7 @@ export class Server {
     };
   }
 
-  /**
-   * Starts the sweeper only when the store belongs to this database: with another store it would treat files as lost.
-   */
+  /** Starts the sweeper only if the store belongs to this database: otherwise it would treat files as lost. */
   async #startFileSweeper({ database, fileStore: store, node, config, log }: Services): Promise<void> {
     const pool = database.general;
     const { orphanedFilesMs: orphanRetentionMs } = config.retention;
@@ -327,9 +325,7 @@ export class Server {
     this.#fatalFailure.resolve(error);
   }
 
-  /**
-   * Runs before all slow steps, so that a port in use is reported at once, and requests are answered with "starting".
-   */
+  /** Runs before all slow steps: it reports a port in use at once, and answers requests with "starting". */
   async #listen(): Promise<HttpListener> {
     const { http } = this.#config;
     const starting = this.#requestCounts.counting(createStatusOnlyStartingApp(this.#config, this.#log));

@@ -150,9 +150,7 @@ export class ChatState {
     );
   }
 
-  /**
-   * If the store answers late, it restores messages that the page has received meanwhile: they would be shown twice.
-   */
+  /** A store that answers late restores messages that the page has received meanwhile. They would be shown twice. */
   #forgetReceived(restored: readonly QueuedMessage[]): void {
     for (const conversation of new Set(restored.map((entry) => entry.conversation)))
       for (const message of this.pages.allOf(conversation)) this.#tellSendQueue(conversation, message);
