@@ -29,7 +29,7 @@ const complaints: string[][] = [];
 
 beforeAll(async () => {
   browser = await WebBrowser.start();
-  server = await startServerForBrowsers();
+  server = await startServerForBrowsers({ registration: 'closed' });
   for (const nick of ['alice', 'bob', 'carol'])
     await server.operate('accounts.create', { nick, name: `${nick} ${HOSTILE}` });
 });

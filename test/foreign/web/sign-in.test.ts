@@ -311,7 +311,7 @@ describe('where the server sends no codes, an invitation', () => {
   };
 
   test('creates the account that joins, and a sign-out says what it loses', async () => {
-    const { page, profile } = await open(await createInvite());
+    const { page, profile } = await open(new URL(new URL(await createInvite()).pathname, other.url).href);
     await page.getByRole('link', { name: 'Join in this browser' }).click();
     await page.getByText('You are invited to the group “Open house”').waitFor();
     await untilFocused(page, NICK);
