@@ -146,7 +146,7 @@ function isIcon({ style, size, width, height }: JsonObject): boolean {
   return lower(style) === 'person' || lower(size) === 'small' || pixels.some((length) => length <= MAX_ICON_PIXELS);
 }
 
-/** The pieces of a line in different type. */
+/** The text of a line, whose pieces may each have their own style. */
 function runsOf(value: unknown): string {
   if (!Array.isArray(value)) return '';
   return value
@@ -155,13 +155,13 @@ function runsOf(value: unknown): string {
     .join('');
 }
 
-/** Teams writes moments so, to show them in the reader's own zone. */
+/** Teams replaces such a function with the moment in the reader's own zone. Here the moment stays as it was written. */
 const DATE_FUNCTION = /\{\{(?:DATE|TIME)\(([^(){},]{1,40})[^(){}]{0,20}\)\}\}/g;
 
 const plain = (value: unknown): string =>
   markdownText(stringOf(value), { angleText }).replace(DATE_FUNCTION, (_whole, moment: string) => moment.trim());
 
-/** `<at>Ada</at>` names somebody in Teams, who need not be the one with that nick here. */
+/** `<at>Ada</at>` mentions a person in Teams. The member with that nick here may be somebody else. */
 function angleText(content: string): string | null {
   if (content === 'at' || content.startsWith('at ')) return defusedText('@');
   return content === '/at' ? '' : null;

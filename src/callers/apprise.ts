@@ -21,7 +21,7 @@ export const apprise: CallerFormat = {
         card({
           title: stringOf(body['title']),
           text: firstStringOf(body['message'], body['body']),
-          // Every message that names no type is of this one.
+          // Apprise sends `info` for a message without a type, so it says nothing about the mood.
           mood: type === 'info' ? null : moodOfLevel(type),
         }),
       ],

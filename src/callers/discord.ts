@@ -11,7 +11,9 @@ const MAX_EMBEDS = 100;
 const MAX_FIELDS_READ = 100;
 const MAX_COMPONENTS = 500;
 const MAX_DEPTH = 10;
-/** Beside them, `content` is no text of Discord's but that of a program with names of its own. */
+/**
+ * A body with one of these fields is not Discord's: its `content` comes from a program with its own names of fields.
+ */
 const FOREIGN_FIELDS = ['text', 'title', 'subject', 'message', 'msg', 'body'] as const;
 
 /** Discord's "Execute webhook": Alertmanager, Grafana, Uptime Kuma, Gitea, Zabbix, Sonarr, discord.js and many more. */

@@ -19,9 +19,9 @@ import { telegram } from './telegram.ts';
 import { uptimeKuma } from './uptime-kuma.ts';
 
 /**
- * All formats, in the order in which a body without a suffix in its address is compared with them: formats that share a
- * key with another one stand before it. The shape counts before headers, since Gitea sends GitHub's headers with Slack's
- * body.
+ * All formats, in the order in which a body is compared with them if its address has no suffix. Of formats that share a
+ * key, the more specific one stands first. The shape counts before headers, since Gitea sends GitHub's headers with
+ * Slack's body.
  */
 export const formats: readonly CallerFormat[] = [
   adaptiveCard,
@@ -44,7 +44,7 @@ export const formats: readonly CallerFormat[] = [
   json,
 ];
 
-/** The format that the shape of a request is surely of; null: none. */
+/** The format whose shape the request surely has; null: none. */
 export function detectFormat(request: CallerRequest): CallerFormat | null {
   return formats.find((format) => format.matches(request)) ?? null;
 }

@@ -14,8 +14,8 @@ const LABEL_FIELDS = ['username', 'instanceName'] as const;
 const anyOf = (body: JsonObject, names: readonly string[]): string => firstStringOf(...names.map((name) => body[name]));
 
 /**
- * Any object with the usual names of fields: Home Assistant's `rest`, shoutrrr's JSON, Proxmox, ElastAlert, own scripts.
- * Statping, Sonarr and its relatives have none of them; other fields of theirs tell them.
+ * Any object with the usual names of fields: Home Assistant's `rest`, shoutrrr's JSON, Proxmox, ElastAlert, own
+ * scripts. Statping, Sonarr and its relatives lack these fields and are recognized by other ones.
  */
 export const generic: CallerFormat = {
   name: 'generic',
@@ -31,7 +31,7 @@ function readGeneric({ body }: CallerRequest): MessageForm {
   });
 }
 
-/** A `text` of ours with the `title`, `url` and `level` beside it; without these it is the text alone. */
+/** The card of a body in this server's own form: a `text`, with `title`, `url` and `level` if it has them. */
 export function ownCard({ text, title, url, level }: JsonObject): Card {
   const mood = moodOfLevel(stringOf(level));
   return card({ title: stringOf(title), url: stringOf(url), mood, text: stringOf(text) });
@@ -51,7 +51,7 @@ function cardOf(body: JsonObject): Card {
   });
 }
 
-/** What Statping sends unless its administrator wrote a body: an id, and whether the service answers. */
+/** Whether the body is the default one of Statping: an id, and whether the service answers. */
 function isOnlineState(body: JsonObject): boolean {
   return onlineState(body) !== '' && firstStringOf(body['id'], anyOf(body, TITLE_FIELDS)) !== '';
 }

@@ -3,9 +3,12 @@ import { firstLine, readGitEvent, refName, runAlert, type GitEventReader, type R
 import { lineOf, ofPullRequest, placeOf, pullRequestName, sharedReaders } from './core/github-events.ts';
 import { firstStringOf, isObject, objectOf, stringOf } from './core/values.ts';
 
-/** Newer programs send the headers of those that they descend from as well. Some events have an empty name. */
+/** Forks also send the headers of the programs that they descend from. Some events have an empty name. */
 const EVENT_HEADERS = ['x-forgejo-event', 'x-gitea-event', 'x-gogs-event'] as const;
-/** One of them is in each event; none is in a body in Slack's or Discord's format that is sent with these headers. */
+/**
+ * Each event holds one of these objects. A body in Slack's or Discord's format that is sent with these headers holds
+ * none.
+ */
 const OBJECTS = ['repository', 'sender', 'organization', 'run'] as const;
 
 /** Gitea, Forgejo and Gogs: webhooks in their own format. */
@@ -53,7 +56,9 @@ const readRepository: GitEventReader = (body) => {
   return action === 'created' || action === 'deleted' ? lineOf(body, `${action} the repository`) : null;
 };
 
-/** A run of Forgejo Actions; its events say with their names how it ended, and `recover` that the one before failed. */
+/**
+ * A run of Forgejo Actions. The event's name says how the run ended; `recover` also says that the previous run failed.
+ */
 const readRun =
   (ending: RunEnding): GitEventReader =>
   (body) => {

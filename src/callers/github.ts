@@ -12,7 +12,10 @@ import { lineOf, placeOf, runEvent, sharedReaders, userName } from './core/githu
 import { firstStringOf, isObject, objectOf, stringOf, type JsonObject } from './core/values.ts';
 
 const EVENT_HEADER = 'x-github-event';
-/** One of them is in each event; none is in a body in Slack's or Discord's format that Gitea sends with this header. */
+/**
+ * Each event holds one of these objects. A body in Slack's or Discord's format that Gitea sends with this header holds
+ * none.
+ */
 const OBJECTS = ['repository', 'sender', 'organization', 'installation', 'hook', 'enterprise'] as const;
 
 /** GitHub, also Enterprise Server: webhooks of repositories, organizations and apps. */
@@ -30,7 +33,10 @@ function readGithub(request: CallerRequest) {
   return readGitEvent(request, { name: stringOf(headers[EVENT_HEADER]), action: stringOf(body['action']) }, readers);
 }
 
-/** A reader of an event of which one line is shown, by action; null: not shown. */
+/**
+ * A reader of an event that is shown as one line, chosen by the action. It returns null for an action that is not
+ * shown.
+ */
 const lines =
   (byAction: Readonly<Record<string, (body: JsonObject) => string>>, urlOf?: (body: JsonObject) => string) =>
   (body: JsonObject) => {
@@ -49,7 +55,7 @@ const readCommitComment: GitEventReader = (body) => {
   return { ...lineOf(body, `commented on commit ${hash}`, stringOf(comment['html_url'])), text };
 };
 
-/** Those of GitHub's own app are left to `workflow_run`, which names the workflow and tells the same. */
+/** Check suites of GitHub's own app are left to `workflow_run`, which says the same and names the workflow. */
 const readCheckSuite: GitEventReader = (body) => {
   const suite = objectOf(body['check_suite']);
   const app = objectOf(suite['app']);
@@ -107,7 +113,10 @@ const memberOfOrganization = (body: JsonObject): string => userName(objectOf(bod
 const nameBefore = (body: JsonObject, path: readonly string[]): string =>
   firstLine(stringOf(path.reduce<unknown>((value, key) => objectOf(value)[key], body['changes'])));
 
-/** Stars come as `star` and as `watch`, and a repository made public as `public` and as `repository`: told once. */
+/**
+ * GitHub sends a star as `star` and `watch`, and a repository made public as `public` and `repository`. Each is shown
+ * once.
+ */
 const readers: ReadonlyMap<string, GitEventReader> = new Map<string, GitEventReader>([
   ...sharedReaders,
   ['ping', readPing],

@@ -17,7 +17,7 @@ import {
 import { MAX_FIELDS } from './core/render-text.ts';
 import { firstStringOf, numberOf, objectOf, objectsOf, stringOf, type JsonObject } from './core/values.ts';
 
-/** GitLab: webhooks of projects and groups, and system hooks. A body made by a template of its own is none of it. */
+/** GitLab: webhooks of projects and groups, and system hooks. A body from a custom template is not in this format. */
 export const gitlab: CallerFormat = {
   name: 'gitlab',
   isSignedBySenders: true,
@@ -39,7 +39,7 @@ function readGitlab(request: CallerRequest) {
 const attributesOf = (body: JsonObject): JsonObject => objectOf(body['object_attributes']);
 const projectUrl = (body: JsonObject): string => stringOf(objectOf(body['project'])['web_url']);
 
-/** "group/project"; only old versions leave the project out of jobs. */
+/** "group/project". Old versions leave the project out of events of jobs. */
 function placeOf(body: JsonObject): string {
   const group = objectOf(body['group']);
   return firstStringOf(
@@ -53,7 +53,9 @@ function placeOf(body: JsonObject): string {
   );
 }
 
-/** Events name their user in an object, or, pushes and members of groups, in fields of their own. */
+/**
+ * Most events name their user in an object. Pushes and changes of a group's members have fields for the user instead.
+ */
 function actorOf(body: JsonObject): string {
   const { username, name } = objectOf(body['user']);
   return firstLine(firstStringOf(username, name, body['user_username'], body['user_name'])) || 'somebody';
@@ -106,7 +108,9 @@ const VERBS: ReadonlyMap<string, string> = new Map([
   ['approval', 'approved'],
 ]);
 
-/** Who may see a confidential issue, or a note on it, is not known here: neither its title nor its text is shown. */
+/**
+ * It is not known here who may see a confidential issue or a note on it, so neither its title nor its text is shown.
+ */
 function isConfidential(body: JsonObject): boolean {
   const attributes = attributesOf(body);
   return (
@@ -117,7 +121,7 @@ function isConfidential(body: JsonObject): boolean {
   );
 }
 
-/** Issues, and incidents, tasks and epics, which say in `type` that they are such. */
+/** Issues, incidents, tasks and epics; `type` says which of them it is. */
 const readIssue: GitEventReader = (body) => {
   const issue = attributesOf(body);
   const verb = VERBS.get(stringOf(issue['action']));
@@ -183,7 +187,7 @@ function failedJobs(body: JsonObject): string {
   return names.length === 0 ? '' : `Failed: ${names.join(', ')}${more}`;
 }
 
-/** A nightly pipeline that fails is not mended by one that somebody's push started, so the key holds the source. */
+/** A pipeline that a push started does not resolve the failure of a nightly one, so the key holds the source. */
 const readPipeline: GitEventReader = (body) => {
   const pipeline = attributesOf(body);
   const status = stringOf(pipeline['status']);
@@ -276,7 +280,7 @@ const readAccessToken: GitEventReader = (body) => {
   return { place: placeOf(body), summary, url: projectUrl(body), mood: 'warning' };
 };
 
-/** What happened to a group says nothing of who did it: its `user_…` fields name the member. */
+/** Events of groups do not say who acted: their `user_…` fields name the member. */
 const inGroup =
   (what: (body: JsonObject) => string): GitEventReader =>
   (body) => ({ place: placeOf(body), summary: what(body) });

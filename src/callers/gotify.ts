@@ -3,7 +3,7 @@ import { card, messageForm, type MessageForm } from './core/message-form.ts';
 import { moodUnlessShown } from './core/render-text.ts';
 import { firstStringOf, isObject, numberOf, objectOf, stringOf, type JsonObject } from './core/values.ts';
 
-/** From here on Gotify's own clients sound an alarm. */
+/** From this priority on, Gotify's own clients sound an alarm. */
 const HIGH_PRIORITY = 8;
 
 /** A message of Gotify, as JSON or as a form, for its own servers and for the many programs that can send to one. */

@@ -7,8 +7,8 @@ import { entriesOf, firstStringOf, objectsOf, stringOf, type JsonObject } from '
 import { alertmanager } from './alertmanager.ts';
 
 /**
- * The webhook of Grafana: since version 9 Alertmanager's payload with a title and a message of its own, before it one
- * rule for each request.
+ * The webhook of Grafana. Since version 9 it sends Alertmanager's payload with a title and a message added; earlier
+ * versions send one rule in each request.
  */
 export const grafana: CallerFormat = {
   name: 'grafana',
@@ -22,7 +22,7 @@ export const grafana: CallerFormat = {
 const isLegacy = (body: JsonObject): boolean =>
   typeof body['ruleName'] === 'string' && typeof body['state'] === 'string';
 
-/** How the titles and messages begin that nobody has written: they say less than the alerts do. */
+/** The beginnings of Grafana's default titles and messages, which say less than the alerts do. */
 const DEFAULT_TITLE = /^\s*\[(?:FIRING:\d+|RESOLVED)[^\]\n]{0,40}\]/;
 const DEFAULT_MESSAGE = /^\s*\*\*(?:Firing|Resolved)\*\*\s{0,4}\n\s{0,4}Value: /;
 

@@ -5,14 +5,14 @@ import { addresses, type CallerAddress } from './programs/program.ts';
 interface GroupAddress {
   /** The kind of program that it is for: "Slack", "Gotify". */
   readonly name: string;
-  /** What is pasted, by what programs call it. */
+  /** The values to paste, with the names that programs have for them. */
   readonly values: readonly { readonly name: string; readonly value: string }[];
-  /** Programs that are set up so; those come first for which it is the recommended way. */
+  /** Programs that are set up with this address. Those for which it is the recommended one come first. */
   readonly programs: readonly string[];
 }
 
 interface AddressedGroup {
-  /** Where the server is reached: without a slash at its end. */
+  /** The address at which the server is reached, without a slash at its end. */
   readonly baseUri: string;
   readonly token: string;
   /** Whether the server answers at the paths of other products beside `/v1/webhooks`. */

@@ -20,7 +20,7 @@ export const json: CallerFormat = {
   },
 };
 
-/** False where not all of it found a place. */
+/** Returns false where a part of the value was left out because of MAX_LINES. */
 function addLines(lines: string[], name: string, value: unknown, depth: number): boolean {
   const text = depth === 0 ? null : inlineText(value, depth);
   if (text !== null) {
@@ -36,7 +36,7 @@ function addLines(lines: string[], name: string, value: unknown, depth: number):
   return true;
 }
 
-/** Null for what takes lines of its own. */
+/** Null for a value that takes its own lines. */
 function inlineText(value: unknown, depth: number): string | null {
   if (Array.isArray(value)) {
     if (value.length === 0) return '[]';

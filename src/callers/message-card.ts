@@ -51,7 +51,7 @@ function readSection(section: JsonObject, sequence: CardSequence): void {
   readActions(section['potentialAction'], sequence);
 }
 
-/** Those that open an address: `OpenUri` with one for each system, and the older `ViewAction`. */
+/** Actions that open an address: `OpenUri` with one for each system, and the older `ViewAction`. */
 function readActions(value: unknown, sequence: CardSequence): void {
   for (const action of objectsOf(value, MAX_ACTIONS)) {
     const { name, targets, target } = action;

@@ -22,7 +22,9 @@ const NAMES = {
 } as const;
 type Parameter = keyof typeof NAMES;
 
-/** Headers that nothing else sends. `Priority` is missing: browsers and proxies send one of their own. */
+/**
+ * Headers that only programs for ntfy send. `Priority` is not among them: browsers and proxies send one of their own.
+ */
 const TELLING_HEADERS = [
   ...NAMES.title.slice(0, 2),
   NAMES.message[0],
@@ -34,7 +36,10 @@ const TELLING_HEADERS = [
   ...NAMES.sequence_id.slice(0, 2),
 ];
 
-/** Publishing as JSON. What the object lacks may stand in headers: Apprise sends priority, tags and actions there. */
+/**
+ * ntfy's publishing as JSON. Headers may hold the parts that the object lacks: Apprise sends priority, tags and actions
+ * there.
+ */
 export const ntfy: CallerFormat = {
   name: 'ntfy',
   matches: ({ body }) =>
@@ -47,7 +52,7 @@ export function hasNtfyHeaders(headers: CallerRequest['headers']): boolean {
   return TELLING_HEADERS.some((name) => (headers[name] ?? '').trim() !== '');
 }
 
-/** Reads a request with a body of plain text. An empty one leaves the message to its header. */
+/** Reads a request with a body of plain text. If the body is empty, a header or the query holds the message. */
 export function readNtfyText(request: Pick<CallerRequest, 'headers' | 'query'>, text: string): MessageForm {
   return readMessage({ ...request, body: {} }, text);
 }
@@ -77,7 +82,7 @@ function readMessage(request: CallerRequest, text: string): MessageForm {
         ),
       }),
     ],
-    // What ntfy itself shows then.
+    // ntfy itself shows this word for a message without a text.
     fallback: 'triggered',
     alert: alertUpdate(valueOf('sequence_id'), 'firing', [], { isReplacement: true }),
   });
@@ -107,7 +112,7 @@ const moodOfPriority = (priority: string): Mood | null => MOOD_BY_PRIORITY.get(p
 const MAX_TAGS = 20;
 const MAX_TAGS_LENGTH = 2_000;
 
-/** A list, or as in a header with commas between them. */
+/** Tags are a list, or a text with commas between them as in a header. */
 function readTags(value: unknown, fromHeader: () => string): string[] {
   const list = Array.isArray(value) ? value.slice(0, MAX_TAGS).map(stringOf) : [];
   const tags = list.length > 0 ? list : (stringOf(value) || fromHeader()).slice(0, MAX_TAGS_LENGTH).split(',');
@@ -119,7 +124,7 @@ function readTags(value: unknown, fromHeader: () => string): string[] {
 
 const MAX_ACTIONS_LENGTH = 16_384;
 
-/** Only those that open an address: the others send requests or intents for the person who reads the message. */
+/** Only actions that open an address. The others send requests or intents for the person who reads the message. */
 function readActions(value: unknown, fromHeader: () => string): Link[] {
   const actions =
     Array.isArray(value) || isObject(value)

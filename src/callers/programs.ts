@@ -5,5 +5,7 @@ import { monitoring } from './programs/monitoring.ts';
 import type { Program } from './programs/program.ts';
 import { scripts } from './programs/scripts.ts';
 
-/** All programs of which it is written down how they are pointed at a group: docs/callers.md is made of it. */
+/**
+ * All programs with a description of how they are set up to post into a group. docs/callers.md is generated from it.
+ */
 export const programs: readonly Program[] = [...monitoring, ...development, ...home, ...libraries, ...scripts];

@@ -29,7 +29,7 @@ function isOfIntegration(body: JsonObject, headers: CallerRequest['headers']): b
   return stringOf(headers[RESOURCE_HEADER]) !== '' && isObject(body['data']);
 }
 
-/** An event without a level has null there. */
+/** The plugin always sends `level`; it is null for an event without one. */
 function isOfPlugin(body: JsonObject): boolean {
   return isObject(body['event']) && stringOf(body['url']) !== '' && 'project_name' in body && 'level' in body;
 }
@@ -55,7 +55,7 @@ interface IssueFacts {
   readonly alert?: AlertUpdate | null;
 }
 
-/** Messages of errors hold what anybody sent to the program that failed. */
+/** Messages of errors may hold text that anybody sent to the failed program. */
 function formOf({ project, summary, url, text = '', fields = [], mood, alert = null }: IssueFacts): MessageForm {
   const title = project === '' ? summary : `[${firstLine(project)}] ${summary}`;
   return messageForm({
@@ -65,7 +65,7 @@ function formOf({ project, summary, url, text = '', fields = [], mood, alert = n
   });
 }
 
-/** Without a number there is nothing to tell two of them apart. */
+/** Null without an id, since nothing else tells two alerts of a kind apart. */
 function alertOf(kind: string, id: string, state: AlertUpdate['state']): AlertUpdate | null {
   return id === '' ? null : alertUpdate(`${kind}/${id}`, state);
 }
@@ -126,7 +126,7 @@ function readPlugin(body: JsonObject): MessageForm {
   });
 }
 
-/** An event holds its project's number; the name stands in the address of the event alone. */
+/** The project's name. Only the event's address has it; the event itself holds the project's number. */
 function projectOfUrl(url: string): string {
   const [, path = ''] = url.split('/api/0/projects/', 2);
   return path.split('/', 2)[1] ?? '';
@@ -146,7 +146,7 @@ const readEvent =
     });
   };
 
-/** "FRONT-END-9: ReferenceError: heck is not defined" */
+/** The issue's short id and title: "FRONT-END-9: ReferenceError: heck is not defined". */
 function issueName(issue: JsonObject): string {
   const id = firstLine(stringOf(issue['shortId']));
   const title = titleOf(issue);
@@ -221,7 +221,7 @@ const readComment: Reader = (data, body) => {
   });
 };
 
-/** Its `code` is a secret with which the integration is confirmed, and is shown nowhere. */
+/** The installation's `code` is a secret that confirms the integration, so it is shown nowhere. */
 const readInstallation: Reader = (data, body) => {
   const installation = objectOf(data['installation']);
   const organization = firstLine(stringOf(objectOf(installation['organization'])['slug']));

@@ -7,15 +7,15 @@ import { layoutCard } from './core/slack-layout.ts';
 import { mrkdwnText, unformattedText } from './core/slack-mrkdwn.ts';
 import { firstStringOf, isObject, stringOf, type JsonObject } from './core/values.ts';
 
-/** Beside a `text`, they show that it is Slack's, or Rocket.Chat's. */
+/** A body with a `text` and one of these keys is Slack's or Rocket.Chat's. */
 const SLACK_KEYS = ['channel', 'icon_emoji', 'link_names', 'mrkdwn', 'mrkdwn_in', 'alias', 'avatar'] as const;
-/** Any of them may be null. */
+/** So many entries are searched for an object, since some of them may be null. */
 const MAX_FIRST_ENTRIES = 10;
-/** A longer text is no summary of what stands beside it. */
+/** A longer text is no summary of the blocks beside it. */
 const MAX_NOTIFICATION_LENGTH = 4_000;
 const LIST_IN_STRING = /^\s*\[\s*\{/;
 
-/** Programs that send what others wrote, also in Slack's format. */
+/** Headers of programs that send texts of strangers in Slack's format too. */
 const STRANGERS_HEADERS = ['x-gitea-event', 'x-gogs-event', 'x-github-event', 'x-gitlab-event'] as const;
 const SENTRY_AGENT = /^sentry\//i;
 
@@ -41,7 +41,7 @@ function readSlack({ body, headers }: CallerRequest): MessageForm {
   const ownText = textOf(body);
   const laidOutCards = [blocks, ...attachments.flatMap((each) => (each.hasBlocks ? [each.card] : []))];
   const text = isRepeatedBy(ownText, laidOutCards) ? '' : ownText;
-  // Blocks that are long keep their whole text only where it is the message's own.
+  // Long blocks keep their whole text only if it is the message's own: a card's text is cut.
   const laidOut = blocks.text === '' ? '' : joined([blocks.title, blocks.text]);
   const below = blocks.text === '' ? blocks : card({ ...blocks, title: '', text: '' });
   return messageForm({
@@ -78,7 +78,10 @@ function joined(parts: readonly string[]): string {
     .join('\n');
 }
 
-/** Beside blocks, Slack shows `text` in notifications alone; it is left out only where the blocks say each line of it. */
+/**
+ * Beside blocks, Slack shows `text` only in notifications. Here it is left out only if the blocks contain each of its
+ * lines.
+ */
 function isRepeatedBy(text: string, cards: readonly Card[]): boolean {
   if (text.length > MAX_NOTIFICATION_LENGTH) return false;
   const lines = text
@@ -95,5 +98,5 @@ function textLines({ title, text, fields, footer }: Card): string[] {
   return [title, text, footer, ...values].flatMap((part) => clipped(part, MAX_NOTIFICATION_LENGTH).split('\n'));
 }
 
-/** Without marks and signs. */
+/** The letters and digits of a line, in lower case. */
 const bareWords = (line: string): string => line.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, '');

@@ -2,7 +2,10 @@ import { adaptiveCard } from './adaptive-card.ts';
 import type { CallerFormat, CallerRequest } from './core/caller-format.ts';
 import { messageCard } from './message-card.ts';
 
-/** What Teams takes: an Adaptive Card, or a MessageCard, which needs no `@type`. It has to be named by the address. */
+/**
+ * The bodies that Teams takes: an Adaptive Card, or a MessageCard, which needs no `@type`. Only a suffix of the address
+ * chooses this format.
+ */
 export const teams: CallerFormat = {
   name: 'teams',
   matches: () => false,

@@ -7,7 +7,7 @@ import { MAX_TEXT_LENGTH } from './core/render-text.ts';
 import { firstStringOf, objectOf, objectsOf, stringOf, unpacked } from './core/values.ts';
 
 const CONTENT_FIELDS = ['text', 'caption', 'photo', 'document', 'rich_message'] as const;
-/** Where a file may stand as an address. Ids of files that Telegram has, and names of uploads, are none. */
+/** Fields that may hold the address of a file. Ids of files at Telegram and names of uploads are no addresses. */
 const FILE_FIELDS = ['document', 'video', 'animation', 'audio', 'voice'] as const;
 const MAX_KEYBOARD_ROWS = 100;
 
@@ -46,7 +46,7 @@ function formatted(text: string, mode: string): string {
   return mode === 'markdown' ? markdownText(text, { escapable: /[_*`[]/ }, MAX_TEXT_LENGTH) : text;
 }
 
-/** Of `sendRichMessage`, which Gitea uses since 2026. */
+/** The text of `sendRichMessage`, which Gitea uses since 2026. */
 function richText(value: unknown): string {
   const { html, markdown } = objectOf(unpacked(value));
   return firstStringOf(
@@ -55,7 +55,7 @@ function richText(value: unknown): string {
   );
 }
 
-/** Rows of buttons below the message; those that do not open an address do nothing here. */
+/** Links of the buttons below the message. Buttons without an address do nothing here. */
 function keyboardLinks(value: unknown): readonly Link[] {
   const { inline_keyboard: rows } = objectOf(unpacked(value));
   const buttons = Array.isArray(rows)

@@ -20,7 +20,7 @@ interface Status {
   readonly state: AlertUpdate['state'] | null;
 }
 
-/** By `heartbeat.status`. Maintenance and a check that is repeated say nothing about the alert. */
+/** Indexed by `heartbeat.status`. Maintenance and a check that is repeated say nothing about the alert. */
 const STATUSES: readonly Status[] = [
   { text: 'is down', mood: 'danger', state: 'firing' },
   { text: 'is up', mood: 'good', state: 'resolved' },
@@ -38,12 +38,15 @@ function readHeartbeat(heartbeat: JsonObject, monitor: JsonObject, body: JsonObj
   return messageForm({
     cards: cardsSince(momentOf(since)),
     alert: status.state === null ? null : alertUpdate(keyOf(id, monitor), status.state, [], isDown ? { since } : {}),
-    // A monitor that stays down tells the time of its last check.
+    // A monitor that stays down sends the time of its last check, not that of the first failure.
     cardsKnowing: isDown ? (known) => cardsSince(known.since.getTime()) : null,
   });
 }
 
-/** Each installation numbers its monitors from 1, so that a group of two needs the name and the address as well. */
+/**
+ * Each installation numbers its monitors from 1, so the key also holds the name and the address: a group may get posts
+ * of two installations.
+ */
 function keyOf(id: string, monitor: JsonObject): string {
   if (id === '') return '';
   return [id, stringOf(monitor['name']), addressOf(monitor), hostOf(monitor)]
@@ -73,12 +76,12 @@ function heartbeatCard(
   });
 }
 
-/** Since version 2.1 it says when the monitor went down. */
+/** Since version 2.1, Uptime Kuma says when the monitor went down. */
 function downText(downSince: number | null, upSince: number | null): string {
   return downSince === null ? sinceText(upSince) : `was down ${periodText(downSince, upSince)}`;
 }
 
-/** Monitors of other kinds than HTTP have the beginning of an address in its place. */
+/** The monitor's address. Monitors that are not of the kind HTTP have only the beginning of one, such as `https://`. */
 function addressOf(monitor: JsonObject): string {
   const url = stringOf(monitor['url']).trim();
   return /^https?:\/\/$/.test(url) ? '' : url;
@@ -91,7 +94,7 @@ function hostOf(monitor: JsonObject): string {
 
 const EXPIRY = /will expire in -?\d+ days\s*$/;
 
-/** A test, or a certificate or domain that ends soon: without a heartbeat, and mostly without a monitor. */
+/** A test, or a notice that a certificate or domain ends soon: without a heartbeat, and mostly without a monitor. */
 function readNotice(body: JsonObject, monitor: JsonObject): MessageForm {
   const message = stringOf(body['msg']).trim();
   return messageForm({

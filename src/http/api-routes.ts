@@ -11,9 +11,9 @@ import { parseJsonBodyAsInput } from './json-body.ts';
 import { sendJson, sendMethodNotAllowed, sendThrownError } from './responses.ts';
 
 /**
- * `POST /v1/api/<operation>`: every operation but those of the server's own command line, with `Authorization: Bearer`
- * and the token of a session, with the cookie of a session, or without either as nobody. The body is the input, the
- * answer the output.
+ * `POST /v1/api/<operation>`: every operation except those of the server's own command line. The caller sends
+ * `Authorization: Bearer` with the token of a session, or the cookie of a session; without either it is anonymous. The
+ * body is the input, the answer the output.
  */
 export function apiRoutes(
   services: Services,
@@ -22,7 +22,7 @@ export function apiRoutes(
 ): Router {
   const serve = async (req: Request, res: Response, operation: Operation): Promise<void> => {
     const caller = await authenticator.authenticate(req);
-    // Before the body is read: who may not is not worth it.
+    // Before the body is read: the body of a caller without the right is not worth reading.
     authorizeCaller(operation, caller);
     const limits = limitsOf(operation);
     const body = await readBody(req, res, bodySizeLimit(services.config.http, limits));

@@ -27,7 +27,10 @@ import { TokenAuth } from './token-auth.ts';
 import { signInLinkPage } from './sign-in-link-page.ts';
 import { webhookRoutes } from './webhook-routes.ts';
 
-/** What is answered while the database is opened and brought up to date: alive, and not ready; to browsers the page that says so. */
+/**
+ * Answers while the database is opened and brought up to date: the server is alive, and not ready. Browsers get the
+ * client's page, which says so.
+ */
 export function createStatusOnlyStartingApp(config: Config, log: Log): Express {
   const app = express();
   app.disable('x-powered-by');
@@ -40,7 +43,7 @@ export function createStatusOnlyStartingApp(config: Config, log: Log): Express {
   return app;
 }
 
-/** The HTTP interface: this is the whole order of things. */
+/** The HTTP interface. The complete order of its handlers is in this file. */
 export function createApp(
   services: Services,
   lifecycle: { stopping: () => boolean; largePosts: LargePostReader },
@@ -84,7 +87,7 @@ function createExpress(services: Services, options: AppDeps): Express {
   app.use('/v1/webhooks', reverseWebhookRoutes(services, tokenAuth, options.proxies));
   app.use('/v1/webhooks', misaddressedPosts({ tokenAuth, refusedPosts }));
   app.use('/v1/groups/invites', invitePreviewRoutes(services, options.proxies));
-  // The starting app has said what is wrong with it.
+  // Silent, since the starting app has logged a missing browser client already.
   app.use(webRoutes(config, silentLog()));
   app.use('/v1/sign-in', signInLinkPage(config));
   app.use('/v1/session', sessionRoutes(services, authenticator));
@@ -107,7 +110,8 @@ function corsHandler(origins: readonly string[]): RequestHandler {
   return cors({
     origin: origins.includes('*') ? '*' : [...origins],
     methods: ['GET', 'HEAD', 'POST', 'PATCH', 'DELETE'],
-    // An answer of 429 and 503 says when to repeat it, one to an upload where to go on; a page may not read that by itself.
+    // A page of another origin reads only listed headers: when to repeat after a 429 or 503, and where to continue an
+    // upload.
     exposedHeaders: ['Retry-After', ...exposedFileHeaders],
     maxAge: 600,
   });
@@ -125,15 +129,15 @@ function refuseWhileStopping(stopping: () => boolean): RequestHandler {
   };
 }
 
-/** RFC 9112 demands the refusal. */
+/** RFC 9112 demands that a request of HTTP/1.1 without Host is refused. */
 const requireHost: RequestHandler = (req, _res, next) => {
   if (req.headers.host === undefined && req.httpVersion === '1.1') throw new KlatchError('invalid_request');
   next();
 };
 
 /**
- * A path with broken percent-encoding names nothing. Without its percent signs it still does not, and each route gives
- * its own answer about a token or a hook that it does not know.
+ * A path with broken percent-encoding names nothing. Its percent signs are replaced, so that each route gives its own
+ * answer about an unknown token or hook.
  */
 const replacePercentsIfUndecodable: RequestHandler = (req, _res, next) => {
   try {

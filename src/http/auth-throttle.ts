@@ -2,12 +2,12 @@ import { setTimeout as wait } from 'node:timers/promises';
 import type { SourceKey } from '../model/source-key.ts';
 import { RateLimiter } from '../operations/core/rate-limiter.ts';
 
-/** Answers about unknown tokens that may be held back at the same time; the next one is answered at once. */
+/** Refusals that may be held back at the same time; the next one is sent at once. */
 const MAX_DELAYED_REJECTIONS = 1_000;
 const MAX_REJECTION_DELAY_MS = 5_000;
 const MAX_SOURCES = 10_000;
 
-/** Slows those down who try tokens: each source gets a steady rate of refusals, and the rest of them late. */
+/** Slows down a source that guesses tokens: it gets refusals at a steady rate, and those above the rate late. */
 export class AuthThrottle {
   readonly #rejectionRate: RateLimiter<SourceKey>;
   #delayedRejections = 0;
@@ -16,7 +16,7 @@ export class AuthThrottle {
     this.#rejectionRate = new RateLimiter({ perSecond, burst: perSecond * 5, keys: MAX_SOURCES });
   }
 
-  /** Resolves when this source may be told; within 5 s. */
+  /** Resolves when the refusal may be sent to this source, after at most 5 s. */
   async delayRejection(source: SourceKey): Promise<void> {
     const waitMs = this.#rejectionRate.reserve(source, MAX_REJECTION_DELAY_MS) ?? MAX_REJECTION_DELAY_MS;
     if (waitMs === 0 || this.#delayedRejections >= MAX_DELAYED_REJECTIONS) return;

@@ -9,14 +9,14 @@ import { klatchCookiesIn } from '../operations/core/session-cookie.ts';
 import { AuthThrottle } from './auth-throttle.ts';
 import { requireOwnPage } from './browser/own-page.ts';
 
-/** Sources whose callers without a session are counted. */
+/** Sources for which the rate of anonymous requests is tracked. */
 const MAX_SOURCES = 10_000;
 const BEARER_PATTERN = /^bearer +([^\s,]{1,200}) *$/i;
 const TOKEN_ERRORS: ReadonlySet<ErrorCode> = new Set(['unauthenticated']);
-/** What those are told who guess at tokens, codes and links; each such answer is slowed down. */
+/** Errors that a wrong guess at a token, code or link gets. Each such answer is slowed down. */
 const GUESS_ERRORS: ReadonlySet<ErrorCode> = new Set(['invalid_code', 'activation_expired', 'invalid_invite']);
 
-/** Who comes in with the token or the cookie of a session, or as nobody, and how often. */
+/** Authenticates requests by the token or the cookie of a session, or as anonymous, and limits their rate. */
 export class Authenticator {
   readonly #services: Services;
   readonly #proxies: TrustedProxies;
@@ -36,9 +36,12 @@ export class Authenticator {
   }
 
   /**
-   * Who calls, by the token of a session in Authorization or by the session cookie of a page of the own origin. A cookie
-   * whose session has ended counts as none: a page cannot take it out of its requests. Throws `unauthenticated`, after
-   * holding back who tries many tokens, `forbidden` for cookies of other pages, `invalid_input` and `rate_limited`.
+   * The caller, by the token of a session in Authorization or by the session cookie of a page of the own origin. A
+   * cookie whose session has ended counts as none: a page cannot take it out of its requests. Throws:
+   * - `unauthenticated`, after a delay for a source that tries many tokens
+   * - `forbidden` for cookies of other pages
+   * - `invalid_input` for a cookie beside Authorization
+   * - `rate_limited`
    */
   async authenticate(req: Request): Promise<Caller> {
     const { authorization, cookie } = req.headers;
@@ -86,7 +89,7 @@ export class Authenticator {
     return anonymous;
   }
 
-  /** The same work, whose refusals come late to a source that has too many of them. */
+  /** Waits for `work`. A source with too many failed guesses gets its refusals late. */
   async throttleFailedGuesses<T>(req: Request, work: Promise<T>): Promise<T> {
     return this.#delayRejections(this.#asAnonymousCaller(req), work, GUESS_ERRORS);
   }
@@ -106,7 +109,7 @@ export class Authenticator {
   }
 }
 
-/** RFC 6750: what a 401 has to say; other errors have nothing to say here. */
+/** Sets the header WWW-Authenticate of a 401 (RFC 6750). Does nothing for other errors. */
 export function setAuthChallenge(req: Request, res: Response, error: unknown): void {
   if (res.headersSent || !(error instanceof KlatchError) || error.code !== 'unauthenticated') return;
   const detail = req.headers.authorization === undefined ? '' : ', error="invalid_token"';

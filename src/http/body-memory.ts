@@ -1,11 +1,11 @@
 /** Bytes of bodies that this process reads at once: 64 of the largest that http.max-body-size allows by default. */
 const MAX_TOTAL_BODY_BYTES = 64 * 1024 * 1024;
 
-/** What one request has brought of its body. */
+/** The count of the bytes that one request's body has brought so far. */
 export interface BodyMemoryHandle {
-  /** Counts bytes that arrived; the largest body ends when there are too many of all. */
+  /** Counts bytes that arrived. The largest body is aborted when all bodies together have too many. */
   add(bytes: number): void;
-  /** Its memory is free again. May be called again. */
+  /** The body no longer counts. May be called again. */
   release(): void;
 }
 
@@ -15,8 +15,8 @@ interface TrackedBody {
 }
 
 /**
- * A bound on the bodies that are being read at once. When it is reached the largest one ends: whoever opens many
- * connections with nearly whole bodies ends those, and small posts get through.
+ * A bound on the bodies that are being read at once. When it is exceeded, the largest body is aborted: a client with
+ * many nearly complete bodies loses those, and small posts get through.
  */
 export class BodyMemory {
   readonly #maxBytes: number;
@@ -27,12 +27,12 @@ export class BodyMemory {
     this.#maxBytes = maxBytes;
   }
 
-  /** Bytes that are held. */
+  /** Bytes of all tracked bodies. */
   get bytes(): number {
     return this.#usedBytes;
   }
 
-  /** A body begins to be read. `abort` is called when it has to make room; it counts for nothing then. */
+  /** Tracks a body that begins to be read. `abort` is called when it has to make room; it no longer counts then. */
   track(abort: () => void): BodyMemoryHandle {
     const body: TrackedBody = { bytes: 0, abort };
     this.#bodies.add(body);
@@ -59,5 +59,5 @@ export class BodyMemory {
   }
 }
 
-/** Of the whole process, whatever reads a body. */
+/** Shared by everything in this process that reads a body. */
 export const processBodyMemory = new BodyMemory(MAX_TOTAL_BODY_BYTES);

@@ -7,7 +7,7 @@ import { maxExpandedBytes, type BodyLimits } from '../operations/core/input-limi
 import { processBodyMemory, type BodyMemory } from './body-memory.ts';
 import { GrowingBuffer } from './growing-buffer.ts';
 
-/** Output comes in pieces of this size, each of which takes a turn of the event loop. */
+/** Decompressed output comes in pieces of this size, each of which takes a turn of the event loop. */
 const DECOMPRESSION_CHUNK_BYTES = 128 * 1_024;
 
 type Decompress = (body: Buffer, options: ZlibOptions) => Promise<Buffer>;
@@ -23,9 +23,9 @@ const DECOMPRESS_BY_ENCODING: ReadonlyMap<string, Decompress> = new Map([
 export interface BodySizeLimit {
   /** Before decompression and after it. */
   readonly maxBytes: number;
-  /** Whether `http.max-body-size` says so, or the request takes less than that. */
+  /** True if the configuration sets the limit; false if the request's own, lower limit does. */
   readonly isFromConfig: boolean;
-  /** The key of the configuration, if it is another one. */
+  /** The key of the configuration, if it is not `http.max-body-size`. */
   readonly key?: 'http.max-event-body';
   /** Whether the body may come compressed. */
   readonly allowsCompression: boolean;
@@ -40,13 +40,13 @@ interface ReadBodyOptions {
 interface RawBodyCheck {
   /** The next bytes. */
   readonly update: (chunk: Buffer) => void;
-  /** Behind the last ones; what it throws refuses the request. */
+  /** Called after the last bytes; an error that it throws refuses the request. */
   readonly verify: () => void;
 }
 
 /**
- * Reads a body whole, whatever its type, and decompresses it where the sender says so. Throws `too_large`, `too_many_large_requests`,
- * `unsupported_media` and `invalid_input`.
+ * Reads a complete body of any type, and decompresses it as its Content-Encoding says. Throws `too_large`,
+ * `too_many_large_requests`, `unsupported_media` and `invalid_input`.
  *
  * Not body-parser: it answers a body that is too large only after it has read all of it, and asks a client that waits
  * for 100 Continue to send it.
@@ -86,7 +86,7 @@ export async function readBody(
   }
 }
 
-/** A client that waits to be asked for its body sends it. */
+/** Asks a client that waits for 100 Continue to send its body. */
 export function sendContinue(req: IncomingMessage, res: ServerResponse): void {
   if (req.httpVersion === '1.1' && req.headers.expect?.toLowerCase() === '100-continue') res.writeContinue();
 }
@@ -99,7 +99,8 @@ function readRawBody(
   return new Promise<Buffer>((resolve, reject) => {
     let body: GrowingBuffer | null = new GrowingBuffer();
     let bytes = 0;
-    // The rest is read past, so that the sender comes to read the answer; the request's time-out bounds it.
+    // The rest of the body is read and discarded, so that the sender gets to read the answer. The request's time-out
+    // bounds this.
     const fail = (error: Error): void => {
       body = null;
       usage.release();
@@ -121,7 +122,7 @@ function readRawBody(
       resolve(body?.toBuffer() ?? Buffer.alloc(0));
     });
     const onIncomplete = (cause?: Error): void => {
-      // Every request closes; this one was read whole.
+      // `close` also follows a request that was read completely.
       if (req.complete) return;
       fail(new KlatchError('invalid_input', { sentence: 'The body ended before it was complete', cause }));
     };
@@ -130,7 +131,7 @@ function readRawBody(
   });
 }
 
-/** How far the configuration and the limits of a request let its body go. */
+/** The lower one of the configured limit and the request's own. */
 export function bodySizeLimit({ maxBodyBytes }: { maxBodyBytes: number }, limits: BodyLimits): BodySizeLimit {
   const isFromConfig = maxBodyBytes <= limits.bytes;
   return {
@@ -140,7 +141,7 @@ export function bodySizeLimit({ maxBodyBytes }: { maxBodyBytes: number }, limits
   };
 }
 
-/** Of events of git hosts, which are never smaller than those of other posts. */
+/** The limit for events of git hosts, which is never lower than that for other posts. */
 export function eventBodySizeLimit({ maxBodyBytes, maxEventBodyBytes }: HttpConfig): BodySizeLimit {
   const maxBytes = Math.max(maxBodyBytes, maxEventBodyBytes);
   return { maxBytes, isFromConfig: true, allowsCompression: true, key: 'http.max-event-body' };
@@ -152,7 +153,7 @@ function sizeExceededError({ maxBytes: bytes, isFromConfig, key }: BodySizeLimit
   return new KlatchError('too_large', { sentence });
 }
 
-/** A body past `http.max-body-size`. */
+/** The error for a body that is larger than the limit under this key of the configuration. */
 export function maxBodySizeExceededError(maxBytes: number, key = 'http.max-body-size'): KlatchError {
   return new KlatchError('too_large', { sentence: `The body is larger than ${maxBytes} bytes (${key})` });
 }

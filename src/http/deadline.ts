@@ -6,15 +6,15 @@ import { originalUrlOf, sendError } from './responses.ts';
 /** Requests about reverse webhooks, which post no message, and operations, which take no Idempotency-Key. */
 const PATHS_WITHOUT_IDEMPOTENCY_KEY = /^\/v1\/(?:api\/|webhooks\/[^/?]*\/reverse(?:[/?]|$))/;
 
-/** A connection on which nothing moved for this long during a request: its client does not read its answer. */
+/** A connection without traffic for this long during a request is cut: its client does not read the answer. */
 export const STALL_TIMEOUT_MS = 30_000;
 
 /** A request with its deadline. */
 type TimedRequest = IncomingMessage & { deadline?: NodeJS.Timeout };
-/** A connection with the request on it whose body may take its time. */
+/** A connection with the request on it that is exempt from the deadline. */
 type ExemptSocket = Socket & { exemptRequest?: IncomingMessage };
 
-/** The request has its answer within this time, whatever becomes of it. */
+/** Sends an error if the request has no answer within this time. */
 export function startDeadline(req: TimedRequest, res: ServerResponse, timeoutMs: number): void {
   const timer = setTimeout(() => sendError(res, timeoutError(req, res)), timeoutMs);
   req.deadline = timer;
@@ -22,7 +22,7 @@ export function startDeadline(req: TimedRequest, res: ServerResponse, timeoutMs:
 }
 
 /**
- * From here on the request may take as long as it takes: files do. Whoever calls this bounds it otherwise, by how fast
+ * Removes the deadline of a request that transfers a file. The calling code bounds the request otherwise, by how fast
  * its bytes come and go.
  */
 export function exemptFromDeadline(req: TimedRequest): void {
@@ -31,25 +31,25 @@ export function exemptFromDeadline(req: TimedRequest): void {
 }
 
 /**
- * The same for an upload, whose connection stands still as well while the store is slow: how fast its bytes come where it
- * is not, and the time-outs of the store, are its bounds until it is answered.
+ * Removes the deadline of an upload and the time-out of its connection, which also stalls while the store is slow.
+ * Until the answer, the speed of the upload's bytes and the time-outs of the store bound it.
  */
 export function disableTimeoutsUntilAnswered(req: TimedRequest, res: ServerResponse): void {
   exemptFromDeadline(req);
   const { socket } = req;
   socket.setTimeout(0);
-  // From the end of the answer on, and before Node gives the connection its time until the next request.
+  // Restored at the end of the answer, before Node sets the time-out until the next request.
   res.once('prefinish', () => socket.setTimeout(STALL_TIMEOUT_MS));
 }
 
-/** Whether the request whose body comes on this connection may take its time. */
+/** Whether the body that comes on this connection is exempt from the deadline. */
 export function isDeadlineExempt({ exemptRequest }: ExemptSocket): boolean {
   return exemptRequest !== undefined && !exemptRequest.complete;
 }
 
 function timeoutError(req: IncomingMessage, res: ServerResponse): KlatchError {
   if (!req.complete) {
-    // Ends the reading of the body as well, so that nothing is done after this answer.
+    // Closing also ends the reading of the body, so that nothing is done after this answer.
     if (!res.headersSent) res.setHeader('connection', 'close');
     return new KlatchError('request_timeout');
   }

@@ -3,18 +3,18 @@ import { KlatchError } from '../errors.ts';
 
 /** Parts of a multipart form: text, a name, an icon and at most 100 files; others are ignored. */
 export const MAX_PARTS = 200;
-/** Of one part. Dicer takes 100 ms for a form that is 1 MiB of headers. */
+/** Bound of the headers of one part. Dicer takes 100 ms for a form that is 1 MiB of headers. */
 const MAX_PART_HEADER_BYTES = 8 * 1_024;
 const MAX_PART_HEADERS = 16;
-/** A form that is refused is read no further than to the end of such a piece. */
+/** A form is parsed in pieces of this size; a refused form is read only to the end of the current piece. */
 const CHUNK_BYTES = 16 * 1_024;
 
 const invalid = (sentence: string): KlatchError => new KlatchError('invalid_input', { sentence });
 
-/** A multipart form begins with a boundary; this is JSON with a wrong type. */
+/** Whether the body is JSON with a wrong type: a multipart form begins with a boundary. */
 export const beginsLikeObject = (body: Buffer): boolean => body.toString('latin1', 0, 64).trimStart().startsWith('{');
 
-/** The sentence for a form with more parts. */
+/** The error for a form with more parts. */
 export const tooManyPartsError = (): KlatchError => invalid(`The form has more than ${MAX_PARTS} parts`);
 
 /**
@@ -34,7 +34,9 @@ export function createMultipartParser(headers: BusboyHeaders, maxFieldBytes: num
   });
 }
 
-/** The fields of a form that was read whole; of fields of one name the first. Throws `invalid_input`, also for a file. */
+/**
+ * The fields of a complete form; of fields with the same name, the first one. Throws `invalid_input`, also for a file.
+ */
 export async function readMultipartFields(body: Buffer, contentType: string): Promise<ReadonlyMap<string, string>> {
   const fields = new Map<string, string>();
   const problems: KlatchError[] = [];

@@ -1,9 +1,9 @@
-/** What the first piece of memory takes at least. */
+/** Minimum size of the buffer once it grows. */
 const MIN_GROWN_BYTES = 16 * 1024;
 
 /**
- * A body that comes in pieces, in one piece of memory: by itself each piece takes some 130 bytes more than it holds, and a
- * sender may send a million of a byte each.
+ * A body that comes in chunks, in one buffer: each separate chunk takes some 130 bytes more than it holds, and a sender
+ * may send a million chunks of one byte.
  */
 export class GrowingBuffer {
   #buffer: Buffer | null = null;
@@ -11,7 +11,7 @@ export class GrowingBuffer {
 
   append(chunk: Buffer): void {
     const bytes = this.#bytes + chunk.length;
-    // Most bodies are one piece, and stay where they are.
+    // Most bodies are one chunk, which is not copied.
     if (this.#bytes === 0) this.#buffer = chunk;
     else {
       if (this.#buffer!.length < bytes) this.#growToHold(bytes);

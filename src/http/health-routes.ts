@@ -6,7 +6,10 @@ import { sendJson, sendMethodNotAllowed } from './responses.ts';
 const DATABASE_PING_TIMEOUT_MS = 1_000;
 const DATABASE_PING_CACHE_TTL_MS = 250;
 
-/** `/v1/status` (alive), `/v1/ready` (can do its work), and what `/v1/live` is to who does not ask for WebSocket. */
+/**
+ * `/v1/status` (alive), `/v1/ready` (can do its work), and the answer of `/v1/live` to a request that does not ask for
+ * WebSocket.
+ */
 export function healthRoutes(services: Services): Router {
   const router = Router({ caseSensitive: true });
   const get = (path: string, handler: RequestHandler): void => {
@@ -27,8 +30,9 @@ export function healthRoutes(services: Services): Router {
 }
 
 /**
- * One question to the database at a time, however many ask, and none within a moment of the last. A database that answers
- * may still take no writes: after a failure it has to take one first, which the message log sees to.
+ * Sends one ping to the database at a time, however many requests ask, and none within 250 ms after the last one. A
+ * database that answers may still refuse writes. After a failed write, the message log has to write successfully before
+ * the server is ready again.
  */
 function readiness({ database, messageLog }: Services): RequestHandler {
   let pingedAt = -DATABASE_PING_CACHE_TTL_MS;

@@ -16,7 +16,7 @@ import { parseJsonRepairingControls } from '../operations/core/parse-json.ts';
 import { decodeUtf8 } from './json-body.ts';
 
 const MAX_DESCRIPTION_CODE_POINTS = 200;
-/** Mistakes of a body that its answer names. */
+/** Bound of the mistakes in a body that the answer names. */
 const MAX_REPORTED_ISSUES = 5;
 const MAX_INT32 = 2_147_483_647;
 
@@ -46,7 +46,7 @@ const redeliverySchema = z.object({
   discard_backlog: z.literal(true, { error: 'can only be true' }).optional(),
 });
 
-/** The number of a hook in the path. What is no id of a hook has no hook: 410, as for an unknown one. */
+/** The number of a hook in the path. Text that cannot be such a number gets the 410 of an unknown hook. */
 export function hookIdOf(req: Request): number {
   const text = req.params['id'] as string;
   const id = /^[1-9]\d{0,9}$/.test(text) ? Number(text) : 0;
@@ -54,7 +54,7 @@ export function hookIdOf(req: Request): number {
   return id;
 }
 
-/** What a registration's body asks for. Throws `invalid_input`. */
+/** The hook that a registration's body asks for. Throws `invalid_input`. */
 export function parseRegistration(body: Buffer): HookRequest {
   const {
     url,
@@ -70,10 +70,13 @@ export function parseRegistration(body: Buffer): HookRequest {
   return { ...newHookOptions(options), url: target, description: description ?? null };
 }
 
-/** What of a hook a body wants changed. Throws `invalid_input`, also when it names nothing that can be. */
+/**
+ * The changes of a hook that a body asks for. Throws `invalid_input`, also if the body names nothing that can be
+ * changed.
+ */
 export function parseHookUpdate(body: Buffer): HookChangesAndSecretRotation {
   const input = parseBody(body, updateSchema, '{"paused": true}');
-  // A misspelt key would else be answered as if it had been obeyed.
+  // Otherwise a body with only a misspelt key would be answered as if it had been obeyed.
   if (Object.keys(input).length === 0) {
     const sentence = `The body names nothing to change: give one or more of ${Object.keys(updateSchema.shape).join(', ')}`;
     throw new KlatchError('invalid_input', { sentence });
@@ -95,7 +98,7 @@ export function parseRedelivery(body: Buffer): RedeliveryRequest | 'discard_back
   return only === undefined ? 'discard_backlog' : { only };
 }
 
-/** Which part of a delivery log a query asks for; what is empty is not asked for. Throws `invalid_input`. */
+/** The part of a delivery log that a query asks for; an empty parameter counts as absent. Throws `invalid_input`. */
 export function parseHookLogRequest(req: Request): HookLogPageRequest {
   const query = new URLSearchParams(req.url.split('?')[1]);
   const limit = query.get('limit') || null;

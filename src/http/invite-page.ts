@@ -16,7 +16,7 @@ ol{margin:0;padding-left:1.25rem}
 code{overflow-wrap:anywhere;font-size:.9em}
 @media(prefers-color-scheme:dark){body{background:#16181d;color:#eceef2}main{background:#22252c}.quiet{color:#a3aab8}}`;
 
-/** No script, nothing from elsewhere, in nobody's frame: the one thing that is allowed is the style that is in the page. */
+/** The policy allows no script, no content of other origins and no frames: only the style in the page is allowed. */
 export function pageHeaders(): Readonly<Record<string, string>> {
   const style = createHash('sha256').update(STYLE).digest('base64');
   return {
@@ -33,11 +33,11 @@ type Installation = Pick<Config, 'projectName' | 'registration' | 'publicEndpoin
 interface InviteLinks {
   /** The one that people pass on, which shows the page. */
   readonly link: string;
-  /** Where the browser client accepts it; null: this server has no browser client. */
+  /** The address at which the browser client accepts the invitation; null: this server has no browser client. */
   readonly joinLink: string | null;
 }
 
-/** What an invitation's link shows in a browser: to which group it is, and how to join. */
+/** The page of an invitation's link: the group, and how to join it. */
 export function renderInvite(
   installation: Installation,
   preview: InvitePreview,
@@ -65,7 +65,7 @@ export function renderInvite(
   ]);
 }
 
-/** What is shown instead of an invitation. */
+/** The page for an invitation that is not valid. */
 export function renderInviteError({ projectName }: Installation, sentence: string): string {
   return renderPage(projectName, [
     `<p class="quiet"><bdi>${escapeHtml(projectName)}</bdi></p>`,
@@ -75,7 +75,9 @@ export function renderInviteError({ projectName }: Installation, sentence: strin
   ]);
 }
 
-/** What a sign-in link shows in a browser, which does not send the token behind the #: looking uses nothing up. */
+/**
+ * The page of a sign-in link. Browsers do not send the token after the #, so opening the page does not use up the link.
+ */
 export function renderSignIn({ projectName, publicEndpoints }: Installation): string {
   const name = `<bdi>${escapeHtml(projectName)}</bdi>`;
   return renderPage(`Sign in · ${projectName}`, [
@@ -125,7 +127,7 @@ ${parts.filter((part) => part !== '').join('\n')}
 `;
 }
 
-/** `2026-11-20 08:00` */
+/** Such as `2026-11-20 08:00`. */
 function formatMinute(moment: string): string {
   return moment.slice(0, 16).replace('T', ' ');
 }

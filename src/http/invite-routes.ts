@@ -9,7 +9,7 @@ import { pageHeaders, renderInvite, renderInviteError } from './invite-page.ts';
 import { sendJson, jsonResponseHeaders, tagErrorCode, sendMethodNotAllowed, sendThrownError } from './responses.ts';
 import { AuthThrottle } from './auth-throttle.ts';
 
-/** `GET /v1/groups/invites/<token>`: to which group an invitation is, as JSON for programs and as a page for people. */
+/** `GET /v1/groups/invites/<token>`: the group of an invitation, as JSON for programs and as a page for people. */
 export function invitePreviewRoutes(services: Services, proxies: TrustedProxies): Router {
   const { config, log } = services;
   const authThrottle = new AuthThrottle(config.limits.unknownTokensPerSecondPerSource);
@@ -52,12 +52,12 @@ export function invitePreviewRoutes(services: Services, proxies: TrustedProxies)
   return router;
 }
 
-/** Without a way to send codes an invitation is needed where anybody may sign up. */
+/** If the server cannot send codes, a sign-up needs an invitation even where the registration is open. */
 function registrationOf({ config, activations }: Services): Config['registration'] {
   return config.registration === 'open' && activations.providers.length === 0 ? 'invite' : config.registration;
 }
 
-/** Browsers send what is behind the # to no server: the token is in no log of a proxy. */
+/** The token is after the #, which browsers send to no server, so no proxy logs it. */
 function linksOf({ inviteBaseUri, http, web }: Config, token: string): { link: string; joinLink: string | null } {
   return {
     link: `${inviteBaseUri}/${token}`,

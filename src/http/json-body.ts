@@ -19,7 +19,7 @@ export function mediaType(contentType: string | undefined): string {
   return (contentType ?? '').split(';', 1)[0]!.trim().toLowerCase();
 }
 
-/** The value of a body; an empty one asks for nothing in particular. Throws `unsupported_media`, `invalid_input`. */
+/** The value of a body; an empty body counts as an empty object. Throws `unsupported_media`, `invalid_input`. */
 export function parseJsonBodyAsInput(req: IncomingMessage, body: Buffer, limits: BodyLimits): object {
   if (body.length === 0) return {};
   const type = mediaType(req.headers['content-type']);

@@ -7,21 +7,26 @@ import { listen } from '../listen.ts';
 import { isDeadlineExempt, STALL_TIMEOUT_MS } from './deadline.ts';
 import { jsonResponseHeaders } from './responses.ts';
 
-/** Node looks for requests that took too long this often; its default of 30 s would make 10 s into 40. */
+/**
+ * Interval at which Node looks for timed-out requests. With its default of 30 s, a time-out of 10 s could take 40 s.
+ */
 const TIMEOUT_CHECK_INTERVAL_MS = 1_000;
 const KEEP_ALIVE_TIMEOUT_MS = 65_000;
-/** How long what a refused client still sends is read past: closing at once could take the answer from it. */
+/** How long the bytes of a refused client are read and discarded: closing at once could lose the answer. */
 const LINGER_MS = 1_000;
 
-/** What of the configuration a listener goes by. */
+/** The part of the configuration that a listener uses. */
 type HttpListenConfig = Pick<HttpConfig, 'interface' | 'port' | 'requestToResponseTimeoutMs' | 'maxHeaderBytes'>;
 
 type HttpSocket = Socket & { _httpMessage?: ServerResponse | null };
 
-/** Takes over the socket of a request that asks for WebSocket; `head` is what came behind the request. */
+/** Takes over the socket of a request that asks for WebSocket; `head` has the bytes after the request. */
 type UpgradeListener = (request: IncomingMessage, socket: Socket, head: Buffer) => void;
 
-/** Where WebSocket is spoken. Elsewhere the wish is ignored, as RFC 9110 has it: some clients send one with every request. */
+/**
+ * The path of WebSocket. On other paths, `Upgrade` is ignored, as RFC 9110 allows: some clients send it with every
+ * request.
+ */
 const LIVE_PATH = '/v1/live';
 
 /** A TCP listener for HTTP with bounds on everything that arrives before a handler sees it. */
@@ -38,7 +43,7 @@ export class HttpListener {
   #handler: RequestListener;
   #upgradeListener: UpgradeListener | null = null;
 
-  /** `keys` are those of the configuration that name the port, for an error about it. */
+  /** `keys` are the keys of the configuration that name the port, for errors about it. */
   constructor(
     config: HttpListenConfig,
     startingHandler: RequestListener,
@@ -67,13 +72,13 @@ export class HttpListener {
       },
       handler,
     );
-    // Node drops what is above this number without a word, and one of those could be the Idempotency-Key; their size
-    // is bounded.
+    // Not bounded: Node silently drops headers above this number, and one of those could be the Idempotency-Key. The
+    // size of all headers is bounded.
     this.#server.maxHeadersCount = 0;
     this.#server.timeout = STALL_TIMEOUT_MS;
     // A client that closes its side after its request, as `nc -N` does, still gets its answer.
     Reflect.set(this.#server, 'httpAllowHalfOpen', true);
-    // The handler asks for the body when the token has been checked; what else is expected may be ignored.
+    // The handler sends 100 Continue after it has checked the token. Other expectations may be ignored.
     this.#server.on('checkContinue', handler);
     this.#server.on('checkExpectation', handler);
     this.#server.on('connection', (socket: HttpSocket) => {
@@ -81,7 +86,7 @@ export class HttpListener {
       socket.on('close', this.#removeSocket);
     });
     this.#server.on('upgrade', (request, socket: HttpSocket, head) => {
-      // From here on it is no connection of HTTP any more.
+      // From here on the socket is no longer an HTTP connection.
       this.#httpSockets.delete(socket);
       socket.off('close', this.#removeSocket);
       this.#upgradeListener!(request, socket, head);
@@ -89,12 +94,12 @@ export class HttpListener {
     this.#server.on('clientError', (error, socket) => this.#rejectRequest(error, socket as HttpSocket));
   }
 
-  /** From now on this answers. */
+  /** From now on this handler answers. */
   setHandler(handler: RequestListener): void {
     this.#handler = handler;
   }
 
-  /** From now on this takes the sockets of requests that ask for WebSocket at `/v1/live`. */
+  /** From now on this listener takes the sockets of requests that ask for WebSocket at `/v1/live`. */
   setUpgradeListener(upgrade: UpgradeListener): void {
     this.#upgradeListener = upgrade;
   }
@@ -110,7 +115,9 @@ export class HttpListener {
     return listen(this.#server, { host, port, keys: this.#configKeys, limit: this.#processConnectionLimit });
   }
 
-  /** Takes no more connections, lets requests in hand finish, and cuts what is left after `timeoutMs`. */
+  /**
+   * Takes no further connections, lets running requests finish, and cuts the remaining connections after `timeoutMs`.
+   */
   async stop(timeoutMs: number): Promise<void> {
     this.#stopping ??= this.#stop(timeoutMs);
     return this.#stopping;
@@ -119,16 +126,16 @@ export class HttpListener {
   async #stop(timeoutMs: number): Promise<void> {
     if (!this.#server.listening) return;
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
-    // From here on Node closes neither what it has not heard a whole request from nor what it has answered.
+    // From here on Node closes neither connections without a complete request nor those whose request was answered.
     for (const socket of this.#httpSockets) closeAfterResponse(socket);
     const timer = setTimeout(() => this.#server.closeAllConnections(), timeoutMs);
     await closed;
     clearTimeout(timer);
   }
 
-  /** What Node's parser refuses, or what took too long, gets a JSON answer like everything else; then it is over. */
+  /** A request that Node's parser refuses, or that took too long, gets a JSON answer; then its connection is closed. */
   #rejectRequest(error: NodeJS.ErrnoException, socket: HttpSocket): void {
-    // Node says so once for a request and goes on with it when nobody ends it.
+    // Node reports this once for a request, and continues the request if nobody ends it.
     if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && isDeadlineExempt(socket)) return;
     if (!socket.writable || error.code === 'ECONNRESET') {
       socket.destroy();
@@ -151,14 +158,14 @@ function closeAfterResponse(socket: HttpSocket): void {
   current.once('close', () => socket.destroySoon());
 }
 
-/** Answers behind the requests that came whole before the broken one: theirs must not be taken for its answer. */
+/** Answers after the complete requests that came before the broken one: their answers must not be taken for its own. */
 function respondErrorInOrder(error: NodeJS.ErrnoException, socket: HttpSocket): void {
   const current = socket._httpMessage;
   if (current?.req.complete === true && !current.destroyed) {
     current.once('close', () => respondErrorInOrder(error, socket));
     return;
   }
-  // Something of its own answer is on its way already: another one would be read as its body.
+  // A part of the broken request's own answer has been sent already: another answer would be read as its body.
   if (!socket.writable || current?.headersSent === true) {
     socket.destroy();
     return;

@@ -14,7 +14,10 @@ import { clipped, safeLink, storableText } from './plain-text.ts';
 import { markOf } from './render-text.ts';
 import { entriesOf, firstStringOf, numberOf, objectOf, objectsOf, stringOf, type JsonObject } from './values.ts';
 
-/** As many are counted and known by their fingerprints. One that says something takes 240 bytes of the body and more. */
+/**
+ * At most this many alerts are counted and known by fingerprint. An alert with content takes at least 240 bytes of the
+ * body.
+ */
 const MAX_ALERTS = 5_000;
 const MAX_SHOWN_ALERTS = 10;
 const MAX_LABELS = 50;
@@ -22,7 +25,7 @@ const MAX_SHOWN_LABELS = 8;
 const MAX_VALUE_LENGTH = 200;
 const MAX_SUMMARY_LENGTH = 1_000;
 
-/** What Alertmanager sends of a group of alerts, and Grafana likewise. */
+/** A group of alerts, as Alertmanager and Grafana send it. */
 interface AlertGroup {
   /** A title such as `HighCPU (2 firing, 1 resolved)`, and a line for each alert, or for those of `only`. */
   readonly cardOf: (known?: KnownStates, only?: ReadonlySet<string>) => Card;
@@ -32,9 +35,9 @@ interface AlertGroup {
 
 /** Parts of an alert that programs write in their own way. */
 interface AlertReader {
-  /** The addresses that show the alert, the most useful one first; those behind the first that there is are left out. */
+  /** Addresses of pages that show the alert, the most useful one first. Only the first valid one is used. */
   readonly urls: (alert: JsonObject) => readonly string[];
-  /** What was measured, for alerts without a summary. */
+  /** The measured values, for alerts without a summary. */
   readonly measured: (alert: JsonObject) => string;
 }
 
@@ -77,7 +80,7 @@ function groupCard(body: JsonObject, { all, reader, known, only }: GroupCardOpti
   const shown = sorted
     .slice(0, MAX_SHOWN_ALERTS)
     .map((alert) => readAlert(alert, { heading, isFiring: fires(alert) }, reader));
-  // What the sender cut off is what it does not tell.
+  // The alerts that the sender cut off are the same ones that are missing in this request, so the larger count holds.
   const truncated = Math.max(Math.trunc(numberOf(body['truncatedAlerts']) ?? 0), untoldFiring);
   const hiddenCount = (only === undefined ? truncated : 0) + sorted.length - shown.length;
   const moods = (isFiring ? shown.slice(0, firing.length) : shown).map(({ mood }) => mood);
@@ -86,10 +89,10 @@ function groupCard(body: JsonObject, { all, reader, known, only }: GroupCardOpti
   return card({ title, mood, ...cardParts(shown, hiddenCount) });
 }
 
-/** What a reader is told of one alert. */
+/** The parts of one alert that a message shows. */
 interface ShownAlert {
   readonly mood: Mood;
-  /** Empty where the title says it. */
+  /** Empty where the card's title contains the name. */
   readonly name: string;
   readonly summary: string;
   readonly severity: string;
@@ -133,7 +136,10 @@ function readAlert(
   };
 }
 
-/** Another node or an earlier request may have told its end, and this one does not. */
+/**
+ * Empty where another node or an earlier request reported the end of an alert that this request reports as firing: the
+ * time of the end is not known then.
+ */
 function momentText(
   { isFiring, isReportedFiring }: { readonly isFiring: boolean; readonly isReportedFiring: boolean },
   start: number | null,
@@ -143,10 +149,13 @@ function momentText(
   return isReportedFiring ? '' : periodText(start, end);
 }
 
-/** They stand at places of their own; Grafana's folder, and labels that begin with two underscores, say nothing. */
+/**
+ * The name and the severity are shown elsewhere. Grafana's folder, and labels that begin with two underscores, tell a
+ * reader nothing.
+ */
 const SILENT_LABELS = ['alertname', 'severity', 'grafana_folder'];
 
-/** Such as `instance=web-1`; without what the summary says already. */
+/** Labels such as `instance=web-1`, without those whose value the summary contains. */
 function labelTexts(labels: JsonObject, summary: string): string[] {
   const texts: string[] = [];
   for (const [name, found] of entriesOf(labels, MAX_LABELS)) {
@@ -183,7 +192,7 @@ function countText(firing: number, resolved: number, isFiring: boolean): string 
   return resolved === 0 ? `(${firing} firing)` : `(${firing} firing, ${resolved} resolved)`;
 }
 
-/** One alert is told as a text. Several get a line each behind what they have in common. */
+/** One alert becomes the card's text. Of several, the common parts become the text, and each alert becomes a field. */
 function cardParts(shown: readonly ShownAlert[], hiddenCount: number): Partial<Card> {
   const [first] = shown;
   if (first === undefined) return { footer: remainder(hiddenCount) };
@@ -207,7 +216,7 @@ const remainder = (count: number): string => (count > 0 ? `… and ${count} more
 type AlertParts = Omit<ShownAlert, 'mood'>;
 const NOTHING_COMMON: AlertParts = { name: '', summary: '', severity: '', labels: [], moment: '', links: [] };
 
-/** What all alerts that are shown say in the same words. */
+/** The parts that are the same in all shown alerts. */
 function commonParts(shown: readonly ShownAlert[]): AlertParts {
   const first = shown[0]!;
   const isCommon = (textOf: (alert: ShownAlert) => string): boolean =>
@@ -223,7 +232,7 @@ function commonParts(shown: readonly ShownAlert[]): AlertParts {
   };
 }
 
-/** A line; a summary of several lines stands above it. */
+/** The alert as one line. A summary of several lines stands above the line of details. */
 function alertText(alert: AlertParts, common: AlertParts): string {
   const summary = alert.summary === common.summary ? '' : alert.summary;
   const details = [

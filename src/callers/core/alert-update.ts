@@ -8,7 +8,7 @@ const MAX_KEY_LENGTH = 500;
 const MAX_FINGERPRINT_LENGTH = 200;
 const HASH_LENGTH = 64;
 
-/** What is known of a thing that a program reports about; null without a key. A key that is too long ends in its hash. */
+/** The update of the alert with this key; null without a key. A key that is too long is cut and ends in its hash. */
 export function alertUpdate(
   key: string,
   state: AlertUpdate['state'],
@@ -27,8 +27,8 @@ function boundedKey(key: string): string {
 }
 
 /**
- * The alerts of a group as their sender tells them apart. None if one of them lacks what tells it apart: an update that
- * leaves one out would be taken for a repetition.
+ * The single alerts of a group. Empty if one of them lacks a usable fingerprint or start: an update that leaves an
+ * alert out would be taken for a repetition.
  */
 export function singleAlertsOf(alerts: readonly JsonObject[]): readonly SingleAlert[] {
   const found: SingleAlert[] = [];

@@ -1,7 +1,7 @@
 import type { Ignored, MessageForm } from './message-form.ts';
 import type { JsonObject } from './values.ts';
 
-/** What a program sent: a JSON object, or the fields of a form, with what stands around it. */
+/** A program's request: a JSON object or the fields of a form, with the headers and the query. */
 export interface CallerRequest {
   readonly body: JsonObject;
   /** By lower-case name. */
@@ -15,7 +15,7 @@ export interface CallerFormat {
   readonly name: string;
   /** Whether the shape is surely this format's. Looks at the first level alone, so that it costs next to nothing. */
   readonly matches: (request: CallerRequest) => boolean;
-  /** Its senders sign their requests where they are given a secret. */
+  /** Whether its senders sign their requests if they are given a secret. */
   readonly isSignedBySenders?: boolean;
   /** For a suffix of several formats: picks the format that the body has. */
   readonly delegateOf?: (request: CallerRequest) => CallerFormat;
@@ -24,7 +24,7 @@ export interface CallerFormat {
 
 const GIT_HEADERS = ['x-gitea-event', 'x-gogs-event', 'x-forgejo-event', 'x-github-event', 'x-gitlab-event'] as const;
 
-/** Whether a git host sent it, in whatever format: Gitea sends its headers with those of chats too. */
+/** Whether a git host sent the request, in whatever format: Gitea sends its headers with those of chats too. */
 export function isFromGitHost({ headers }: Pick<CallerRequest, 'headers'>): boolean {
   return GIT_HEADERS.some((name) => (headers[name] ?? '') !== '');
 }

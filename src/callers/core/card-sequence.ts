@@ -9,8 +9,8 @@ interface Section {
 }
 
 /**
- * Elements of a layout in their order, as cards. A card shows its text before all else, so a text that follows something
- * else begins another card.
+ * Elements of a layout in their order, as cards. A card shows its text first, so a text after a field, link or image
+ * begins another card.
  */
 export class CardSequence {
   title = '';
@@ -35,7 +35,7 @@ export class CardSequence {
     if (name.trim() !== '' || value.trim() !== '') this.#last.fields.push({ name, value, isShort });
   }
 
-  /** An address that stands there already only takes the label that it had none of. */
+  /** An address that was added before is not repeated. It takes the label if it had none. */
   addLink(label: string, url: string): void {
     const known = this.#links.get(url);
     if (known !== undefined && known.label === '') known.label = label;

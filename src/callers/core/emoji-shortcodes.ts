@@ -231,5 +231,5 @@ const EMOJI_BY_NAME: ReadonlyMap<string, string> = new Map(
   Object.entries(NAMES_BY_EMOJI).flatMap(([emoji, names]) => names.split(' ').map((name) => [name, emoji] as const)),
 );
 
-/** The name without its colons, in lower case; null for one that is not known. */
+/** The emoji of a name, which has no colons and is in lower case; null for an unknown name. */
 export const emojiOf = (name: string): string | null => EMOJI_BY_NAME.get(name) ?? null;

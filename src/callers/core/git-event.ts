@@ -27,7 +27,10 @@ export interface GitEvent {
   readonly alert?: AlertUpdate | null;
 }
 
-/** Null: not shown, because of its action or because another event of the same host tells the same. */
+/**
+ * Returns null for an event that is not shown: because of its action, or because another event of the host says the
+ * same.
+ */
 export type GitEventReader = (body: JsonObject) => GitEvent | null;
 
 interface NamedEvent {
@@ -39,14 +42,14 @@ const MAX_EVENT_NAME_LENGTH = 100;
 const MAX_COMMITS = 10;
 const MAX_LINE_LENGTH = 200;
 const MAX_EXCERPT_LENGTH = 500;
-/** Lines and excerpts are looked for in this much of a text, most of which may be comments that nobody is to see. */
+/** Only this much of a text is searched for lines and excerpts. Most of it may be comments that are not shown. */
 const MAX_SEARCHED_LENGTH = 8_000;
 const SHORT_HASH_LENGTH = 7;
 const NO_COMMIT = /^0+$/;
 
 /**
  * The form of an event. The address may narrow what is shown, by patterns with `*`: `?events=push,issues.opened`,
- * `?branches=main,release/*`. Events that are about no branch pass the second one.
+ * `?branches=main,release/*`. Events without a branch pass the filter by branches.
  */
 export function readGitEvent(
   { body, query }: CallerRequest,
@@ -70,7 +73,7 @@ function formOf({ summary, place, url = '', text = '', mood = null, alert = null
   return messageForm({ cards: [card({ title, url, text, mood })], hasStrangersText: true, alert });
 }
 
-/** The first line of a text, not too long. */
+/** The first line that is not blank, at most 200 characters of it. */
 export function firstLine(text: string): string {
   const trimmed = text.slice(0, MAX_SEARCHED_LENGTH).trimStart();
   const end = trimmed.search(/[\r\n]/);
@@ -98,10 +101,10 @@ export const shortHash = (hash: string): string => hash.slice(0, SHORT_HASH_LENG
 /** Hosts send zeros as the commit before a branch was created, and after it was deleted. */
 export const isNoCommit = (hash: string): boolean => NO_COMMIT.test(hash);
 
-/** The name of a branch or tag without the part that says which of both it is. */
+/** The name of a branch or tag, without `refs/heads/` or `refs/tags/`. */
 export const refName = (ref: string): string => firstLine(ref.replace(/^refs\/(?:heads|tags)\//, ''));
 
-/** "issue #5: Title", without what is missing. */
+/** Such as "issue #5: Title"; missing parts are left out. */
 export function numbered(kind: string, number: unknown, title: unknown, sign = '#'): string {
   const count = firstLine(stringOf(number));
   const name = count === '' ? kind : `${kind} ${sign}${count}`;
@@ -113,14 +116,14 @@ export function countOfCommits(count: number): string {
   return count === 1 ? '1 commit' : `${count} commits`;
 }
 
-/** A line a commit, at most ten, in the order of the host. Of many commits, hosts list a part. */
+/** One line for each commit, at most ten, in the order of the host. Of many commits, hosts list only a part. */
 export function commitLines(commits: unknown, count: number): string {
   const lines = objectsOf(commits, MAX_COMMITS).map(commitLine);
   if (lines.length > 0 && count > lines.length) lines.push(`… and ${count - lines.length} more`);
   return lines.join('\n');
 }
 
-/** "a1b2c3d Fix the door — Ada Lovelace" */
+/** Hash, first line of the message and author: "a1b2c3d Fix the door — Ada Lovelace". */
 export function commitLine(commit: JsonObject): string {
   const author = objectOf(commit['author']);
   const by = firstLine(stringOf(author['name']) || stringOf(author['username']));

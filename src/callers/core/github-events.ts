@@ -31,12 +31,15 @@ const actorOf = (body: JsonObject): string => userName(body['sender'] ?? body['p
 const actionOf = (body: JsonObject): string => stringOf(body['action']);
 const repositoryUrl = (body: JsonObject): string => stringOf(objectOf(body['repository'])['html_url']);
 
-/** A line of what happened in the repository. */
+/** An event in the repository that is shown as one line: the actor and `what`. */
 export function lineOf(body: JsonObject, what: string, url = repositoryUrl(body)): GitEvent {
   return { place: placeOf(body), summary: `${actorOf(body)} ${what}`, url };
 }
 
-/** Tags, new branches without commits and deleted branches are left to `create` and `delete`, which tell them once. */
+/**
+ * Tags, new branches without commits and deleted branches are left to the events `create` and `delete`, so that each is
+ * shown once.
+ */
 const readPush: GitEventReader = (body) => {
   const ref = stringOf(body['ref']);
   if (ref === '' || ref.startsWith('refs/tags/') || body['deleted'] === true) return null;
@@ -84,7 +87,7 @@ export function pullRequestName(request: JsonObject, number?: unknown): string {
   return numbered('pull request', request['number'] ?? number, request['title']);
 }
 
-/** An event of a pull request; `branches` filters by the one that it is to be merged into. */
+/** An event of a pull request. The filter by branches compares the branch that the request is to be merged into. */
 export function ofPullRequest(body: JsonObject, what: string, url: string, text = ''): GitEvent {
   const base = objectOf(objectOf(body['pull_request'])['base']);
   return { ...lineOf(body, what, url), text: excerpt(text), branch: stringOf(base['ref']) };
@@ -119,7 +122,10 @@ const VERBS_OF_REVIEWS: ReadonlyMap<string, string> = new Map([
   ['commented', 'reviewed'],
 ]);
 
-/** A review that says nothing of its own only carries comments on lines, each of which is an event. */
+/**
+ * A review of the kind "commented" without a text only holds comments on lines. Each of these is an event, so the
+ * review is not shown.
+ */
 const readReview: GitEventReader = (body) => {
   const review = objectOf(body['review']);
   const state = stringOf(review['state']).toLowerCase();
@@ -167,7 +173,7 @@ const readFork: GitEventReader = (body) => {
 
 const FAILURES: ReadonlySet<string> = new Set(['failure', 'timed_out', 'startup_failure']);
 
-/** Shown when it failed, and when it succeeds for the first time after that. */
+/** A run is shown if it failed, and if it is the first that succeeds after a failure. */
 export function runEvent(
   body: JsonObject,
   run: { name: string; conclusion: string; branch: string; url: string; commit: string; key: readonly string[] },
@@ -186,7 +192,9 @@ export function runEvent(
   };
 }
 
-/** Branches of forks have the same names as those of the repository, so the key holds where the branch is. */
+/**
+ * Branches of forks may have the same names as those of the repository, so the key holds the repository of the branch.
+ */
 const readWorkflowRun: GitEventReader = (body) => {
   const [run, workflow] = [objectOf(body['workflow_run']), objectOf(body['workflow'])];
   if (actionOf(body) !== 'completed') return null;

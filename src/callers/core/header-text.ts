@@ -6,7 +6,9 @@ const LATIN1_ONLY = /^[\u0000-\u00ff]*$/;
 // oxlint-disable-next-line no-control-regex
 const BEYOND_ASCII = /[^\u0000-\u007f]/;
 
-/** A header's value as its sender meant it: Node.js hands out its bytes as Latin-1, and mail's encoding is in use too. */
+/**
+ * The decoded value of a header: Node.js returns its bytes as Latin-1, and some senders use the encoded words of mail.
+ */
 export function headerText(value: string): string {
   const text = value.includes('=?') ? value.replace(ENCODED_WORD, decodeWord) : value;
   if (!BEYOND_ASCII.test(text) || !LATIN1_ONLY.test(text)) return text;
@@ -14,7 +16,7 @@ export function headerText(value: string): string {
   return isUtf8(bytes) ? bytes.toString('utf8') : text;
 }
 
-/** As it came where its charset or its encoding is not known. */
+/** Returns the word as it came where its charset is unknown. */
 function decodeWord(word: string, charset: string, encoding: string, content: string): string {
   const bytes = encoding.toLowerCase() === 'b' ? Buffer.from(content, 'base64') : quotedBytes(content);
   try {

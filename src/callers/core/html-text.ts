@@ -6,13 +6,16 @@ const TOKEN = /<(\/?)([a-z][a-z0-9-]*)((?:\s|\/)[^<>]*)?>|&(#x?[0-9a-f]{1,6}|[a-
 const HREF = /\bhref\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"']+))/i;
 const MAX_ATTRIBUTES_LENGTH = 4_096;
 
-/** They leave their content alone; every other name between `<` and `>` is text that nobody escaped. */
+/**
+ * Tags that do not change their content. A name between `<` and `>` that is in none of these sets is text that nobody
+ * escaped.
+ */
 const INLINE_TAGS = new Set(
   'a abbr b big code del em font i img ins mark s small span strike strong sub sup tg-emoji tg-spoiler tg-time time u'.split(
     ' ',
   ),
 );
-/** They stand on lines of their own. */
+/** Tags whose content stands on its own lines. */
 const BLOCK_TAGS = new Set(
   'blockquote details div footer h1 h2 h3 h4 h5 h6 hr li ol p pre summary table tbody tfoot thead tr ul'.split(' '),
 );
@@ -31,7 +34,7 @@ const ENTITIES: Readonly<Record<string, string>> = {
 };
 const MAX_CODE_POINT = 0x10_ff_ff;
 
-/** The text of the few tags that chats allow, with addresses behind the labels of links. Line feeds stay. */
+/** HTML with the few tags that chats allow, as plain text. A link's address follows its label. Line feeds stay. */
 export function htmlText(html: string, maxLength = MAX_MARKUP_LENGTH): string {
   const text = clipped(html, maxLength);
   return /[<&]/.test(text) ? new HtmlReader().read(text) : text;
@@ -100,7 +103,7 @@ function hrefOf(attributes: string): string {
   );
 }
 
-/** Null for an entity that is none. */
+/** Null for an unknown entity. */
 function characterOf(entity: string): string | null {
   if (!entity.startsWith('#')) return ENTITIES[entity.toLowerCase()] ?? null;
   const isHex = entity[1] === 'x' || entity[1] === 'X';

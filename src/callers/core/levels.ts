@@ -1,6 +1,6 @@
 import type { Mood } from './message-form.ts';
 
-/** No level is longer, and a body may hold a mebibyte in its place. */
+/** No known level is longer. The bound keeps a text of a mebibyte from being searched. */
 const MAX_LEVEL_LENGTH = 20;
 const MOOD_BY_LEVEL: ReadonlyMap<string, Mood> = new Map<string, Mood>([
   ...['ok', 'up', 'online', 'good', 'healthy', 'success', 'passed', 'resolved', 'recovery', 'recovered'].map(

@@ -2,13 +2,13 @@ import { clipped, labelledLink, safeLink } from './plain-text.ts';
 
 /** How a program's Markdown differs from that of others. */
 interface MarkdownRules {
-  /** The text for what stands between `<` and `>`; null: it is text as it stands. */
+  /** The text that replaces `<content>`; null leaves it as it stands. */
   readonly angleText?: (content: string) => string | null;
-  /** The character behind a backslash that takes its meaning away; the backslash is dropped. Without it, both stay. */
+  /** Characters that a backslash escapes; the backslash is dropped. Without this rule, the backslash stays. */
   readonly escapable?: RegExp;
 }
 
-/** More than is shown of a card's text; what stands behind it is not read. */
+/** More than is shown of a card's text. The rest is not read. */
 export const MAX_MARKUP_LENGTH = 8_000;
 const MAX_TARGET_LENGTH = 2_048;
 const MAX_FENCE_LENGTH = 3;
@@ -26,7 +26,7 @@ export function markdownText(markdown: string, rules: MarkdownRules = {}, maxLen
   return special === null ? text : new MarkdownReader(text, rules).read(special);
 }
 
-/** Only what can have a meaning in this text is looked for; code and escapes alone change nothing. */
+/** Matches only the marks that can have a meaning in this text; null if none can change it. */
 function specialMarks(text: string, { angleText, escapable }: MarkdownRules): RegExp | null {
   const hasLinks = text.includes('](');
   const hasAngles = angleText !== undefined && text.includes('<');
@@ -35,7 +35,7 @@ function specialMarks(text: string, { angleText, escapable }: MarkdownRules): Re
   return new RegExp(`[\\\\\`${hasLinks ? '[\\]' : ''}${hasAngles ? '<' : ''}]`, 'g');
 }
 
-/** A title that is bold as a whole: it is shown as a title anyway. */
+/** Removes the marks from a title that is bold as a whole: it is shown as a title anyway. */
 export function withoutEmphasis(title: string): string {
   return /^\*\*([^*]+)\*\*$/.exec(title.trim())?.[1] ?? title;
 }
@@ -44,11 +44,11 @@ class MarkdownReader {
   readonly #text: string;
   readonly #rules: MarkdownRules;
   readonly #parts: string[] = [];
-  /** Where in `parts` the brackets stand that a link may begin with. */
+  /** Positions in `parts` of the brackets that a link may begin with. */
   #openings: number[] = [];
-  /** Lengths of fences that do not occur any more: they are not searched again. */
+  /** Lengths of fences that do not occur in the rest of the text: it is not searched for them again. */
   readonly #unclosed = new Set<number>();
-  /** No address ends before it: what stands before is not read again. */
+  /** No address ends before this position, so the text before it is not searched again. */
   #deadEnd = 0;
 
   constructor(text: string, rules: MarkdownRules) {
@@ -67,7 +67,7 @@ class MarkdownReader {
     return this.#parts.join('');
   }
 
-  /** Returns where the rest begins. */
+  /** Returns the position after what it read. */
   #readMark(mark: string, at: number): number {
     if (mark === '\\') return this.#readEscape(at);
     if (mark === '`') return this.#readCode(at);
@@ -142,7 +142,9 @@ class MarkdownReader {
     return this.#rules.escapable === undefined ? target : target.replace(/\\(.)/g, '$1');
   }
 
-  /** Behind the bracket that closes an address, with as many brackets within it as it opens; -1: there is none. */
+  /**
+   * The position after the bracket that closes an address, which may hold balanced brackets; -1: no bracket closes it.
+   */
   #targetEnd(start: number): number {
     if (start < this.#deadEnd) return -1;
     const limit = Math.min(this.#text.length, start + MAX_TARGET_LENGTH);
@@ -162,7 +164,7 @@ class MarkdownReader {
   }
 }
 
-/** Of the match of a sticky expression; 0: none. */
+/** The length of the match of a sticky expression; 0: no match. */
 function lengthOf(pattern: RegExp, text: string, at: number): number {
   pattern.lastIndex = at;
   return pattern.exec(text)?.[0].length ?? 0;

@@ -12,20 +12,20 @@ import {
   trimmedLines,
 } from './render-text.ts';
 
-/** Of all cards of a message, as JSON in UTF-8. */
+/** Bound of all cards of a message together, as JSON in UTF-8. */
 export const MAX_CARDS_BYTES = 65_536;
 
 const COLOUR_PATTERN = /^#[0-9a-f]{6}$/;
 
 /**
- * The cards of a form, as JSON; null where they say nothing that the text does not. They say all that the text says, within
- * the bounds of its renderer and of MAX_CARDS_BYTES: a text that stands before them is a card as well.
+ * The cards of a form, as JSON; null where they add nothing to the text. The cards hold everything that the text says,
+ * within the bounds of its renderer and of MAX_CARDS_BYTES: a text before them becomes a card too.
  */
 export function messageCardsJson(form: MessageForm): string | null {
   const clean = form.hasStrangersText ? (text: string): string => defusedText(visibleText(text)) : visibleText;
   const cards: MessageCard[] = [];
   let bytes = 0;
-  // What is behind a card that does not fit is not looked at: a body may hold many times as much.
+  // Cards after the first one that does not fit are not read: a body may hold many times as many bytes.
   for (const each of [...textCard(form), ...form.cards].slice(0, MAX_CARDS)) {
     if (bytes > MAX_CARDS_BYTES) break;
     const made = messageCard(each, clean);
@@ -37,8 +37,8 @@ export function messageCardsJson(form: MessageForm): string | null {
 }
 
 /**
- * Cards as JSON, with as many of the first ones as fit; of the next one its first fields and links. Null for cards that are
- * nothing but text.
+ * The first cards that fit, as JSON, with the first fields and links of the next card. Null where all cards hold only
+ * text.
  */
 export function boundedCardsJson(cards: readonly MessageCard[]): string | null {
   if (!cards.some((each) => Object.keys(each).some((part) => part !== 'text'))) return null;
@@ -49,7 +49,7 @@ export function boundedCardsJson(cards: readonly MessageCard[]): string | null {
   return JSON.stringify([...fitting, ...shortenedCard(cards[fitting.length]!, maxBytes)]);
 }
 
-/** The first ones whose JSON, as a list, has so many bytes at most. */
+/** The first parts whose JSON, as a list, has at most `maxBytes` bytes. */
 function whileFitting<Part>(parts: readonly Part[], maxBytes: number): Part[] {
   const fitting: Part[] = [];
   let bytes = jsonBytes([]);
@@ -63,7 +63,7 @@ function whileFitting<Part>(parts: readonly Part[], maxBytes: number): Part[] {
 
 const jsonBytes = (value: unknown): number => Buffer.byteLength(JSON.stringify(value));
 
-/** None where what is no list is too large. */
+/** Empty where the parts other than `fields` and `links` are too large. */
 function shortenedCard({ fields = [], links = [], ...rest }: MessageCard, maxBytes: number): MessageCard[] {
   const maxListBytes = maxBytes - jsonBytes({ ...rest, fields: 0, links: 0 });
   if (maxListBytes < 0) return [];
@@ -72,7 +72,7 @@ function shortenedCard({ fields = [], links = [], ...rest }: MessageCard, maxByt
   return [present({ ...rest, fields: fittingFields, links: fittingLinks })];
 }
 
-/** The text before the cards, unless one of them says it. */
+/** The text before the cards as a card, unless it is the title or the text of one of them. */
 function textCard({ text, cards }: MessageForm): Card[] {
   const beginning = (each: string): string => trimmedLines(clipped(each, MAX_CARD_TEXT_LENGTH));
   const shown = beginning(text);
@@ -109,7 +109,7 @@ function messageCard(from: Card, clean: (text: string) => string): MessageCard {
 /** Without what is not seen; its lines stay. */
 const visibleText = (text: string): string => removeHidden(storableText(text));
 
-/** An address that holds what is not seen may be shown as another one. */
+/** Empty for an address with invisible characters: it may look like another address. */
 function visibleLink(url: string): string {
   const link = safeLink(url);
   return holdsInvisible(link) ? '' : link;

@@ -5,7 +5,7 @@ import { clipped, storableText } from './plain-text.ts';
 export interface MessageForm {
   /** The name that the message is shown under, as it came. */
   readonly label: string | null;
-  /** As it came; whoever stores it decides whether it is an address. */
+  /** As it came; the code that stores it checks whether it is an address. */
   readonly iconUrl: string | null;
   /** Stands before the cards. */
   readonly text: string;
@@ -15,22 +15,25 @@ export interface MessageForm {
   /** Files in the body itself, encoded in base64. */
   readonly files: readonly EncodedFile[];
   /**
-   * Anybody on the internet may have written parts of it (comments, titles of issues). Its `@nick` then mentions nobody.
+   * Whether anybody on the internet may have written parts of it (comments, titles of issues). If so, its `@nick`
+   * mentions nobody.
    */
   readonly hasStrangersText: boolean;
-  /** What the message is about, so that a later state of the same thing replaces it. */
+  /** The alert that the message reports, so that a later state of the same alert replaces the message. */
   readonly alert: AlertUpdate | null;
-  /** The cards with what is known of the alert from earlier requests too; null: they would be the same. */
+  /**
+   * Makes the cards with the states of the alert that earlier requests reported too; null: the cards would be the same.
+   */
   readonly cardsKnowing: KnownCardsReader | null;
 }
 
-/** With `only`: those of the sender's alerts that a short message tells, by fingerprint. */
+/** `only` has the fingerprints of the alerts that a short message shows. */
 type KnownCardsReader = (known: KnownAlert, only?: ReadonlySet<string>) => readonly Card[];
 
-/** What is known of an alert, this request included. */
+/** The known state of an alert, this request included. */
 export interface KnownAlert {
   readonly since: Date;
-  /** Of what the sender tells apart, whether it fires, by fingerprint; also of what this request leaves out. */
+  /** Whether each single alert fires, by fingerprint. Alerts that this request leaves out are included. */
   readonly isFiringByFingerprint: ReadonlyMap<string, boolean>;
 }
 
@@ -56,7 +59,7 @@ export type Mood = (typeof MOODS)[number] | `#${string}`;
 export interface Field {
   readonly name: string;
   readonly value: string;
-  /** It may share its line with its neighbours that are short as well. */
+  /** Whether the field may share its line with short neighbours. */
   readonly isShort: boolean;
 }
 
@@ -71,18 +74,16 @@ export interface EncodedFile {
 }
 
 export interface AlertUpdate {
-  /** Unlike that of any other thing of the same source, 1 to 500 characters. */
+  /** Unique among the alerts of the same source; 1 to 500 characters. */
   readonly key: string;
   readonly state: 'firing' | 'resolved';
   /** Empty: the key stands for one alert. */
   readonly alerts: readonly SingleAlert[];
-  /**
-   * Only with `resolved`: posts nothing where the key is not known as firing. Most workflows that succeed did so before.
-   */
+  /** Only with `resolved`: posts only where the key is known as firing. Most workflows that succeed did so before. */
   readonly onlyAfterFiring?: boolean;
-  /** The key stands for a message that its sender replaces, and nothing fires: no other message tells of it. */
+  /** The key names a message that its sender replaces, not an alert that fires: no message but its edits follows. */
   readonly isReplacement?: boolean;
-  /** When it began, as it came; without it, when it was received. Only where `alerts` is empty. */
+  /** When the alert began, as it came; by default when it was received. Only where `alerts` is empty. */
   readonly since?: string;
 }
 
@@ -107,7 +108,7 @@ export function ignoredEvent(name: string): Ignored {
 
 export const isIgnored = (result: object): result is Ignored => 'ignored' in result;
 
-/** The form with what a format found, and nothing in the rest. */
+/** A form with the given parts; the others are empty. */
 export function messageForm(found: Partial<MessageForm>): MessageForm {
   return {
     label: null,
@@ -123,7 +124,7 @@ export function messageForm(found: Partial<MessageForm>): MessageForm {
   };
 }
 
-/** Likewise for one card. */
+/** A card with the given parts; the others are empty. */
 export function card(found: Partial<Card>): Card {
   return {
     title: '',

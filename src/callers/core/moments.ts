@@ -1,5 +1,5 @@
 const ISO_PATTERN = /^(\d{4}-\d{2}-\d{2})[T ](\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?) ?(Z|[+-]\d{2}:?\d{2})?$/i;
-/** Before it is what programs write for "none": the year 1 of Go, the beginning of Unix time. */
+/** Programs write earlier moments for "none": the year 1 of Go, the beginning of Unix time. */
 const EARLIEST_MS = Date.UTC(1971, 0, 1);
 
 /** The moment that a text in ISO 8601 names, in UTC where it names no zone; null for none. */
@@ -18,7 +18,7 @@ export function sinceText(ms: number | null): string {
   return ms === null ? '' : `since ${minuteOf(ms)} UTC`;
 }
 
-/** The same with its day, unless that is today's. */
+/** Such as `since 2026-03-01 10:02 UTC`, without the day if it is today. */
 export function sinceMomentText(ms: number, nowMs: number): string {
   const day = dayOf(ms) === dayOf(nowMs) ? '' : `${dayOf(ms)} `;
   return `since ${day}${minuteOf(ms)} UTC`;

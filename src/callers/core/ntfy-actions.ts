@@ -7,8 +7,8 @@ const UNNAMED_PARTS = ['action', 'label', 'url'] as const;
 const NAME_PATTERN = /([-.\w]+)[ \t]*=/y;
 
 /**
- * Reads actions as a header has them: `view, "Open, now", url=https://a.example; view, Log, https://b.example`. Whatever is
- * wrong is read as far as it goes.
+ * Reads actions as a header has them: `view, "Open, now", url=https://a.example; view, Log, https://b.example`. Of
+ * malformed text, the readable parts are used.
  */
 export function parseNtfyActions(text: string): readonly NtfyAction[] {
   const actions: NtfyAction[] = [];
@@ -27,7 +27,7 @@ export function parseNtfyActions(text: string): readonly NtfyAction[] {
   return count > 0 && actions.length < MAX_ACTIONS ? [...actions, parts] : actions;
 }
 
-/** One part; `end` is where the separator behind it stands, or the end of the text. */
+/** One part. `end` is the position of the separator after it, or the end of the text. */
 function readPart(text: string, start: number): { name: string; value: string; end: number } {
   let at = skipSpaces(text, start);
   NAME_PATTERN.lastIndex = at;

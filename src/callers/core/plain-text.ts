@@ -1,9 +1,9 @@
 /** Control characters besides line feed and tab. */
 // oxlint-disable-next-line no-control-regex
 const CONTROLS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g;
-/** They turn the direction of the text around them, and so can show a link or a name as another one. */
+/** Characters that change the direction of the text around them, and so can show a link or a name as another one. */
 const DIRECTION_CONTROLS = /[\u202a-\u202e\u2066-\u2069]/g;
-/** Where `mentionsOf` (model/mentions.ts) sees the beginning of a nick; not within an e-mail address or a path. */
+/** The `@` that begins a nick for `mentionsOf` (model/mentions.ts); not within an e-mail address or a path. */
 const MENTION_SIGN = /(?<![\p{L}\p{N}._@/-])@(?!\u2060)/gu;
 /** An invisible character that no nick holds. */
 const WORD_JOINER = '\u2060';
@@ -21,8 +21,8 @@ export function defusedText(text: string): string {
 }
 
 /**
- * The beginning of a text, with `… (cut)` behind it where something was left out. A character is cut as a whole.
- * `maxLength` is in UTF-16 units, of which a text has at least as many as code points.
+ * The beginning of a text, followed by `… (cut)` where something was left out. No surrogate pair is split. `maxLength`
+ * is in UTF-16 units, of which a text has at least as many as code points.
  */
 export function clipped(text: string, maxLength: number, mark = '… (cut)'): string {
   if (text.length <= maxLength) return text;
@@ -40,7 +40,7 @@ export function safeLink(url: string): string {
   return trimmed.length <= MAX_LINK_LENGTH && LINK_PATTERN.test(trimmed) ? trimmed : '';
 }
 
-/** An address with its label, as a reader sees it; once where both are the same. */
+/** Such as `label (address)`; only the address where both are the same. */
 export function labelledLink(label: string, url: string): string {
   const text = label.trim();
   if (url === '') return text;

@@ -9,16 +9,16 @@ export const MAX_NAME_LENGTH = 500;
 export const MAX_TEXT_LENGTH = 40_000;
 
 const MARKS: Readonly<Record<string, string>> = { good: '🟢', info: '🔵', warning: '🟠', danger: '🔴' };
-/** Clients know it as one at the start of a line alone. */
+/** Clients recognize it only at the start of a line. */
 const CODE_FENCE = '```';
 const EMOJI_PATTERN = /\p{Extended_Pictographic}/u;
 
-/** The emoji that stands for a mood; empty for none, and for a colour of its own: its sender alone knows its meaning. */
+/** The emoji of a mood; empty for null and for a sender's own colour, whose meaning only the sender knows. */
 export function markOf(mood: Mood | null): string {
   return mood === null ? '' : (MARKS[mood] ?? '');
 }
 
-/** The mood; none where the first line of the text has an emoji, and so shows by itself how it is meant. */
+/** The mood; null where the first line of the text has an emoji, which shows the meaning already. */
 export function moodUnlessShown(mood: Mood | null, text: string): Mood | null {
   const beginning = text.slice(0, MAX_NAME_LENGTH);
   const end = beginning.indexOf('\n');
@@ -40,7 +40,7 @@ export function renderText(form: MessageForm, maxLength = MAX_TEXT_LENGTH): stri
   return clipped(storable, Math.min(maxLength, MAX_TEXT_LENGTH));
 }
 
-/** Without the title or the text that the message's own text says already. */
+/** Leaves out a title or text that repeats `before`, the message's own text. */
 function renderCard(card: Card, before: string): string {
   const title = unlessRepeated(trimmedLines(clipped(card.title, MAX_NAME_LENGTH)), before);
   const url = safeLink(card.url);
@@ -72,7 +72,7 @@ function marked(text: string, mood: Mood | null): string {
   return mark === '' || text === '' ? text : `${mark} ${text}`;
 }
 
-/** A line a field; short ones that follow each other share one. */
+/** One line for each field; consecutive short fields share a line. */
 export function fieldLines(fields: readonly Field[]): string[] {
   const lines: string[] = [];
   let isLineOpen = false;

@@ -11,8 +11,8 @@ const MAX_ENTRIES = 100;
 const HEX_COLOUR = /^#?([0-9a-f]{3}|[0-9a-f]{6})$/i;
 
 /**
- * What Slack draws for the names good, warning and danger, in its present and its first colours, and the two of Uptime
- * Kuma's Slack type and Grafana's for firing. Other colours are decoration: some senders have one for each state.
+ * The present and the first colours of Slack for good, warning and danger, the two of Uptime Kuma's Slack type, and
+ * Grafana's for firing. Other colours are decoration: some senders have one for each state.
  */
 const MOOD_BY_COLOUR: ReadonlyMap<string, Mood> = new Map<string, Mood>([
   ['2eb886', 'good'],
@@ -76,7 +76,7 @@ function fieldOf(field: JsonObject): Field {
   };
 }
 
-/** Buttons with an address of their own, and what Rocket.Chat plays. */
+/** Buttons that open an address, and Rocket.Chat's audio and video. */
 function linksOf(attachment: JsonObject): Link[] {
   const buttons = objectsOf(attachment['actions'], MAX_ENTRIES).map((action) => ({
     label: textOf(firstStringOf(action['text'], action['name'])),
@@ -100,7 +100,10 @@ function timeOf(value: unknown): string {
   return isoTime(seconds === null ? Date.parse(stringOf(value)) : seconds * 1_000);
 }
 
-/** Blocks in an attachment that has fields of its own: the colour and what else it says count for them as well. */
+/**
+ * Merges the blocks of an attachment with the attachment's own fields: its colour and its other parts apply to the
+ * blocks too.
+ */
 function merged(own: Card, blocks: Card): Card {
   const title = own.title === '' ? blocks.title : own.title;
   const before = own.title === blocks.title || own.title === '' ? '' : blocks.title;

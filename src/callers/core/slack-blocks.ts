@@ -9,7 +9,7 @@ import { firstStringOf, isObject, objectOf, objectsOf, stringOf, type JsonObject
 const MAX_BLOCKS = 100;
 const MAX_ELEMENTS = 100;
 const MAX_ROWS = 1_000;
-/** A container in a container; Slack takes none. */
+/** Depth of containers in containers; Slack allows none. */
 const MAX_DEPTH = 3;
 const MAX_FIELD_NAME_LENGTH = 100;
 const DIVIDER = '———';
@@ -28,13 +28,16 @@ const READERS: ReadonlyMap<string, BlockReader> = new Map<string, BlockReader>([
   ['video', videoPieces],
   ['table', tablePieces],
   ['data_table', tablePieces],
-  // They ask somebody who reads the message, or name a file that only Slack has.
+  // These blocks ask the reader for input, or name a file that only Slack has.
   ['input', () => []],
   ['file', () => []],
   ['context_actions', () => []],
 ]);
 
-/** What blocks of Slack's Block Kit say, in their order. Blocks of unknown kinds are read for the usual names of texts. */
+/**
+ * The contents of Slack's Block Kit blocks, in their order. Blocks of unknown kinds are read for the usual names of
+ * texts.
+ */
 export function blockPieces(value: unknown, depth = 0): LayoutPiece[] {
   const blocks = objectsOf(value, MAX_BLOCKS);
   const pieces = blocks.flatMap((block) => (READERS.get(stringOf(block['type'])) ?? otherPieces)(block, depth));
@@ -50,7 +53,7 @@ function textOf(value: unknown): string {
   return object['type'] === 'plain_text' ? unformattedText(text, object['emoji'] !== false) : mrkdwnText(text);
 }
 
-/** Those of a list that have any; pictures beside them are decoration. */
+/** The texts of a list that are not blank. Pictures beside them are decoration. */
 function texts(value: unknown): string[] {
   const list = objectsOf(value, MAX_ELEMENTS).filter((element) => element['type'] !== 'image');
   return list.map((element) => textOf(element).trim()).filter((text) => text !== '');
@@ -67,7 +70,7 @@ function sectionPieces(section: JsonObject): LayoutPiece[] {
   return [...pieceOf('text', textOf(section['text'])), ...fields, ...beside];
 }
 
-/** `*Name*`, a line feed and the value, or `*Name:* value` in one line: so most senders fill the fields of a section. */
+/** Most senders fill the fields of a section with `*Name*`, a line feed and the value, or with `*Name:* value`. */
 function fieldOf(text: string): Field {
   const end = text.startsWith('*') ? text.slice(0, MAX_FIELD_NAME_LENGTH).indexOf('*', 1) : -1;
   const name = text.slice(1, Math.max(end, 1)).trim();
@@ -77,7 +80,7 @@ function fieldOf(text: string): Field {
   return { name: name.replace(/:$/, ''), value: rest.replace(/^:/, '').trim(), isShort: true };
 }
 
-/** Buttons that only call their own program do nothing here. */
+/** Leaves out buttons without an address: they call their own program, which does nothing here. */
 function buttonPieces(value: unknown): LayoutPiece[] {
   return objectsOf(value, MAX_ELEMENTS).flatMap((button): LayoutPiece[] => {
     const url = safeLink(stringOf(button['url']));
@@ -102,7 +105,7 @@ function videoPieces(video: JsonObject): LayoutPiece[] {
   return [...link, ...pieceOf('text', textOf(video['description']))];
 }
 
-/** A line a row. Cells are plain texts, numbers or rich text. */
+/** One line for each row. Cells are plain texts, numbers or rich text. */
 function tablePieces(table: JsonObject): LayoutPiece[] {
   const rows = Array.isArray(table['rows']) ? table['rows'].slice(0, MAX_ROWS) : [];
   const lines = rows.map((row) => objectsOf(row, MAX_ELEMENTS).map(cellText).join(' | '));
@@ -115,7 +118,7 @@ function cellText(cell: JsonObject): string {
   return (text || firstStringOf(cell['text'], cell['value'])).trim().replaceAll('\n', ' ');
 }
 
-/** Cards, containers, plans, alerts, and kinds that do not exist yet. */
+/** Reads cards, containers, plans, alerts, and kinds that do not exist yet. */
 function otherPieces(block: JsonObject, depth: number): LayoutPiece[] {
   const texts = ['rich_text_title', 'title', 'subtitle', 'text', 'body', 'details', 'output']
     .filter((name) => name !== 'title' || block['rich_text_title'] === undefined)

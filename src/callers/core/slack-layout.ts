@@ -1,7 +1,7 @@
 import { card, type Card, type Field, type Link } from './message-form.ts';
 import { fieldLines, linkLine, MAX_FIELDS, MAX_LINKS } from './render-text.ts';
 
-/** A part of a message that is laid out in blocks, by the place where a card has it. */
+/** A part of a message in blocks, with the slot of a card that it belongs to. */
 export type LayoutPiece =
   | { readonly slot: 'title' | 'text' | 'image' | 'footer'; readonly text: string }
   | { readonly slot: 'field'; readonly field: Field }
@@ -11,12 +11,15 @@ export type LayoutPiece =
 const TAIL_SLOTS = ['field', 'link', 'image', 'footer'] as const;
 type TailSlot = (typeof TAIL_SLOTS)[number];
 const MAX_OF_SLOT: Readonly<Record<TailSlot, number>> = { field: MAX_FIELDS, link: MAX_LINKS, image: 1, footer: 1 };
-/** A longer one belongs to the text, since a card's footer is cut. */
+/** A longer footer becomes part of the text, since a card's footer is cut. */
 const MAX_FOOTER_LENGTH = 400;
 
 /**
- * One card that says everything in the order of the blocks: its title is a header in front, its fields, links, picture
- * and footer are what follows behind the last text, as far as a card has them in that order. All between them is text.
+ * One card that keeps the order of the blocks:
+ * - Its title is the header at the beginning, if there is one.
+ * - Its fields, links, picture and footer are the pieces after the last text, as far as they are in the order of a
+ *   card.
+ * - All pieces between them become its text.
  */
 export function layoutCard(pieces: readonly LayoutPiece[]): Card {
   const head = pieces[0]?.slot === 'title' ? pieces[0].text : '';

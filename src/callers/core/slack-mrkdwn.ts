@@ -6,9 +6,9 @@ import { isoTime, numberOf } from './values.ts';
 const MAX_SOURCE_LENGTH = 60_000;
 
 /**
- * What may stand in text of Slack and its relatives, the first of these at each place: `(<…>)`, `<…>`, a block of code,
- * code in a line, a link as in Markdown, a bare address, a name of an emoji. No part repeats within another one, so that a
- * text takes time in proportion to its length.
+ * The markup of Slack and its relatives. At each position the first matching alternative counts: `(<…>)`, `<…>`, a
+ * block of code, code in a line, a link as in Markdown, a bare address, a name of an emoji. No part repeats within
+ * another one, so that a text takes time in proportion to its length.
  */
 const MARKUP =
   /\(<([^<>\n]{1,3000})>\)|<([^<>\n]{1,3000})>|(```[\s\S]*?```|`[^`\n]+`)|!?\[([^[\]<>\n]{1,500})\]\((https?:\/\/[^\s()<>]{1,2048})\)|https?:\/\/[^\s<>]+|(?<![\p{L}\p{N}_]):([a-z0-9_+'-]{1,60}):(?::skin-tone-\d:)?/gu;
@@ -19,7 +19,7 @@ const UNESCAPED: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>'
 
 const WEB_ADDRESS = /^https?:\/\/\S+$/i;
 const MAIL_ADDRESS = /^mailto:(\S+)$/i;
-/** Of a program, such as `slack://…`: only its label says something to a reader. */
+/** An address that opens a program, such as `slack://…`: only its label says something to a reader. */
 const OTHER_ADDRESS = /^(?:[a-z][a-z0-9+.-]{1,20}:\/\/|tel:)\S+$/i;
 const USER = /^@([\w.-]+)$/;
 const CHANNEL = /^#([\w.-]+)$/;
@@ -36,7 +36,7 @@ export function mrkdwnText(text: string): string {
   return unescaped(source.replace(MARKUP, writtenOut));
 }
 
-/** Text without markup, in which Slack knows names of emoji alone. */
+/** Text without markup, in which Slack replaces only names of emoji. */
 export function unformattedText(text: string, hasEmoji = true): string {
   const source = clipped(text, MAX_SOURCE_LENGTH);
   return unescaped(hasEmoji ? source.replace(EMOJI_NAME, emojiOrAsTyped) : source);
@@ -62,7 +62,7 @@ function emojiOrAsTyped(typed: string, name: string): string {
   return emojiOf(name) ?? typed;
 }
 
-/** `<address|label>` and its relatives; as typed where it is none, such as a type parameter in code. */
+/** The text for `<address|label>` and similar markup; as typed for anything else, such as a type parameter in code. */
 function bracketsText(typed: string, content: string, written = labelledLink): string {
   const bar = content.indexOf('|');
   const target = (bar === -1 ? content : content.slice(0, bar)).trim();
@@ -81,7 +81,7 @@ function linkInParentheses(label: string, url: string): string {
   return label === '' || labelledLink(label, url) === url ? url : `${label}: ${url}`;
 }
 
-/** Only a person's name may mention a member; what Slack means by its other names has no like here. */
+/** Only a person's name may mention a member. Slack's channels, broadcasts and user groups have no counterpart here. */
 function nameText(typed: string, target: string, label: string): string {
   const channel = CHANNEL.exec(target)?.[1];
   if (channel !== undefined) return `#${withoutSign('#', label) || channel}`;
@@ -97,7 +97,7 @@ function nameText(typed: string, target: string, label: string): string {
 
 const withoutSign = (sign: string, name: string): string => (name.startsWith(sign) ? name.slice(sign.length) : name);
 
-/** Once and last, so that text which speaks of `&amp;lt;` stays what it is. */
+/** Called once, as the last step, so that `&amp;lt;` becomes `&lt;` and not `<`. */
 function unescaped(text: string): string {
   return text.includes('&') ? text.replace(ESCAPED, (_, name: string) => UNESCAPED[name]!) : text;
 }

@@ -2,11 +2,11 @@ import { emojiOf } from './emoji-shortcodes.ts';
 import { defusedText, labelledLink } from './plain-text.ts';
 import { firstStringOf, isoTime, numberOf, objectOf, objectsOf, stringOf, type JsonObject } from './values.ts';
 
-/** Of one list of elements; a message of Slack has far fewer. */
+/** Bound of one list of elements; a message of Slack has far fewer. */
 const MAX_ELEMENTS = 1_000;
 const MAX_INDENT = 8;
 
-/** A block `rich_text` as plain text: a line an entry of a list, quotes and code as chats write them. */
+/** A block `rich_text` as plain text: one line for each entry of a list, quotes and code as chats write them. */
 export function richText(block: JsonObject): string {
   return objectsOf(block['elements'], MAX_ELEMENTS)
     .map(partText)
@@ -39,7 +39,7 @@ function inlineText(section: JsonObject): string {
   return objectsOf(section['elements'], MAX_ELEMENTS).map(elementText).join('');
 }
 
-/** Unlike text in Slack's markup, text of these elements is never escaped. Emphasis leaves no trace. */
+/** Unlike text in Slack's markup, text of these elements is never escaped. Emphasis is dropped. */
 function elementText(element: JsonObject): string {
   const text = stringOf(element['text']);
   switch (element['type']) {
@@ -69,7 +69,7 @@ function elementText(element: JsonObject): string {
 const CODE_POINTS = /^[0-9a-f]{2,6}(?:-[0-9a-f]{2,6}){0,9}$/i;
 const MAX_CODE_POINT = 0x10ffff;
 
-/** By its code points, such as `1f469-200d-1f692`, which stand beside the names that are not in the table. */
+/** An emoji whose name is not in the table is built from its code points, such as `1f469-200d-1f692`. */
 function emojiText(element: JsonObject): string {
   const name = stringOf(element['name']);
   const known = emojiOf(name);

@@ -11,16 +11,19 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Empty for what is none. */
+/** An empty object for every other value. */
 export const objectOf = (value: unknown): JsonObject => (isObject(value) ? value : NO_OBJECT);
 
-/** At most `max` members; empty for what is none. One object counts as a list of it: some programs send it so. */
+/**
+ * The objects among the first `max` members of a list; empty for other values. One object counts as a list of one: some
+ * programs send it so.
+ */
 export function objectsOf(value: unknown, max: number): readonly JsonObject[] {
   if (isObject(value)) return [value];
   return Array.isArray(value) ? value.slice(0, max).filter(isObject) : [];
 }
 
-/** The first members by name. An object of many thousand members costs less so than with `Object.entries`. */
+/** The first `max` members. With an object of many thousand members, this costs less than `Object.entries`. */
 export function entriesOf(value: unknown, max: number): readonly (readonly [string, unknown])[] {
   const entries: [string, unknown][] = [];
   if (!isObject(value)) return entries;
@@ -46,7 +49,7 @@ export function firstStringOf(...values: readonly unknown[]): string {
   return '';
 }
 
-/** Null for what is none; a string of digits is a number as well. */
+/** Null for everything that is no finite number. A string of digits counts as a number. */
 export function numberOf(value: unknown): number | null {
   const found = typeof value === 'string' && value.trim() !== '' ? Number(value) : value;
   return typeof found === 'number' && Number.isFinite(found) ? found : null;
@@ -54,7 +57,7 @@ export function numberOf(value: unknown): number | null {
 
 const MAX_DATE_MS = 8.64e15;
 
-/** A moment as ISO 8601 in UTC with whole seconds; empty for what is none. */
+/** A moment as ISO 8601 in UTC with whole seconds; empty for null and for a moment out of range. */
 export function isoTime(ms: number | null): string {
   return ms !== null && Math.abs(ms) <= MAX_DATE_MS ? new Date(ms).toISOString().replace(/\.\d+Z$/, 'Z') : '';
 }
@@ -62,7 +65,7 @@ export function isoTime(ms: number | null): string {
 /** Moments without a zone are in UTC: some programs leave it out. */
 const MOMENT = /^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d(?:\.\d{1,9})?) ?(Z|[+-]\d\d:?\d\d)?$/i;
 
-/** Likewise for a moment that is written in ISO 8601, with `T` or a space. */
+/** `isoTime` of a moment that is written in ISO 8601, with `T` or a space; empty for other values. */
 export function isoTimeOf(value: unknown): string {
   const [, date, time, zone = 'Z'] = MOMENT.exec(stringOf(value)) ?? [];
   const ms = date === undefined ? Number.NaN : Date.parse(`${date}T${time}${zone}`);
@@ -71,7 +74,10 @@ export function isoTimeOf(value: unknown): string {
 
 const MAX_PACKED_LENGTH = 65_536;
 
-/** A value that some programs send as JSON in a string, as they do in forms. */
+/**
+ * The parsed value if it is JSON in a string, as some programs send it, and all of them in forms; otherwise the value
+ * itself.
+ */
 export function unpacked(value: unknown): unknown {
   if (typeof value !== 'string' || value.length > MAX_PACKED_LENGTH || !/^\s*[[{]/.test(value)) return value;
   try {

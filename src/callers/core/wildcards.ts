@@ -1,14 +1,16 @@
 const MAX_PATTERNS = 50;
 const MAX_VALUE_LENGTH = 500;
 
-/** Whether one of the values is like one of the patterns of a list with commas. No list, or an empty one, allows all. */
+/**
+ * Whether one of the values matches one of the patterns of a comma-separated list. A missing or empty list allows all.
+ */
 export function matchesAnyPattern(list: string | null, ...values: readonly string[]): boolean {
   const patterns = (list ?? '').split(',', MAX_PATTERNS).map((pattern) => pattern.trim());
   const named = patterns.filter((pattern) => pattern !== '');
   return named.length === 0 || values.some((value) => named.some((pattern) => matchesPattern(pattern, value)));
 }
 
-/** `*` stands for any characters, `/` among them. Looks for the parts between in one pass, without going back. */
+/** `*` stands for any characters, including `/`. Searches for the parts between in one pass, without backtracking. */
 export function matchesPattern(pattern: string, value: string): boolean {
   if (value.length > MAX_VALUE_LENGTH) return false;
   const [first, ...rest] = pattern.split('*');

@@ -1,6 +1,6 @@
 import { addresses, type Program } from './program.ts';
 
-/** Programs that tell of commits, builds, deployments and errors. */
+/** Programs that report commits, builds, deployments and errors. */
 export const development: readonly Program[] = [
   {
     name: 'GitHub',

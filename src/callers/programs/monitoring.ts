@@ -1,6 +1,6 @@
 import { addresses, type Program } from './program.ts';
 
-/** Programs that watch machines and services, and tell of what fails. */
+/** Programs that monitor machines and services, and report failures. */
 export const monitoring: readonly Program[] = [
   {
     name: 'Alertmanager',

@@ -1,27 +1,27 @@
 /**
- * Where a program posts to, and what it is given for that. `<address>` stands for the URL of a group,
- * `<server>/v1/webhooks/<token>`, and `<host>` for the server without its scheme.
+ * The address that a program posts to, and the values that are entered in the program for it. `<address>` stands for
+ * the URL of a group, `<server>/v1/webhooks/<token>`, and `<host>` for the server without its scheme.
  */
 export interface CallerAddress {
-  /** The kind of program that it is for, or the program itself. */
+  /** The kind of program that the address is for, or the program itself. */
   readonly name: string;
-  /** What is pasted, by what programs call it. */
+  /** The values to paste, by the names that programs have for them. */
   readonly values: Readonly<Record<string, string>>;
-  /** What the program makes of it. */
+  /** The URL that the program makes from the values and posts to. */
   readonly url: string;
 }
 
 /** One of the ways in which a program is set up. */
 export interface ProgramSetup {
-  /** Where several are told apart: the type that is chosen in the program. */
+  /** The type that is chosen in the program, where there are several setups. */
   readonly title?: string;
   readonly address: CallerAddress;
   /** Where the lines below are written or chosen. */
   readonly place: string;
-  /** Of the code block. */
+  /** Language of the code block. */
   readonly language: 'text' | 'yaml' | 'sh' | 'ini' | 'php' | 'js' | 'groovy' | 'python';
   readonly configuration: string;
-  /** A body that the program sends then: `<format>/<name>` below test/callers/fixtures. */
+  /** A body that the program sends with this setup: `<format>/<name>` below test/callers/fixtures. */
   readonly fixture: string;
 }
 
@@ -29,13 +29,13 @@ export interface Program {
   readonly name: string;
   /** The recommended one first. */
   readonly setups: readonly [ProgramSetup, ...ProgramSetup[]];
-  /** Sentences about what this program does otherwise than others. */
+  /** Sentences on how this program differs from others. */
   readonly remarks: readonly string[];
 }
 
 const webhook = (name: string, url: string): CallerAddress => ({ name, values: { URL: url }, url });
 
-/** All that programs are given. */
+/** All addresses that programs are set up with. */
 export const addresses = {
   group: webhook('Webhook', '<address>'),
   slack: webhook('Slack', '<address>/slack'),

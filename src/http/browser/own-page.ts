@@ -1,14 +1,16 @@
 import type { IncomingMessage } from 'node:http';
 import { KlatchError } from '../../errors.ts';
 
-/** Requests that change nothing; browsers send no Origin with those to the own server. */
+/** Methods that change nothing. Browsers send no Origin with such requests to the page's own server. */
 const SAFE_METHODS: ReadonlySet<string | undefined> = new Set(['GET', 'HEAD']);
-/** Absent: the connection is no secure context for the browser, or the client is older than these headers. */
+/**
+ * The header is absent if the connection is no secure context for the browser, or the client is older than the header.
+ */
 const OWN_FETCH_SITES: ReadonlySet<string | undefined> = new Set([undefined, 'same-origin', 'none']);
 
 /**
- * Throws `forbidden` unless a request that brings a cookie comes from a page of `ownOrigin`. `SameSite=Strict` keeps the
- * cookie from other sites, and not from other ports and subdomains of this one.
+ * Throws `forbidden` unless a request that brings a cookie comes from a page of `ownOrigin`. `SameSite=Strict` keeps
+ * the cookie from other sites, but not from other ports and subdomains of this site.
  */
 export function requireOwnPage(
   { method, headers }: Pick<IncomingMessage, 'method' | 'headers'>,

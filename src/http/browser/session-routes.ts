@@ -17,15 +17,14 @@ import { requireOwnPage } from './own-page.ts';
 
 const METHODS = ['GET', 'POST', 'DELETE'];
 
-/** What a person is told of the session that the request came with, or that it has opened. */
+/** The session that a request came with or has opened, as the browser gets it. */
 interface BrowserSession {
   readonly session: number;
   readonly account: { readonly id: number; readonly nick: string; readonly name: string; readonly role: string };
-  /** When it ends whatever uses it; null: when nobody has used it for 30 days. */
+  /** The fixed end of the session; null: the session ends when nobody has used it for 30 days. */
   readonly expires_at: string | null;
 }
 
-/** Without a session. */
 const NO_SESSION = { session: null, account: null, expires_at: null };
 
 /**
@@ -47,7 +46,7 @@ export function sessionRoutes(services: Services, authenticator: Authenticator):
       return;
     }
     try {
-      // Also without a cookie: another page must not sign a visitor in as somebody else.
+      // Checked without a cookie too: another page must not sign a visitor in as somebody else.
       requireOwnPage(req, services.sessionCookie.origin);
       refuseToken(req);
       await handle(req, res);
@@ -83,7 +82,7 @@ async function showSession(
   const token = await sessionCookie.tokenAmong(klatchCookiesIn(req.headers.cookie));
   const serialize = await sessionCookie.serializer();
   const shown = shownSession(caller);
-  // A session that use renews lasts as long again from here on, and so does the cookie.
+  // This request renews a session without a fixed end, so it renews the cookie as well.
   sendJson(res, 200, shown, { 'set-cookie': serialize(token, { isPersistent: shown.expires_at === null }) });
 }
 
@@ -101,7 +100,7 @@ async function signIn(services: Services, authenticator: Authenticator, req: Req
   const input = await services.parseBudget.run(caller.source, refusal, () =>
     parseJsonBodyAsInput(req, body, ANYBODY_OPERATION_LIMITS),
   );
-  // Before anything is used up: it may need the database.
+  // Made before the code or link is used up, since this may need the database.
   const serialize = await services.sessionCookie.serializer();
   const call = { services, caller, input };
   const output = await authenticator.throttleFailedGuesses<VerifyOutput>(
@@ -120,13 +119,16 @@ async function signIn(services: Services, authenticator: Authenticator, req: Req
   await endReplacedSession(services, previous);
 }
 
-/** When a session that was just opened with this valid input ends; null: use renews it. By the clock of this server. */
+/**
+ * The end of a session that was just opened with this valid input, by the clock of this server; null: use renews the
+ * session.
+ */
 function fixedEndOf(input: { readonly expires_in_s?: number }): string | null {
   const { expires_in_s: expiresInS } = input;
   return expiresInS === undefined ? null : new Date(Date.now() + expiresInS * 1_000).toISOString();
 }
 
-/** No browser has the cookie of the former session any more. Where its end fails, it ends without use. */
+/** No browser has the cookie of the former session any longer. If ending it fails, the session expires without use. */
 async function endReplacedSession(services: Services, previous: Caller): Promise<void> {
   if (previous.kind !== 'account') return;
   const end = callOperation(endOwnSession, { services, caller: previous, input: { session: previous.sessionId } });
@@ -139,7 +141,7 @@ async function signOut(services: Services, authenticator: Authenticator, req: Re
     try {
       await callOperation(endOwnSession, { services, caller, input: { session: caller.sessionId } });
     } catch (error) {
-      // Somebody else has ended it at the same moment.
+      // Another request has ended the session at the same moment.
       if (!(error instanceof KlatchError) || error.code !== 'not_found') throw error;
     }
   }

@@ -8,7 +8,7 @@ const MEDIA_TYPES: ReadonlyMap<string, string> = new Map([
   ['js', 'text/javascript; charset=utf-8'],
   ['svg', 'image/svg+xml'],
 ]);
-/** In the order in which they are taken where a browser knows both. */
+/** In the order of preference, for a browser that knows both. */
 export const webFileEncodings = ['br', 'gzip'] as const;
 const SUFFIXES = { br: '.br', gzip: '.gz' } as const;
 
@@ -22,26 +22,29 @@ interface WebFile {
 
 /** The browser client as it was built with the program. */
 export interface WebFiles {
-  /** With place holders for what the server knows. */
+  /** The page's HTML, with placeholders for values that the server knows. */
   readonly shell: string;
-  /** By name, which has a hash of the content. */
+  /** Files by name; the name has a hash of the content. */
   readonly assets: ReadonlyMap<string, WebFile>;
 }
 
-/** Null in a source tree in which it was not built: `npm run web`. */
+/** Null in a source tree in which the client was not built (`npm run web`). */
 export function readWebFiles(): WebFiles | null {
   const shell = readShell();
   if (shell === null) return null;
   return { shell, assets: new Map(plainNames().map((name) => [name, readWebFile(name)])) };
 }
 
-/** Which build of the browser client the program has: another one for any other content. Null where it was not built. */
+/** The id of the browser client's build, which changes with its content. Null where the client was not built. */
 export function readBuildId(): string | null {
   const shell = readShell();
   return shell === null ? null : buildIdOf(shell);
 }
 
-/** The shell names the first files by hashes of their content, and those the others by theirs. */
+/**
+ * A hash of the shell, and so of all files: the shell names the first files by hashes of their content, and those name
+ * the others by theirs.
+ */
 export function buildIdOf(shell: string): string {
   return createHash('sha256').update(shell).digest('hex').slice(0, BUILD_ID_DIGITS);
 }
@@ -49,7 +52,7 @@ export function buildIdOf(shell: string): string {
 function readShell(): string | null {
   try {
     const shell = readAsset(`${FOLDER}/shell.html`);
-    // Of the sources, not of the build.
+    // This is the shell of the sources, not of a build.
     return shell.includes('{{script}}') ? null : shell;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;

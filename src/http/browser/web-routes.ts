@@ -8,8 +8,8 @@ import { sendMethodNotAllowed } from '../responses.ts';
 import { buildIdOf, readWebFiles, webFileEncodings, type WebFiles } from './web-files.ts';
 
 /**
- * The paths that the browser client has screens for. Everything else keeps its own answer: a person who opens a path of
- * a program by mistake gets that one.
+ * The paths that the browser client has screens for. Every other path keeps its own answer, also for a person who opens
+ * a program's path by mistake.
  */
 const PAGE_PATHS = [
   '/',
@@ -21,7 +21,7 @@ const PAGE_PATHS = [
 const LOOPBACK_NAMES: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '[::1]']);
 const HTML_PATTERN = /(?:^|[,\s])text\/html\s*(?:$|[,;])/i;
 
-/** Of everything that is served to browsers here. */
+/** Headers of everything that is served to browsers here. */
 const COMMON_HEADERS = {
   'cross-origin-resource-policy': 'same-origin',
   'referrer-policy': 'no-referrer',
@@ -29,8 +29,8 @@ const COMMON_HEADERS = {
 } as const;
 
 /**
- * Nothing from elsewhere, nothing inline, in nobody's frame. No text becomes code: the one policy of Trusted Types is for
- * the address of a service worker. Where downloads are redirected, pictures come from the bucket.
+ * Allows no content of other origins, no inline code and no frames. No text becomes code: the only policy of Trusted
+ * Types is for the address of a service worker. Where downloads are redirected, pictures come from the bucket.
  */
 function contentSecurityPolicy({ s3 }: Config['files']): string {
   const bucket = s3?.downloads === 'redirect' ? ` ${bucketOriginOf(s3)}` : '';
@@ -54,14 +54,14 @@ function contentSecurityPolicy({ s3 }: Config['files']): string {
 const SHELL_HEADERS = {
   ...COMMON_HEADERS,
   'content-type': 'text/html; charset=utf-8',
-  // Asked for each time: it names the files of this version.
+  // The browser revalidates the page each time, since the page names the files of this version.
   'cache-control': 'no-cache',
   vary: 'Accept',
   'x-frame-options': 'DENY',
   'x-robots-tag': 'noindex',
 } as const;
 
-/** Browsers take it for an error from an address that is neither https nor loopback. */
+/** Browsers report this header as an error on an address that is neither https nor loopback. */
 const OPENER_POLICY = { 'cross-origin-opener-policy': 'same-origin' } as const;
 
 /** The page as it is sent. */
@@ -74,8 +74,8 @@ interface Shell {
 type WebConfig = Pick<Config, 'projectName' | 'http' | 'web' | 'files'>;
 
 /**
- * The browser client: its page at the paths that it has screens for, where `Accept` names text/html, and its files below
- * `/assets`. Nothing where `web.enabled` is false, or where a source tree was not built, which the log is told.
+ * The browser client: its page at the paths that it has screens for, where `Accept` names text/html, and its files
+ * below `/assets`. Serves nothing where `web.enabled` is false, or where a source tree was not built, which is logged.
  */
 export function webRoutes(config: WebConfig, log: Log): Router {
   const router = Router({ caseSensitive: true });
@@ -129,7 +129,10 @@ function isTrustworthy({ protocol, hostname }: URL): boolean {
   return protocol === 'https:' || LOOPBACK_NAMES.has(hostname);
 }
 
-/** Whether a browser asks by another name of this machine than base-uri has, on the same port: it is the same server. */
+/**
+ * Whether the request names this machine by another loopback name than base-uri, on the same port: it is the same
+ * server.
+ */
 function isOtherLoopbackName(host: string | undefined, base: URL): boolean {
   const asked = URL.parse(`${base.protocol}//${host ?? ''}`);
   if (asked === null || asked.hostname === base.hostname || asked.port !== base.port) return false;
@@ -151,7 +154,7 @@ function assetHandler({ assets }: WebFiles): RequestHandler {
     sendBytes(req, res, encoding === undefined ? file.plain : file[encoding], {
       ...COMMON_HEADERS,
       'content-type': file.mediaType,
-      // Another content has another name.
+      // The name changes with the content.
       'cache-control': 'public, max-age=31536000, immutable',
       vary: 'Accept-Encoding',
       ...(encoding === undefined ? {} : { 'content-encoding': encoding }),

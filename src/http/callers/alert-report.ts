@@ -12,12 +12,12 @@ export interface AlertReport {
   readonly source: string;
   readonly update: AlertUpdate;
   readonly mode: AlertUpdateMode;
-  /** What the post says with what is known of the alert; with `only`, in short about these alerts. */
+  /** The post's content, made with the known state of the alert; with `only`, a short content about these alerts. */
   readonly contentOf: (known: KnownAlert, only?: ReadonlySet<string>) => MessageContent;
   readonly maxTextCodePoints: number;
 }
 
-/** The source of keys that posts without a format have. */
+/** The source of the alert keys in posts without a format. */
 export const OWN_SOURCE = 'klatch';
 
 /** The parameter `updates` of an address. Throws KlatchError for a value that is not known. */
@@ -30,13 +30,16 @@ export function alertUpdateModeOf(url: string): AlertUpdateMode {
   throw new KlatchError('invalid_input', { sentence: 'updates: must be both, edit or new' });
 }
 
-/** `key` and `state` beside a text of ours. Null where they do not name an alert: then they are two unknown fields. */
+/**
+ * `key` and `state` of a body in this server's own form. Null where they do not name an alert; they count as unknown
+ * fields then.
+ */
 export function ownAlertUpdate({ key, state }: JsonObject): AlertUpdate | null {
   if (typeof key !== 'string' || (state !== 'firing' && state !== 'resolved')) return null;
   return alertUpdate(key, state);
 }
 
-/** A post that reports about an alert; `text` is what it says by itself. */
+/** A post that reports about an alert; `text` is the post's text without earlier states of the alert. */
 export interface ReportedAlert {
   readonly alertPost: AlertPost;
   readonly text: string;
@@ -44,7 +47,7 @@ export interface ReportedAlert {
 
 type SentBesides = Pick<AlertPost, 'label' | 'iconUrl' | 'hops' | 'key' | 'bodyHash' | 'expectation'>;
 
-/** `sent` has what the request says besides; `charge` counts the time for which texts are written. */
+/** The second parameter has the other parts of the request. `charge` measures the time for which texts are written. */
 export function reportedAlert(
   { text, alertReport }: { readonly text: string; readonly alertReport: AlertReport },
   { label, iconUrl, hops, key, bodyHash, expectation }: SentBesides,
@@ -71,7 +74,7 @@ export function reportedAlert(
   return { alertPost, text };
 }
 
-/** A clock that is ahead begins nothing in the future. */
+/** A start in the future, from a sender whose clock is ahead, counts as now. */
 function beginningOf({ since }: AlertUpdate, now: Date): Date {
   const ms = since === undefined ? null : momentOf(since);
   return ms === null || ms > now.getTime() ? now : new Date(ms);

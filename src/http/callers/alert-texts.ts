@@ -7,18 +7,18 @@ import type { AlertChange, AlertState, SenderAlert } from '../../model/alert.ts'
 import { MOODS, type MessageCard } from '../../model/message-card.ts';
 import type { AlertMessage, AlertTexts, MessageContent } from '../../operations/messages/alert-writer.ts';
 
-/** How a group is told of changes of an alert, besides its first message: by edits, by new messages, or by both. */
+/** How a group sees changes of an alert after its first message: by edits, by new messages, or by both. */
 export const ALERT_UPDATE_MODES = ['both', 'edit', 'new'] as const;
 export type AlertUpdateMode = (typeof ALERT_UPDATE_MODES)[number];
 
-/** What the texts of an alert are made of. */
+/** The input for the texts of an alert. */
 export interface AlertTextSource {
   readonly mode: AlertUpdateMode;
-  /** The key stands for a message that its sender replaces, and nothing fires. */
+  /** The key names a message that its sender replaces, not an alert that fires. */
   readonly isReplacement: boolean;
-  /** The fingerprints of the alerts that the post tells; empty: the sender tells none apart. */
+  /** The fingerprints of the alerts in the post; empty: the sender does not tell alerts apart. */
   readonly fingerprints: ReadonlySet<string>;
-  /** What the post says with what is known of the alert; with `only`, in short about these alerts. */
+  /** The post's content, made with the known state of the alert; with `only`, a short content about these alerts. */
   readonly contentOf: (known: KnownAlert, only?: ReadonlySet<string>) => MessageContent;
   readonly maxLength: number;
 }
@@ -27,7 +27,7 @@ const RESOLVED_BEGINNING = `${markOf('good')} resolved · `;
 const MARK_BEGINNINGS = MOODS.map((mood) => `${markOf(mood)} `);
 const MAX_HEADLINE_LENGTH = 200;
 
-/** The texts that show a change; `shown` is the message that shows the alert until then. */
+/** The texts that show a change; `shown` is the message that has shown the alert so far. */
 export function alertTexts(source: AlertTextSource, change: AlertChange, shown: AlertMessage | null): AlertTexts {
   const current = currentContent(source, change.after);
   if (shown === null) return { ...current, followUp: null };
@@ -47,21 +47,24 @@ export function alertTexts(source: AlertTextSource, change: AlertChange, shown: 
   return { ...edited, followUp: reminderOf(edited.text) };
 }
 
-/** A line says all that there is to draw. */
+/** A message of one line needs no cards. */
 const line = (text: string): MessageContent => ({ text, cardsJson: null });
 const shownContent = ({ text, cards }: AlertMessage): MessageContent => ({ text, cardsJson: boundedCardsJson(cards) });
 const tellsApart = ({ fingerprints }: AlertTextSource): boolean => fingerprints.size > 0;
 const isRepetition = ({ before, after }: AlertChange): boolean => before === after;
 const hasEnded = ({ before, after }: AlertChange): boolean => before?.state === 'firing' && after.state === 'resolved';
 
-/** Whether a group that is told in new messages alone gets one. */
+/** Whether a group with the mode `new` gets a message about this change. */
 function isWorthMessage(source: AlertTextSource, change: AlertChange, isOtherText: boolean): boolean {
   if (isRepetition(change)) return false;
   if (source.isReplacement) return isOtherText;
   return tellsApart(source) || hasEnded(change) || (change.after.state === 'firing' && isOtherText);
 }
 
-/** An end that tells less than its beginning did does not take its place: it is a line of its own. */
+/**
+ * The report of an end may say less than the shown message, so it does not replace the message, which is only marked as
+ * resolved.
+ */
 function editedContent(
   source: AlertTextSource,
   change: AlertChange,
@@ -72,7 +75,9 @@ function editedContent(
   return hasEnded(change) ? resolvedContent(source, shown) : shownContent(shown);
 }
 
-/** A sender's own title may say the same of what fires and of what is over. */
+/**
+ * Marks a resolved alert's content whose headline does not say so: a sender's own title may be the same in both states.
+ */
 function currentContent(source: AlertTextSource, after: AlertState): MessageContent {
   const content = source.contentOf(knownAlert(after, source.fingerprints));
   const isSaid = !tellsApart(source) || after.state === 'firing' || /resolved/i.test(headlineOf(content.text));
@@ -101,7 +106,7 @@ function withoutMark(text: string): string {
 function knownAlert({ since, senderAlerts }: AlertState, told: ReadonlySet<string>): KnownAlert {
   const isFiringByFingerprint = new Map<string, boolean>();
   for (const { fingerprint, startsAt, state } of senderAlerts) {
-    // Those of an earlier incident are known as well.
+    // The state also holds resolved alerts of an earlier incident.
     if (state === 'resolved' && startsAt < since && !told.has(fingerprint)) continue;
     const isFiring = state === 'firing' || isFiringByFingerprint.get(fingerprint) === true;
     isFiringByFingerprint.set(fingerprint, isFiring);

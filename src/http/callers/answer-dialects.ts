@@ -4,7 +4,10 @@ import { adaptiveCard } from '../../callers/adaptive-card.ts';
 import { formatNameOf, type Answer, type AnswerDialect } from './caller-route.ts';
 import { parseMessageId, type ConversationId } from '../../model/ids.ts';
 
-/** Of a group's own address. The keys of a success pass the check of every program that is known to look at them. */
+/**
+ * Answers of a group's own address. The keys of a success pass the check of every program that is known to look at
+ * them.
+ */
 export const ownDialect: AnswerDialect = {
   success: ({ id }) => ({ status: 200, body: { status: 'Ok', ok: true, success: true, id } }),
   ignored: ({ ignored }) => ({ status: 200, body: { status: 'Ok', ok: true, success: true, ignored } }),
@@ -16,7 +19,7 @@ function constantSuccess(answer: Answer): Pick<AnswerDialect, 'success' | 'ignor
   return { success: () => answer, ignored: () => answer };
 }
 
-/** Codes by which Slack's callers, Grafana among them, tell what lasts from what is worth a repeat. */
+/** Codes by which Slack's callers, such as Grafana, distinguish lasting errors from those worth a repeat. */
 const SLACK_CODES: Partial<Record<ErrorCode, string>> = {
   invalid_token: 'no_service',
   group_archived: 'channel_is_archived',
@@ -29,7 +32,7 @@ export const slackDialect: AnswerDialect = {
   failure: (error) => ({ status: error.status, body: SLACK_CODES[error.code] ?? error.message }),
 };
 
-/** Rocket.Chat's. */
+/** Rocket.Chat's incoming webhooks. */
 export const rocketChatDialect: AnswerDialect = {
   ...constantSuccess({ status: 200, body: { success: true } }),
   failure: (error) => ({ status: error.status, body: { success: false, error: error.message } }),
@@ -43,7 +46,7 @@ const DISCORD_CODES: Partial<Record<ErrorCode, number>> = {
   too_large: 50_035,
 };
 
-/** Discord's: an answer with the message only where `wait` asks for it, or files came with it. */
+/** Discord's webhooks. The answer holds the message only if `wait` asks for it, or if files came with the request. */
 export const discordDialect: AnswerDialect = {
   ...constantSuccess({ status: 204, body: null }),
   success: ({ id, text }, req) => {
@@ -69,7 +72,7 @@ export const discordDialect: AnswerDialect = {
   }),
 };
 
-/** What Discord tells of a webhook; `1` is its kind that programs post to. */
+/** Discord's description of a webhook; type `1` is the kind that programs post to. */
 export function discordWebhook(group: ConversationId): Answer {
   const id = String(group);
   return { status: 200, body: { id, type: 1, name: nameOf(group), channel_id: id, avatar: null } };
@@ -81,7 +84,10 @@ const asksToWait = (req: IncomingMessage): boolean => WAIT_PATTERN.test(req.url 
 /** Libraries that send a file take another status than 200 for a failure. */
 const carriesFiles = (req: IncomingMessage): boolean => /^multipart\//i.test(req.headers['content-type'] ?? '');
 
-/** Microsoft Teams' connectors for a MessageCard, and its workflows for an Adaptive Card, which programs tell by the status. */
+/**
+ * Microsoft Teams' connectors for a MessageCard, and its workflows for an Adaptive Card; programs distinguish them by
+ * the status.
+ */
 export const teamsDialect: AnswerDialect = {
   ...constantSuccess({ status: 200, body: '1' }),
   success: (_posted, req) =>
@@ -89,7 +95,7 @@ export const teamsDialect: AnswerDialect = {
   failure: (error) => ({ status: error.status, body: error.message }),
 };
 
-/** Gotify's. */
+/** Gotify's `POST /message`. */
 export const gotifyDialect: AnswerDialect = {
   ...constantSuccess({ status: 200, body: {} }),
   success: ({ id, text }) => {
@@ -103,7 +109,7 @@ export const gotifyDialect: AnswerDialect = {
   }),
 };
 
-/** ntfy's. The topic of a group is its token, which no answer repeats. */
+/** ntfy's publishing. The topic of a group is its token, which no answer repeats. */
 export const ntfyDialect: AnswerDialect = {
   ...constantSuccess({ status: 200, body: {} }),
   success: ({ id, text }) => {
@@ -116,7 +122,7 @@ export const ntfyDialect: AnswerDialect = {
   }),
 };
 
-/** The bot interface of Telegram: its libraries read `result.chat`, and some end without it. */
+/** The bot interface of Telegram: its libraries read `result.chat`, and some fail without it. */
 export const telegramDialect: AnswerDialect = {
   ...constantSuccess({ status: 200, body: { ok: true, result: true } }),
   success: ({ id, text }) => {
@@ -136,19 +142,19 @@ export const telegramDialect: AnswerDialect = {
   }),
 };
 
-/** The answer to `getMe`, by which Telegram's libraries try their token at the start. */
+/** The answer to `getMe`, with which Telegram's libraries check their token at the start. */
 export function telegramBot(group: ConversationId): Answer {
   const result = { id: group, is_bot: true, first_name: nameOf(group), username: `klatch_${group}_bot` };
   return { status: 200, body: { ok: true, result } };
 }
 
-/** Bridges to Matrix and the programming interface of apprise. */
+/** Answers for bridges to Matrix and for the API of Apprise. */
 export const okDialect: AnswerDialect = {
   ...constantSuccess({ status: 200, body: { ok: true, success: true } }),
   failure: (error) => ({ status: error.status, body: { ok: false, success: false, message: error.message } }),
 };
 
-/** The title of the group is for its members: who has its token alone may only post. */
+/** Not the title of the group, which is for its members: a sender with the token may only post. */
 const nameOf = (group: ConversationId): string => `Klatch ${group}`;
 
 function retryAfterOf({ retryAfterS }: KlatchError): { readonly retry_after?: number } {

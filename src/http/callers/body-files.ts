@@ -18,15 +18,18 @@ export interface PostWithStoredFiles {
   readonly message: WebhookMessage;
   /** Others, that the body held; none of them is stored. */
   readonly files?: readonly BodyFile[];
-  /** Gives up its files. Does not reject. */
+  /** Discards the stored files. Does not reject. */
   readonly discardFiles: () => Promise<void>;
 }
 
 const MAX_UNSTORED_NAMES = 10;
 const MAX_FILE_NAME_LENGTH = 100;
-/** One class, since a pattern of what may end it takes quadratic time where much white space does not. */
+/**
+ * One character class: a pattern that also checks the end takes quadratic time on much white space that is not at the
+ * end.
+ */
 const BASE64_PATTERN = /^[A-Za-z0-9+/=\s]+$/;
-/** A file that is refused for one of these is left out of its message, which says so. */
+/** A file that is refused with one of these errors is left out of its message, and the message says so. */
 const REFUSALS_OF_FILES: ReadonlySet<ErrorCode> = new Set([
   'too_large',
   'quota_exceeded',
@@ -52,7 +55,7 @@ export function decodeBodyFiles(
   return { files, unstoredNames };
 }
 
-/** Lines that tell a group of files that its message does not carry; empty without any. */
+/** Lines with the names of files that the message does not carry; empty without any. */
 export function unstoredText(names: readonly string[]): string {
   return names
     .slice(0, MAX_UNSTORED_NAMES)
@@ -61,8 +64,8 @@ export function unstoredText(names: readonly string[]): string {
 }
 
 /**
- * Stores the files, one after the other, and resolves to the message that carries them. Rejects with what store and
- * database failed with; no file is kept then.
+ * Stores the files, one after the other, and resolves to the message that carries them. Rejects with the error of the
+ * store or the database, and keeps no file then.
  */
 export async function storeBodyFiles(
   { uploads, config: { limits } }: Services,

@@ -25,7 +25,7 @@ import { decodeBodyFiles, unstoredText, type BodyFile } from './body-files.ts';
 import { requireSignatureOf } from './post-signature.ts';
 import { foreignExpectation, ownExpectation } from './posted-expectation.ts';
 
-/** What a post says, before it is known who posts it. */
+/** The content of a post, before its sender is known. */
 export interface PostInput {
   readonly text: string;
   readonly label: string | null;
@@ -36,45 +36,47 @@ export interface PostInput {
   readonly files?: readonly BodyFile[];
 }
 
-/** A post that reports about an alert, whose text stands by itself too. */
+/** A post that reports about an alert. Its text is complete without the report. */
 interface AlertPostInput extends PostInput {
   readonly alertReport: AlertReport;
 }
 
 export const reportsAlert = (input: PostInput): input is AlertPostInput => 'alertReport' in input;
 
-/** What stands around the body of a post, and bounds it. */
+/** The request around the body of a post, and the bounds of the body. */
 export interface PostContext {
   readonly headers: IncomingHttpHeaders;
-  /** The address as it was sent, whose query a format may ask. */
+  /** The address as it was sent; a format may read its query. */
   readonly url: string;
-  /** What the address says that the body is; null: its shape decides. */
+  /** The format that the address names; null: the body's shape decides. */
   readonly format: CallerFormat | null;
   readonly maxTextCodePoints: number;
   readonly attachmentsPerMessage: number;
   readonly fileBytes: number;
   readonly hopLimit: number;
   readonly jsonLimits: JsonLimits;
-  /** Files of a multipart form are enough: then there need not be text. */
+  /** Whether the post has files in a multipart form; text is optional then. */
   readonly hasAttachments: boolean;
   readonly alertUpdateMode: AlertUpdateMode;
   /** Called with the format that the body is read as, before the body can be refused. */
   readonly onFormat: (format: CallerFormat) => void;
-  /** The group has a secret for signatures, and the post has none: formats that have them are refused. */
+  /**
+   * The group has a secret for signatures, and the post has no signature. Formats whose senders sign are refused then.
+   */
   readonly isUnsigned: boolean;
 }
 
-/** A chat that shows every success hides the failures. */
+/** Posting every success would hide the failures. */
 export const NEEDLESS_SUCCESS = ignoredEvent('a success that no failure came before');
 
-/** What an object without any other key is: a post as docs/webhooks.md describes it. */
+/** An object without other keys is a post as docs/webhooks.md describes it. */
 const OWN_KEYS: ReadonlySet<string> = new Set(['text', 'username', 'icon_url']);
 
 const invalid = (sentence: string): KlatchError => new KlatchError('invalid_input', { sentence });
 
 /**
- * Reads a JSON object, or the fields of a form. A text of ours is taken as it came, unless the shape is surely that of a
- * foreign format. Throws KlatchError with a sentence that names the field and the limit.
+ * Reads a JSON object, or the fields of a form. A body in this server's own form is taken as it came, unless its shape
+ * is surely that of a foreign format. Throws KlatchError with a sentence that names the field and the limit.
  */
 export function postFromObject(object: JsonObject, context: PostContext): PostInput | Ignored {
   const isOwn = context.format === null && isOwnPost(object);
@@ -103,7 +105,7 @@ export function postFromObject(object: JsonObject, context: PostContext): PostIn
   return update === null ? post : withReport(post, { source: OWN_SOURCE, update, contentOf: () => input }, context);
 }
 
-/** A message with files is no alert: an edit could not bring them. */
+/** A message with files reports no alert: an edit could not add files. */
 function withReport(
   input: PostInput,
   report: Pick<AlertReport, 'source' | 'update' | 'contentOf'>,
@@ -113,13 +115,16 @@ function withReport(
   return { ...input, alertReport: { ...report, mode, maxTextCodePoints } };
 }
 
-/** A fifth of all posts' cost would be the question for foreign formats, so most are not asked. */
+/** Comparing a post with the foreign formats would be a fifth of its cost, so most posts are not compared. */
 function isOwnPost(object: JsonObject): boolean {
   for (const key in object) if (!OWN_KEYS.has(key)) return false;
   return true;
 }
 
-/** The rule for any object with the usual names of fields does not apply to one with a `text` of ours. */
+/**
+ * The format `generic`, for any object with usual names of fields, does not apply to one with a `text` of this server's
+ * form.
+ */
 function foreignFormatOf(body: JsonObject, context: PostContext): CallerFormat | null {
   const format = detectFormat(callerRequest(body, context));
   const { text } = body;
@@ -127,7 +132,7 @@ function foreignFormatOf(body: JsonObject, context: PostContext): CallerFormat |
   return format === generic && hasText ? null : format;
 }
 
-/** Plain text whose headers are those of ntfy, the message itself perhaps among them; null: it is a text alone. */
+/** Reads plain text with ntfy's headers, which may hold the message itself; null: the request has none of them. */
 export function postFromNtfyText(text: string, context: PostContext): PostInput | Ignored | null {
   const request = callerRequest({}, context);
   const isNtfy = context.format === null ? hasNtfyHeaders(request.headers) : context.format === ntfy;
@@ -164,13 +169,13 @@ function postFromForm(form: MessageForm | Ignored, format: CallerFormat, context
   return withReport(input, { source: format.name, update, contentOf }, context);
 }
 
-/** A multipart form has its files beside the body, and those within it are named alone. */
+/** A multipart form has its files beside the body, so files within the body are only named. */
 function filesOf({ files }: MessageForm, context: PostContext): ReturnType<typeof decodeBodyFiles> {
   if (context.hasAttachments) return { files: [], unstoredNames: files.map(({ name }) => name) };
   return decodeBodyFiles(files, context);
 }
 
-/** Names tell the group of files that its message does not carry. */
+/** Adds the names of files that the message does not carry. */
 function withUnstoredNames(form: MessageForm, names: readonly string[]): MessageForm {
   return names.length === 0 ? form : { ...form, cards: [...form.cards, card({ text: unstoredText(names) })] };
 }

@@ -23,11 +23,11 @@ export interface CallerPath {
   readonly format: string | null;
   /** Null: answers are as on the group's own address. */
   readonly dialect: AnswerDialect | null;
-  /** What GET tells of the address, for programs that ask before they post; without it GET is not allowed. */
+  /** The answer to GET, for programs that ask before they post; without it GET is not allowed. */
   readonly information?: (group: ConversationId) => Answer;
 }
 
-/** A path that tells what a program asks at its start, by GET and POST, and posts nothing. */
+/** A path that answers what a program asks at its start, by GET and POST, and posts nothing. */
 export interface InformationPath {
   readonly path: RegExp;
   readonly dialect: AnswerDialect;
@@ -45,7 +45,7 @@ const SPECIAL_SUFFIXES: Readonly<Record<string, Omit<CallerPath, 'path'>>> = {
 
 const suffixNames = [...new Set([...formats.map(({ name }) => name), ...Object.keys(SPECIAL_SUFFIXES)])];
 
-/** Behind the address of a group: the name of a format, which the body then has. */
+/** Suffixes of a group's address that name the format of the body. */
 export const suffixes: readonly CallerPath[] = suffixNames.map((name) => ({
   path: `/v1/webhooks/:token/${name}`,
   ...(SPECIAL_SUFFIXES[name] ?? { format: name, dialect: null }),
@@ -55,7 +55,7 @@ export const suffixes: readonly CallerPath[] = suffixNames.map((name) => ({
 const TELEGRAM_PATH = /^\/bot(?:\d+:)?(?<token>[\w-]+)\/(?:sendMessage|sendPhoto|sendDocument)$/;
 const TELEGRAM_BOT_PATH = /^\/bot(?:\d+:)?(?<token>[\w-]+)\/getMe$/;
 
-/** As programs make them of a server's address and a token; `any` is whatever they put there. */
+/** Paths that programs make from a server's address and a token; `any` may be anything. */
 export const aliases: readonly CallerPath[] = [
   { path: '/hooks/:token', format: 'slack', dialect: slackDialect },
   { path: '/hooks/:any/:token', format: 'slack', dialect: rocketChatDialect },
@@ -71,7 +71,7 @@ export const aliases: readonly CallerPath[] = [
   { path: '/notify/:token', format: 'apprise', dialect: okDialect },
 ];
 
-/** At the root of the server, too. */
+/** Information paths at the root of the server. */
 export const informationPaths: readonly InformationPath[] = [
   { path: TELEGRAM_BOT_PATH, dialect: telegramDialect, information: telegramBot },
 ];

@@ -16,7 +16,7 @@ export interface Answer {
   readonly body: unknown;
 }
 
-/** How the program that is imitated answers: callers look for its keys before they call a post a success. */
+/** How the imitated product answers: callers look for its keys before they call a post a success. */
 export interface AnswerDialect {
   readonly success: (posted: PostedMessage, req: IncomingMessage) => Answer;
   /** The request was understood, and nothing is posted for it. */
@@ -25,7 +25,7 @@ export interface AnswerDialect {
   readonly failure: (error: KlatchError) => Answer;
 }
 
-/** What the path of a request says besides its token. */
+/** The format and the dialect that the path of a request names. */
 interface CallerRoute {
   /** Null: the shape of the body decides. */
   readonly format: CallerFormat | null;
@@ -35,12 +35,12 @@ interface CallerRoute {
 
 type RoutedRequest = IncomingMessage & { callerRoute?: CallerRoute; readFormat?: CallerFormat };
 
-/** From here on every answer to the request is in the route's dialect, whoever gives it. */
+/** From here on every answer to the request is in the route's dialect, whichever code sends it. */
 export function setCallerRoute(req: IncomingMessage, route: CallerRoute): void {
   (req as RoutedRequest).callerRoute = route;
 }
 
-/** Null: a path of ours. */
+/** Null for one of this server's own paths. */
 export function callerRouteOf(req: IncomingMessage): CallerRoute | null {
   return (req as RoutedRequest).callerRoute ?? null;
 }
@@ -50,7 +50,9 @@ export function noteFormat(req: IncomingMessage, format: CallerFormat): void {
   (req as RoutedRequest).readFormat = format;
 }
 
-/** The name of the format that the body was read as; where it was not, the one that the path names. Null: neither. */
+/**
+ * The name of the format that the body was read as, or else of the one that the path names; null if there is neither.
+ */
 export function formatNameOf(req: IncomingMessage): string | null {
   return ((req as RoutedRequest).readFormat ?? callerRouteOf(req)?.format)?.name ?? null;
 }

@@ -21,7 +21,7 @@ interface CallerRouteDeps {
   readonly log: Log;
 }
 
-/** `/v1/webhooks/:token/:suffix` for each format; other paths are left to the routes behind it. */
+/** `/v1/webhooks/:token/:suffix` for each format; other paths are left to the routes after it. */
 export function suffixRoutes(deps: CallerRouteDeps): Router {
   const router = Router({ caseSensitive: true });
   for (const suffix of suffixes) addRoute(router, suffix, deps);
@@ -60,7 +60,7 @@ function addRoute(
   route.all((req, res) => sendMethodNotAllowed(req, res, allowed));
 }
 
-/** Tells only of a group in which a post would be taken. */
+/** Answers only for a group that would accept a post. */
 function informationHandler(
   { dialect, information }: Pick<InformationPath, 'information'> & Pick<CallerPath, 'dialect'>,
   { tokenAuth, log }: CallerRouteDeps,
@@ -78,7 +78,7 @@ function informationHandler(
 
 const BEARER_PATTERN = /^Bearer +([\w-]+)$/i;
 
-/** In the path; else where Gotify's callers put it. Empty: nowhere. */
+/** The token in the path, or else where Gotify's callers put it; empty if there is none. */
 function tokenOf(req: Request): string {
   const inPath = req.params['token'];
   if (typeof inPath === 'string') return inPath;

@@ -29,9 +29,9 @@ export function recordMisaddressedPost(
 }
 
 /**
- * `POST` and `PUT` to paths below `/v1/webhooks/:token` that no route has: whoever made the address believes that the
- * group gets these posts. Its owners see them among the refused ones; the answer is the 404 of every unknown path.
- * Mounted behind all routes.
+ * `POST` and `PUT` to paths below `/v1/webhooks/:token` that no route has: the sender believes that the group gets
+ * these posts. The group's owners see them among the refused ones; the answer is the 404 of every unknown path. Mounted
+ * after all routes.
  */
 export function misaddressedPosts(deps: {
   readonly tokenAuth: TokenAuth;

@@ -16,8 +16,8 @@ import { setCallerRoute } from './caller-route.ts';
 const TOKEN_PATTERN = /^[\w-]{16,128}$/;
 
 /**
- * `POST /` as programs post to a server of ntfy: the token is the body's `topic`. It is read before anybody knows the
- * sender, so within the bounds of strangers. Without a topic there is nothing here.
+ * `POST /` as programs post to a server of ntfy: the token is the body's `topic`. The body is read before the sender is
+ * known, so within the bounds of anonymous callers. A body without a topic gets `not_found`.
  */
 export function ntfyRootRoute(services: Services, tokenAuth: TokenAuth, handlePost: PostHandler): Router {
   const { config, log } = services;
@@ -29,13 +29,13 @@ export function ntfyRootRoute(services: Services, tokenAuth: TokenAuth, handlePo
     const topic = isObject(value) ? value['topic'] : undefined;
     if (typeof topic !== 'string') throw new KlatchError('not_found');
     setCallerRoute(req, { format: ntfy, dialect: ntfyDialect });
-    // What cannot be a token costs its sender as much as one that is unknown.
+    // A topic that cannot be a token costs its sender as much as an unknown token.
     const token = TOKEN_PATTERN.test(topic) ? topic : '';
     await tokenAuth.withPossiblyCachedToken(() => token)((request, answer, grant) =>
       handlePost(request, answer, grant, body),
     )(req, res, next);
   }, log);
-  // Not `router.post`: Express would answer OPTIONS by itself then.
+  // Not `router.post`: Express would then answer OPTIONS.
   router.all('/', (req, res, next) => (req.method === 'POST' || req.method === 'PUT' ? post(req, res, next) : next()));
   return router;
 }

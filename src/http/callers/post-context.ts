@@ -9,14 +9,14 @@ import { callerRouteOf, noteFormat } from './caller-route.ts';
 
 const GIT_FORMATS: ReadonlySet<string> = new Set(['github', 'gitlab', 'gitea']);
 
-/** Whether the address or a header says that a git host sent it: its events are larger than other posts. */
+/** Whether the address or a header says that a git host sent the request: its events are larger than other posts. */
 export function mayBeGitEvent(req: IncomingMessage): boolean {
   const format = callerRouteOf(req)?.format;
   if (format !== undefined && format !== null && GIT_FORMATS.has(format.name)) return true;
   return isFromGitHost({ headers: req.headers as Readonly<Record<string, string | undefined>> });
 }
 
-/** Throws KlatchError for what the address says besides. */
+/** Throws KlatchError for an invalid parameter of the address. */
 export function postContext(
   req: IncomingMessage,
   limits: Pick<LimitsConfig, 'textCodePoints' | 'attachmentsPerMessage' | 'fileBytes' | 'hopLimit'>,

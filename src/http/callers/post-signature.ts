@@ -4,7 +4,7 @@ import type { CallerFormat } from '../../callers/core/caller-format.ts';
 import { KlatchError } from '../../errors.ts';
 import type { IncomingSecret } from '../../model/incoming-secret.ts';
 
-/** Headers with the HMAC-SHA256 of the body in hexadecimal digits, behind a prefix. */
+/** Headers with the HMAC-SHA256 of the body in hexadecimal digits, after a prefix. */
 const BODY_HMAC_HEADERS = [
   { header: 'X-Hub-Signature-256', prefix: 'sha256=' },
   { header: 'X-Gitea-Signature', prefix: '' },
@@ -17,20 +17,20 @@ const GRAFANA_HEADER = 'X-Grafana-Alerting-Signature';
 const GRAFANA_TIMESTAMP_HEADER = 'X-Grafana-Alerting-Timestamp';
 const GITLAB_HEADER = 'X-Gitlab-Token';
 const STANDARD_HEADER = 'webhook-signature';
-/** How far the signed time may be from the clock here, as Standard Webhooks recommends. */
+/** How far the signed time may be from this server's clock, as Standard Webhooks recommends. */
 const MAX_CLOCK_DIFFERENCE_S = 300;
 const UNIX_TIME_PATTERN = /^\d{1,12}$/;
 const HEX_DIGEST_PATTERN = /^[0-9a-f]{64}$/i;
 
-/** Compares what a header claims with the body, once all of it was given to `hmac`. */
+/** A header's claim about the body. `isTrue` may be called once the whole body was given to the HMACs. */
 interface Claim {
   readonly header: string;
   readonly isTrue: () => boolean;
 }
 
 /**
- * The signatures of one post, verified over its body as it was sent: each one that is there has to hold. One that is there
- * and empty, as git hosts send it without a secret, counts as absent.
+ * The signatures of one post, verified over its body as it was sent. Each signature that is present has to be valid. An
+ * empty one, as git hosts send it without a secret, counts as absent.
  */
 export class PostSignature {
   readonly #claims: readonly Claim[];
@@ -52,9 +52,9 @@ export class PostSignature {
     for (const hmac of this.#hmacs) hmac.update(chunk);
   }
 
-  /** Behind the last bytes, once. Throws `invalid_signature` where one does not hold. */
+  /** To be called once, after the last bytes. Throws `invalid_signature` if a signature is not valid. */
   verify(): void {
-    // All are computed: an answer takes as long whichever of them is wrong.
+    // All signatures are computed, so that an answer takes equally long whichever of them is wrong.
     const wrong = this.#claims.filter(({ isTrue }) => !isTrue());
     if (wrong[0] !== undefined) {
       const sentence = `${wrong[0].header} does not fit the body and the secret of this group: give the program that posts the secret of the group`;
@@ -63,7 +63,7 @@ export class PostSignature {
     this.#isVerified = this.#claims.length > 0;
   }
 
-  /** The whole body. Throws what `verify` throws. */
+  /** Updates with the whole body and verifies it. Throws what `verify` throws. */
   verifyBody(body: Buffer): void {
     this.update(body);
     this.verify();
@@ -100,7 +100,7 @@ export class PostSignature {
     return standard === null ? claims : [...claims, standard];
   }
 
-  /** Id and time without a signature are those of Standard Webhooks with the signature left out. */
+  /** An id and a time without a signature count as Standard Webhooks with the signature left out. */
   #standardClaim(headers: IncomingHttpHeaders, secret: IncomingSecret, nowMs: number): Claim | null {
     const [id, time, signatures] = ['webhook-id', 'webhook-timestamp', STANDARD_HEADER].map((name) =>
       valueOf(headers, name),
@@ -116,7 +116,7 @@ export class PostSignature {
     return { header: STANDARD_HEADER, isTrue };
   }
 
-  /** A digest may be asked for once; several headers hold the same one. */
+  /** The digest of an HMAC can be computed only once, and several headers hold the same one. */
   #digestBehind({ textKey }: IncomingSecret, head: string): () => Buffer {
     const hmac = this.#hmac(textKey, head);
     let digest: Buffer | null = null;
@@ -131,8 +131,8 @@ export class PostSignature {
 }
 
 /**
- * Null: the group has no secret, and signatures are not looked at. Throws `invalid_signature` for a post without one that
- * needs one whatever its body is; `format` is the one that its address names.
+ * Null: the group has no secret, and signatures are not checked. Throws `invalid_signature` for an unsigned post that
+ * needs a signature whatever its body is. `format` is the one that the address names.
  */
 export function postSignature(
   { headers }: { readonly headers: IncomingHttpHeaders },

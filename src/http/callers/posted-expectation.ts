@@ -8,26 +8,28 @@ import {
   type PostedExpectation,
 } from '../../model/expectation.ts';
 
-/** What `key` and `expect` are, in a body of ours or behind an address. */
+/** The values of `key` and `expect`, in a body of this server's own form or in the query of an address. */
 interface ExpectationFields {
   readonly key: unknown;
   readonly expect: unknown;
 }
 
 /**
- * What a post of ours, or plain text, says about an expectation: the fields of its body, and those of its address for what
- * the body does not say. Null without a key. Throws KlatchError with a sentence that names the field.
+ * The expectation of plain text, or of a post in this server's own form: the fields of its body, or else those of its
+ * address. Null without a key. Throws KlatchError with a sentence that names the field.
  */
 export function ownExpectation(object: JsonObject | null, url: string): PostedExpectation | null {
   const address = fieldsOfAddress(url);
   const key = object?.['key'] ?? address?.key;
   const expect = object?.['expect'] ?? address?.expect;
-  // An existing caller may send a field of this name.
+  // Not refused: an existing caller may send a field of this name for its own purpose.
   if (typeof key !== 'string') return null;
   return parseFields({ key, expect });
 }
 
-/** What the address of a post in another format says; what is wrong with it is left out, and refuses no message. */
+/**
+ * The expectation that the address of a post in another format names. Invalid parts are left out and refuse no message.
+ */
 export function foreignExpectation(url: string): PostedExpectation | null {
   const address = fieldsOfAddress(url);
   if (address === null) return null;

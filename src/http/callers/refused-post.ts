@@ -11,7 +11,7 @@ export function recordIfRefused(
   { req, res, integration }: { req: IncomingMessage; res: ServerResponse; integration: Integration },
   error: unknown,
 ): void {
-  // Whoever left, or was answered in time that it took too long, gets no such answer.
+  // A client that has left, or that was answered with a time-out already, does not get this error.
   if (res.headersSent || res.destroyed) return;
   const shown = publicError(error);
   if (!isForItsContent(shown)) return;
@@ -24,8 +24,11 @@ export function recordIfRefused(
   });
 }
 
-/** By its status, so that an error that is new counts too. What a repeat can mend is not lost, and has `Retry-After`. */
+/**
+ * Decided by the status, so that a new error counts too. An error with `Retry-After` does not count: a repeat of the
+ * post can succeed.
+ */
 function isForItsContent({ code, status, retryAfterS }: KlatchError): boolean {
-  // A token that was replaced while the post arrived is one that nobody knows.
+  // A token that was replaced while the post arrived counts as an unknown one.
   return status >= 400 && status < 500 && retryAfterS === null && code !== 'invalid_token';
 }

@@ -10,21 +10,21 @@ import type { Services } from '../../operations/core/services.ts';
 import { findConversationFile, findReadableFile, type FileRow } from '../../storage/files/files.ts';
 import type { Authenticator } from '../authenticator.ts';
 
-/** A file that the request may have, and who counts for it. */
+/** A file that the request may have, and the reader that its download counts for. */
 export interface AuthorizedFile {
   readonly file: FileRow;
   /** `a<account>` or `g<conversation>`. */
   readonly readerKey: string;
 }
 
-/** Who calls, by their session. Throws `unauthenticated`, `missing_scope` and `rate_limited`. */
+/** The caller, by its session. Throws `unauthenticated`, `missing_scope` and `rate_limited`. */
 export async function authenticateForFiles(authenticator: Authenticator, req: Request, scope: Scope): Promise<Caller> {
   const caller = await authenticator.authenticate(req);
   authorizeCaller({ who: 'account', scope }, caller);
   return caller;
 }
 
-/** The file that a session asks for. Throws `file_not_found`, whether there is none or it is not for its account. */
+/** The file that a session asks for. Throws `file_not_found`, also if the session's account may not read the file. */
 export async function authorizeFileBySession(
   services: Services,
   authenticator: Authenticator,
@@ -38,8 +38,8 @@ export async function authorizeFileBySession(
 }
 
 /**
- * The file that a signed address gives. With a session that comes along it has to be that one's: who was sent somebody
- * else's address does not read by it. Throws `invalid_link` and `file_not_found`.
+ * The file of a signed address. If the request has a session too, the address has to be for the session's account: an
+ * address that was made for somebody else does not work. Throws `invalid_link` and `file_not_found`.
  */
 export async function authorizeFileByLink(
   services: Services,
@@ -69,7 +69,7 @@ async function findFile({ database }: Services, id: string, reader: FileLinkRead
   return file;
 }
 
-/** What cannot be a file's name is none, without asking the database. */
+/** Text that cannot be a file's id is refused without asking the database. */
 function fileIdOf(req: Request): string {
   const id = req.params['id'] as string;
   if (!isFileKey(id)) throw new KlatchError('file_not_found');

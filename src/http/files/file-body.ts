@@ -2,10 +2,13 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { KlatchError } from '../../errors.ts';
 import { disableTimeoutsUntilAnswered } from '../deadline.ts';
 
-/** How long what a refused client still sends is read past, so that it comes to read the answer. */
+/** How long the body of a refused client is read and discarded, so that the client gets to read the answer. */
 const LINGER_MS = 2_000;
 
-/** The length that the request announces; null: it comes in chunks. Throws `invalid_input` for a body that is encoded. */
+/**
+ * The length that the request announces; null: it comes in chunks. Throws `unsupported_media` for a body that is
+ * encoded.
+ */
 export function announcedBytes(req: IncomingMessage): number | null {
   const encoding = req.headers['content-encoding'];
   if (encoding !== undefined && encoding.trim().toLowerCase() !== 'identity') {
@@ -13,13 +16,13 @@ export function announcedBytes(req: IncomingMessage): number | null {
     throw new KlatchError('unsupported_media', { sentence });
   }
   if (req.headers['transfer-encoding'] !== undefined) return null;
-  // Node has looked at it: digits, or nothing for no body.
+  // Node has checked the header: it has digits, or is absent without a body.
   return Number(req.headers['content-length'] ?? 0);
 }
 
 /**
- * The body of an upload that was admitted: from here on it may take as long as its bytes flow, and a client that waits
- * for it is told to send them.
+ * The body of an admitted upload. From here on it may take as long as its bytes flow, and a client that waits for 100
+ * Continue is told to send them.
  */
 export function acceptUploadBody(req: IncomingMessage, res: ServerResponse): IncomingMessage {
   disableTimeoutsUntilAnswered(req, res);
@@ -27,7 +30,7 @@ export function acceptUploadBody(req: IncomingMessage, res: ServerResponse): Inc
   return req;
 }
 
-/** Reads past what is left of a body behind an answer, for a moment; then the connection ends. */
+/** Reads and discards the rest of a body after the answer for at most LINGER_MS, then closes the connection. */
 export function drainBodyBrieflyThenDisconnect(req: IncomingMessage): void {
   if (req.complete || req.destroyed) return;
   req.resume();

@@ -13,12 +13,12 @@ import { fileHeaders, matchesEtag, parseByteRange, etagOf } from './file-headers
 
 /** Downloads under way: each holds an open file and what its client has not read yet. */
 const MAX_CONCURRENT_DOWNLOADS = 1_000;
-/** The same of one account, or of the receivers of one group. */
+/** Downloads of one account, or of the receivers of one group. */
 const MAX_DOWNLOADS_PER_READER = 64;
-/** The bucket's own addresses, where clients are sent there: as long as it takes to begin. */
+/** How long an address of the bucket is valid that a client is redirected to: long enough to begin the download. */
 const REDIRECT_TTL_MS = 5 * 60_000;
 
-/** Gives files to those who may have them, a bounded number at once. */
+/** Sends files to those who may have them, a bounded number at once. */
 export class Downloads {
   readonly #services: Services;
   readonly #slots = new KeyedLimiter<string>({ total: MAX_CONCURRENT_DOWNLOADS, perKey: MAX_DOWNLOADS_PER_READER });
@@ -27,7 +27,10 @@ export class Downloads {
     this.#services = services;
   }
 
-  /** Answers with the file, a part of it, or that the client has it. Throws `invalid_range` and `rate_limited`. */
+  /**
+   * Answers with the file, with a part of it, or with 304 if the client has it. Throws `invalid_range` and
+   * `rate_limited`.
+   */
   async send(req: Request, res: Response, { file, readerKey: reader }: AuthorizedFile): Promise<void> {
     const headers = fileHeaders(file);
     if (matchesEtag(req.headers['if-none-match'], file.id)) {
@@ -71,12 +74,12 @@ export class Downloads {
     }
     const part = range === 'whole' ? null : range;
     const length = part === null ? file.size : part.end - part.start + 1;
-    // Never more than is announced: what comes behind that would be read as the next answer.
+    // Never more bytes than announced: further ones would be read as the next answer.
     const storedRange = part ?? (file.size > 0 ? { start: 0, end: file.size - 1 } : null);
     const bytes = await fileStore
       .read(file.id, storedRange)
       .catch((error: unknown) => this.#logMissingAndRethrow(error));
-    // Who is gone meanwhile, or was told that it took too long, gets nothing of it.
+    // The client has left, or was answered with a time-out.
     if (res.headersSent || res.destroyed) {
       bytes.destroy();
       return;
@@ -87,27 +90,28 @@ export class Downloads {
     await this.#stream(bytes, res, length);
   }
 
-  /** As fast as the client reads; the listener cuts one that does not read at all. */
+  /** Sends as fast as the client reads. The listener cuts a client that does not read at all. */
   async #stream(bytes: Readable, res: ServerResponse, length: number): Promise<void> {
     const { counts } = this.#services.uploads;
     bytes.on('data', (chunk: Buffer) => (counts.bytesSent += chunk.length));
     try {
       await pipeAndFreeChunks(bytes, res, length);
     } catch (error) {
-      // Its client left, or the store failed or has another length: the answer has begun, so that only its end can tell.
+      // The client left, or the store failed or has another length. The answer has begun, so only cutting it can show
+      // the error.
       this.#services.log.debug('a download ended before its time', { error });
       res.destroy();
     }
   }
 
   #logMissingAndRethrow(error: unknown): never {
-    // Not the caller's doing: a row says that it is there.
+    // Not the caller's fault: the database says that the file exists.
     if (error instanceof NotInStoreError) this.#services.log.error('a file is missing in the store', { error });
     throw error;
   }
 }
 
-/** If-Range: the part is wanted only of the file that the client knows, else all of it. */
+/** If-Range: the client wants a part only if the file is the one that it knows, otherwise the whole file. */
 function rangeApplies(req: Request, file: FileRow): boolean {
   const condition = req.headers['if-range'];
   return condition === undefined || (typeof condition === 'string' && condition.trim() === etagOf(file.id));

@@ -2,14 +2,14 @@ import type { ByteRange } from '../../files/store.ts';
 import { isSafeImage } from '../../files/media-type.ts';
 import type { FileRow } from '../../storage/files/files.ts';
 
-/** What a browser must know of an answer with a file; `id` never stands for other bytes. */
+/** Headers of an answer with a file. An `id` never stands for other bytes. */
 export function fileHeaders(file: Pick<FileRow, 'id' | 'name' | 'type'>): Record<string, string> {
   const isInline = isSafeImage(file.type);
   return {
     'content-type': file.type === 'text/plain' ? 'text/plain; charset=utf-8' : file.type,
     'content-disposition': `${isInline ? 'inline' : 'attachment'}; ${filenameParameters(file.name)}`,
     etag: etagOf(file.id),
-    // Kept by the client alone, which asks each time whether it may still have it.
+    // Only the client caches the file, and it asks each time whether it may still have the file.
     'cache-control': 'private, no-cache',
     'x-content-type-options': 'nosniff',
     'content-security-policy': "sandbox; default-src 'none'",

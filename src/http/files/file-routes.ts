@@ -11,7 +11,9 @@ import { Tus, exposedTusHeaders } from './tus.ts';
 
 type FileHandler = (req: Request, res: Response) => Promise<void>;
 
-/** What pages of other origins may read of answers about files, beside what every page may. */
+/**
+ * Headers of answers about files that pages of other origins may read, in addition to those that every page may read.
+ */
 export const exposedFileHeaders = [
   ...exposedTusHeaders,
   'ETag',
@@ -50,7 +52,7 @@ function withErrorResponse({ log }: Services, handler: FileHandler): RequestHand
       await handler(req, res);
     } catch (error) {
       if (error instanceof SourceAbortedError) {
-        // Nobody is there to hear it, or the listener has said it.
+        // The client has left, or the listener has sent the error already.
         res.destroy();
         return;
       }

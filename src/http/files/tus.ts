@@ -16,7 +16,7 @@ const TUS_VERSION = '1.0.0';
 const PART_MEDIA_TYPE = 'application/offset+octet-stream';
 const BYTE_COUNT_PATTERN = /^\d{1,15}$/;
 
-/** What pages of other origins may read of the answers. */
+/** Headers that pages of other origins may read. */
 export const exposedTusHeaders = [
   'Tus-Resumable',
   'Tus-Version',
@@ -79,13 +79,13 @@ export class Tus {
     }
     const uploads = this.#services.resumableUploads;
     let status = await uploads.create({ accountId, name, size });
-    // Of none, too: a body without a length may bring what there is no room for.
+    // For an upload of 0 bytes too: a body without a length may bring more bytes than the upload has.
     if (hasPart && bytes !== 0) {
       const part = { offset: 0, announcedChunkBytes: bytes, bytes: () => acceptUploadBody(req, res) };
       try {
         status = await uploads.append(status.id, accountId, part);
       } catch (error) {
-        // Its client never hears where it is.
+        // The client never learns the upload's address.
         await this.#services.uploads.discardIfUnattached(status.id);
         throw error;
       }

@@ -28,16 +28,16 @@ type AnsweredCall = Exclude<ThreadCall, { kind: 'forget' }>;
 
 interface PendingCall {
   readonly call: AnsweredCall;
-  /** Throws where the sender may not have the time of the thread any more. */
+  /** Throws if the sender has used up its time of the thread. */
   readonly admit: () => void;
   readonly resolve: (answer: ThreadAnswer) => void;
   readonly reject: (error: Error) => void;
   readonly deadline: NodeJS.Timeout;
 }
 
-/** How the time of the thread counts for who sent a body. */
+/** Charges the time of the thread to the sender of a body. */
 export interface ThreadCharge {
-  /** Throws where there is none left. Called when the thread is free for the body. */
+  /** Throws if the sender has no time left. Called when the thread is free for the body. */
   readonly admit: () => void;
   readonly charge: (ms: number) => void;
 }
@@ -52,13 +52,13 @@ export interface LargePostReaderOptions {
 type LargeReportedAlert = ReportedAlert & { readonly release: () => void };
 
 /**
- * Reads large bodies in a thread, one after the other, so that none holds the event loop. The first one starts it; one that
- * takes too long or ends is replaced.
+ * Reads large bodies in a thread, one after the other, so that none blocks the event loop. The first body starts the
+ * thread; a thread that takes too long or ends is replaced.
  */
 export class LargePostReader {
   readonly #options: LargePostReaderOptions;
   #thread: Worker | null = null;
-  /** Runs out while the thread starts; null: it can be called, or there is none. */
+  /** Fires if the thread takes too long to start; null: the thread can be called, or there is none. */
   #startDeadline: NodeJS.Timeout | null = null;
   #startedMs = -Infinity;
   #restartTimer: NodeJS.Timeout | null = null;
@@ -72,8 +72,8 @@ export class LargePostReader {
   }
 
   /**
-   * What `readPost` gives, and throws. Rejects besides with `overloaded` where too many wait or the thread is lost, and with
-   * `too_large` for a body that takes too much memory. The texts of an alert are to be released.
+   * Resolves and rejects as `readPost` does. Also rejects with `overloaded` if too many calls wait or the thread is
+   * lost, and with `too_large` for a body that takes too much memory. The caller has to `release` an alert.
    */
   async read(
     body: Buffer,
@@ -101,7 +101,7 @@ export class LargePostReader {
     return { message, files: files.map(({ name, content }) => ({ name, content: bufferOf(content) })) };
   }
 
-  /** What waits is refused with `stopping`. */
+  /** Waiting and running calls are refused with `stopping`. */
   async stop(): Promise<void> {
     this.#isStopping = true;
     if (this.#restartTimer !== null) clearTimeout(this.#restartTimer);
@@ -163,7 +163,7 @@ export class LargePostReader {
     }
   }
 
-  /** Null: the last start is too recent, or failed; what waits is looked at again later. */
+  /** Null: the last start is too recent, or failed; the waiting calls are tried again later. */
   #ensureThread(): Worker | null {
     if (this.#thread !== null) return this.#thread;
     const restInMs = this.#startedMs + MIN_RESTART_INTERVAL_MS - performance.now();
@@ -200,12 +200,13 @@ export class LargePostReader {
     thread.on('exit', () => this.#onThreadLost(thread, 'it ended'));
     const expire = (): void => this.#onThreadLost(thread, `not ready within ${START_TIMEOUT_MS} ms`);
     this.#startDeadline = setTimeout(expire, START_TIMEOUT_MS);
-    // The server decides when the process ends. Last, since a listener of messages would hold it again.
+    // The server decides when the process ends, not this thread. Last, since adding a listener for messages would undo
+    // it.
     thread.unref();
     return thread;
   }
 
-  /** Told more than once of one thread: an error is followed by the exit. */
+  /** Called more than once for one thread: its exit follows an error. */
   #onThreadLost(thread: Worker, why: string, cause?: unknown): void {
     if (this.#thread !== thread) return;
     this.#thread = null;
@@ -222,7 +223,7 @@ export class LargePostReader {
     this.#startDeadline = null;
   }
 
-  /** None or one. */
+  /** Takes the running call, as a list of one or none. */
   #takeRunning(): PendingCall[] {
     const running = this.#running;
     this.#running = null;

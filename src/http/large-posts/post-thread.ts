@@ -15,7 +15,7 @@ import { readFormFields, readPost } from '../post-reading.ts';
 /** A request without its body, as data. */
 type LargePostRequest = Omit<PostContext, 'format' | 'onFormat'> & { readonly formatName: string | null };
 
-/** What the thread is asked; it answers one after the other. */
+/** A call of the thread, which answers one after the other. */
 export type ThreadCall =
   | { readonly kind: 'read'; readonly id: number; readonly body: Uint8Array; readonly request: LargePostRequest }
   /** The texts of the alert that the call `id` read. */
@@ -25,7 +25,7 @@ export type ThreadCall =
       readonly change: AlertChange;
       readonly shown: AlertMessage | null;
     }
-  /** Nobody asks for texts of this one any more. Has no answer. */
+  /** Nobody needs the texts of the call `id` any longer. Has no answer. */
   | { readonly kind: 'forget'; readonly id: number };
 
 /** A file that a body held; `content` is a copy. */
@@ -48,7 +48,7 @@ export interface ThreadAnswer {
   readonly tookMs: number;
 }
 
-/** Alerts whose texts were not written so far; of more the oldest is forgotten. */
+/** Alerts whose texts may still be asked for; above this number the oldest is dropped. */
 const MAX_UNWRITTEN_ALERTS = 100;
 
 function serve(port: MessagePort): void {
@@ -101,7 +101,7 @@ async function read(
     return { alert, text: post.text };
   }
   if (!('message' in post)) return post;
-  // A small one shares the memory of others, all of which would be sent.
+  // Copied: a small Buffer shares its memory with others, and all of that would be sent.
   const files = post.files.map(({ name, content }) => ({ name, content: new Uint8Array(content) }));
   return { message: post.message, files };
 }
