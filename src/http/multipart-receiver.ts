@@ -17,7 +17,7 @@ export interface FormFile {
   readonly name: string;
   /** Called once, when the file is admitted. */
   readonly bytes: () => Readable;
-  /** Ends the upload with its reason. */
+  /** When it is aborted, the upload ends with its reason. */
   readonly signal: AbortSignal;
 }
 
@@ -26,16 +26,19 @@ export interface MultipartOptions {
   readonly maxBodyBytes: number;
   readonly maxFileBytes: number;
   readonly maxFiles: number;
-  /** From the first file on, what comes besides the files has to come within this time in all. */
+  /** From the first file on, the total time in which everything besides the files has to arrive. */
   readonly nonFileTimeoutMs: number;
-  /** The form has a file: from here on it is an upload. Called once; what it throws ends the reading. */
+  /**
+   * Called once, when the first file begins: from here on the form is an upload. An error that it throws ends the
+   * reading.
+   */
   readonly onFirstFile: () => void;
-  /** Does what takes time to parse, and counts it for the sender. */
+  /** Runs a piece of parsing, and charges its time to the sender. */
   readonly chargeParseTime: <T>(work: () => T) => T;
   readonly store: (file: FormFile) => Promise<Attachment>;
   /** Sees every byte of the body, as it was sent. */
   readonly onChunk: (chunk: Buffer) => void;
-  /** Gives up a file that was stored. Does not reject. */
+  /** Discards a file that was stored. Does not reject. */
   readonly discardFile: (id: string) => Promise<void>;
 }
 
@@ -45,23 +48,24 @@ interface ReceivedFile {
   readonly sha256: string;
 }
 
-/** A form; of fields of one name the first. */
+/** A form; of fields with the same name, the first one. */
 export interface ReceivedForm {
   readonly fields: ReadonlyMap<string, string>;
   readonly files: readonly ReceivedFile[];
-  /** The whole body of a form without files; null: it has some. */
+  /** The whole body of a form without files; null if the form has files. */
   readonly body: Buffer | null;
 }
 
 const FILE_FIELD_NAME = /^(?:files?(?:\[\d{0,3}\])?|file\d{1,3}|document|photo)$/;
-/** By it a field of Telegram's methods names the one that has its file. */
+/** With this value a field of Telegram's methods names the field that has its file. */
 const FILE_REFERENCE = /^attach:\/\/([\w-]{1,64})$/;
 
 const invalid = (sentence: string): KlatchError => new KlatchError('invalid_input', { sentence });
 
 /**
- * Reads one multipart form as it arrives. The body of a form without files is kept whole; from the first file on nothing is kept but the fields, and each file goes to the store by the speed at which that takes it, one after
- * the other. Whatever fails, or is not a whole form in the end, leaves no file behind.
+ * Reads one multipart form as it arrives. The body of a form without files is kept whole. From the first file on only
+ * the fields are kept, and the files go to the store one after the other, as fast as it takes them. A form that fails
+ * or is not complete leaves no file in the store.
  */
 export class MultipartReceiver {
   readonly #options: MultipartOptions;
@@ -78,14 +82,14 @@ export class MultipartReceiver {
   #bodyMemoryHandle: BodyMemoryHandle | null = null;
   #fieldValueBytes = 0;
   #fileCount = 0;
-  /** What is wrong with a body that is no form, or a form that has no file so far. */
+  /** The error of a body that is no form, or of a form without a file so far. It is thrown at the end of the body. */
   #deferredFormError: KlatchError | null = null;
-  /** From the first file on, or when the whole body was read. */
+  /** True from the first file on, and when the whole body was read. */
   #parseErrorsFailAtOnce = false;
   readonly #nonFileTimeout: PausableTimeout;
   #storeQueue: Promise<void> = Promise.resolve();
 
-  /** Throws where the type names no boundary. */
+  /** Throws if the Content-Type names no boundary. */
   constructor(headers: BusboyHeaders, options: MultipartOptions) {
     this.#options = options;
     const { signal } = this.#abortController;
@@ -95,18 +99,19 @@ export class MultipartReceiver {
     this.#nonFileTimeout = new PausableTimeout(options.nonFileTimeoutMs, () => {
       this.#fail(new KlatchError('request_timeout', { sentence: 'The form was not complete in time' }));
     });
-    // It is looked at where something is waited for; that may be later, or never.
+    // The promise may be awaited later, or never: its rejection must not count as unhandled.
     this.#failure.catch(() => {});
     this.#parser = createMultipartParser(headers, options.maxBodyBytes);
     this.#parser.on('field', (name, value, _isNameCut, isTruncated) => this.#onField(name, value, isTruncated));
     this.#parser.on('file', (field, stream, name) => this.#enqueueFileOrFail(field, stream, name));
     this.#parser.on('partsLimit', () => this.#onParseError(tooManyPartsError()));
     this.#parser.on('error', () => this.#onParseError(invalid('The body is not a valid multipart form')));
-    // From here on: with more delimiters behind the closing one it finishes while the body is still being read.
+    // Listens from here on: with more delimiters after the closing one, the parser finishes while the body is still
+    // being read.
     this.#parsed = new Promise((resolve) => this.#parser.once('finish', () => resolve()));
   }
 
-  /** Resolves to the form, or to the body where that is no form but looks like an object of JSON. */
+  /** Resolves to the form, or to the body if it looks like a JSON object. */
   async read(req: IncomingMessage): Promise<Buffer | ReceivedForm> {
     this.#bodyMemoryHandle = processBodyMemory.track(() => this.#fail(new KlatchError('too_many_large_requests')));
     try {
@@ -120,7 +125,8 @@ export class MultipartReceiver {
     } catch (error) {
       this.#fail(error);
       this.#nonFileTimeout.stop();
-      // The rest is read past, so that the sender comes to read the answer; whoever calls this bounds that.
+      // The rest of the body is read and discarded, so that the sender gets to read the answer. The calling code bounds
+      // this.
       req.resume();
       await this.#storeQueue;
       await this.discardFiles();
@@ -130,12 +136,12 @@ export class MultipartReceiver {
     }
   }
 
-  /** Gives up the files of a form that was not posted. */
+  /** Discards the files of a form that was not posted. */
   async discardFiles(): Promise<void> {
     await Promise.all(this.#files.splice(0).map(({ attachment }) => this.#options.discardFile(attachment.id)));
   }
 
-  /** Not an iterator: that cannot be left while it waits for a sender who has stopped. */
+  /** Not an iterator: one cannot be ended while it waits for a sender that has stopped. */
   #readAll(req: IncomingMessage): Promise<void> {
     const { signal } = this.#abortController;
     return new Promise((resolve, reject) => {
@@ -153,7 +159,7 @@ export class MultipartReceiver {
         const busy = this.#consume(chunk);
         if (busy === null) return;
         req.pause();
-        // Without a listener any more it was given up meanwhile, and flows to nowhere.
+        // If the form was given up meanwhile, the request has no listener, and its data is discarded.
         void busy.then(() => req.resume());
       };
       signal.addEventListener('abort', fail, { once: true });
@@ -161,11 +167,11 @@ export class MultipartReceiver {
     });
   }
 
-  /** Null: it takes more at once. */
+  /** Null: the parser takes the next chunk at once; otherwise resolves when it does. */
   #consume(chunk: Buffer): Promise<void> | null {
     this.#receivedBytes += chunk.length;
     this.#options.onChunk(chunk);
-    // Bytes of files go to the store; what came before them stays here.
+    // Bytes of files go to the store; only the bytes before them stay in memory.
     if (this.#body !== null) this.#bodyMemoryHandle?.add(chunk.length);
     this.#body?.append(chunk);
     if (this.#deferredFormError === null && !this.#writeToParser(chunk)) return this.#drainParserThenCheckSize();
@@ -180,13 +186,13 @@ export class MultipartReceiver {
   }
 
   async #drainParserThenCheckSize(): Promise<void> {
-    // Without a file the parser waits for nobody: in the next turn it has looked at all of it.
+    // Without a file the parser waits for nothing: by the next turn it has parsed the whole chunk.
     if (this.#body !== null) await setImmediate();
     if (this.#body === null) await this.#parserDrained();
     this.#failIfFormTooLarge();
   }
 
-  /** Once it is known whether the bytes are those of files. */
+  /** Called when it is known whether the bytes are those of files. */
   #failIfFormTooLarge(): void {
     const { maxBodyBytes, maxFileBytes, maxFiles } = this.#options;
     if (this.#body !== null && this.#receivedBytes > maxBodyBytes) this.#fail(maxBodySizeExceededError(maxBodyBytes));
@@ -194,7 +200,7 @@ export class MultipartReceiver {
       this.#fail(fieldsTooLargeError(maxBodyBytes));
   }
 
-  /** Resolves when the parser takes more, or never will. */
+  /** Resolves when the parser takes more, has failed or was aborted. */
   #parserDrained(): Promise<void> {
     const { signal } = this.#abortController;
     if (!this.#parser.writableNeedDrain || signal.aborted) return Promise.resolve();
@@ -212,7 +218,8 @@ export class MultipartReceiver {
   async #finish(): Promise<void> {
     this.#nonFileTimeout.start();
     this.#parser.end();
-    // The clock runs on until then: a parser that says nothing at the end of a body must not hold the request.
+    // The time-out keeps running until then: a parser that reports nothing at the end of a body must not hold the
+    // request.
     await Promise.race([this.#parsed, this.#failure]);
     this.#nonFileTimeout.stop();
     await this.#storeQueue;
@@ -220,7 +227,7 @@ export class MultipartReceiver {
   }
 
   #onField(name: string, value: string, isTruncated: boolean): void {
-    // What is past the bound of a body without files is refused where its bytes are counted.
+    // A body without files that exceeds the bound is refused where its bytes are counted.
     this.#fieldValueBytes += Buffer.byteLength(value);
     if (isTruncated || this.#fieldValueBytes > this.#options.maxBodyBytes)
       this.#onParseError(fieldsTooLargeError(this.#options.maxBodyBytes));
@@ -230,7 +237,7 @@ export class MultipartReceiver {
   }
 
   #enqueueFileOrFail(field: string | undefined, stream: BusboyFileStream, name: string): void {
-    // It fails with the form; who reads it hears of that as well.
+    // The stream fails with the form, and its reader gets the error as well.
     stream.on('error', () => {});
     if (this.#body !== null) {
       this.#body = null;
@@ -243,7 +250,7 @@ export class MultipartReceiver {
     } else if (field === undefined || !(FILE_FIELD_NAME.test(field) || this.#referencedFields.has(field))) {
       this.#fail(invalid('A file is in another field than file: name the field of each file "file"'));
     }
-    // What has no name may be no file: that shows when its turn comes.
+    // A part without a name may be no file: `#storeFile` finds that out.
     if (name !== '') this.#countFile();
     this.#storeQueue = this.#storeQueue.then(() => this.#storeFile(stream, name));
   }
@@ -271,7 +278,7 @@ export class MultipartReceiver {
       const hashStream = new HashStream();
       pipeline(stream, hashStream, () => {});
       if (name === '') {
-        // What browsers send for a field in which nothing was chosen.
+        // Browsers send an empty file without a name for a field in which nothing was chosen.
         if (await isEmpty(hashStream, signal)) {
           hashStream.resume();
           return;
@@ -279,7 +286,7 @@ export class MultipartReceiver {
         this.#countFile();
         if (signal.aborted) return;
       }
-      // Meanwhile the store looks after how fast it comes.
+      // Meanwhile the store bounds how fast the file's bytes have to come.
       this.#nonFileTimeout.pause();
       const attachment = await this.#options.store({ name, bytes: () => hashStream, signal });
       this.#files.push({ attachment, sha256: hashStream.sha256 });
@@ -289,13 +296,13 @@ export class MultipartReceiver {
     }
   }
 
-  /** The parser reads no further. */
+  /** After it, the parser reads no further. */
   #onParseError(error: KlatchError): void {
     if (this.#parseErrorsFailAtOnce) this.#fail(error);
     else this.#deferredFormError ??= error;
   }
 
-  /** The first reason is the one that is told. */
+  /** Only the first error counts. */
   #fail(error: unknown): void {
     this.#abortController.abort(error);
   }
@@ -336,11 +343,11 @@ class PausableTimeout {
   }
 }
 
-/** Hashes what goes through it. */
+/** Passes data through, and hashes it. */
 class HashStream extends Transform {
   readonly #hash = createHash('sha256');
 
-  /** Once it has ended. */
+  /** Available once the stream has ended. */
   get sha256(): string {
     return this.#hash.digest('hex');
   }
@@ -351,7 +358,7 @@ class HashStream extends Transform {
   }
 }
 
-/** Whether a stream ends before it has given anything; what it gave stays in it. */
+/** Whether a stream ends without any data. Data that it has stays in it. */
 async function isEmpty(stream: Readable, signal: AbortSignal): Promise<boolean> {
   if (stream.readableLength === 0 && !stream.readableEnded) await once(stream, 'readable', { signal });
   return stream.readableLength === 0;

@@ -20,7 +20,7 @@ import type { TokenGrant } from './token-auth.ts';
 const MULTIPART_TYPE_PATTERN = /^\s*multipart\/form-data\s*;/i;
 const IDENTITY_ENCODING_PATTERN = /^\s*(?:identity\s*)?$/i;
 
-/** True for what may be a form with files. What is compressed is read whole, like everything else. */
+/** Whether the request may be a form with files. A compressed form is read whole, as every other body is. */
 function mayHaveFiles({ headers }: IncomingMessage): boolean {
   return (
     MULTIPART_TYPE_PATTERN.test(headers['content-type'] ?? '') &&
@@ -28,7 +28,7 @@ function mayHaveFiles({ headers }: IncomingMessage): boolean {
   );
 }
 
-/** A request with the network that it counts for, and what verifies its signatures; null: it needs none. */
+/** A request, the network that it counts for, and the check of its signatures; null: it needs none. */
 export interface FormRequest {
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
@@ -36,7 +36,10 @@ export interface FormRequest {
   readonly signature: PostSignature | null;
 }
 
-/** Reads the whole request: a form with files to its message, everything else to its body. Its signatures hold. */
+/**
+ * Reads the whole request, and verifies its signatures. Resolves to the message of a multipart form, and to the body of
+ * everything else.
+ */
 export function readFormOrBody(
   services: Services,
   request: FormRequest,
@@ -52,8 +55,8 @@ function readSignedBody({ req, res, signature }: FormRequest, size: BodySizeLimi
 }
 
 /**
- * Reads a multipart form to its message, or to its body where that is none, which is read as every other one. Rejects with
- * what is wrong with it; nothing that it brought stays then.
+ * Resolves to the message of a multipart form, or to the body if it is none. Rejects with the error of the form, and
+ * keeps none of its files then.
  */
 async function readFormMessageOrBody(
   services: Services,
@@ -99,7 +102,7 @@ async function webhookMessageOf(
   const context = { hasAttachments: hasFiles, isUnsigned: signature?.isSigned === false };
   const parse = (): ReturnType<typeof postFromMultipartFields> =>
     postFromMultipartFields(form.fields, postContext(req, limits, context));
-  // Files are stored by now: their form waits for time rather than to lose them.
+  // The files are stored already: the form waits for parse time, so that they are not lost.
   const wait = { maxMs: limits.tokenQueueTimeoutMs, refusal: parseBudgetExhaustedError };
   const parsing = hasFiles
     ? parseBudget.runQueued(source, wait, parse)
@@ -109,14 +112,14 @@ async function webhookMessageOf(
   const keyed = idempotencyKey(req.headers, form.body ?? canonicalFormBody(form));
   const { files = [], ...post } = input;
   const message = { ...post, ...keyed, hops: nextHopCount(req.headers, limits.hopLimit) };
-  // It has no files: an edit could not bring them.
+  // The report has no files: an edit could not add them.
   if (reportsAlert(input)) return reportedAlert(input, message, (work) => parseBudget.measure(source, work));
   return { message: { ...message, attachments }, files };
 }
 
 /**
- * Posts it, and resolves to the message's id. Whatever this rejects with, and where an earlier message is the answer, its
- * files are given up.
+ * Posts a form, and resolves to the message's id. The form's files are discarded if this rejects, and if an earlier
+ * message is the answer.
  */
 export async function postForm(services: Services, grant: TokenGrant, form: PostWithStoredFiles): Promise<string> {
   if (form.message.attachments.length === 0) return postMessage(services, grant, form.message);
@@ -126,7 +129,7 @@ export async function postForm(services: Services, grant: TokenGrant, form: Post
     isPosted = posted.isNew;
     return posted.id;
   } finally {
-    // Where nobody knows whether it was posted, too: a file that a message has stays.
+    // Also if it is unknown whether the message was posted: a file that a message carries stays.
     if (!isPosted) await form.discardFiles();
   }
 }
@@ -143,7 +146,7 @@ function multipartOptions(
     maxFiles: limits.attachmentsPerMessage,
     nonFileTimeoutMs: http.requestToResponseTimeoutMs,
     onFirstFile: () => {
-      // What is wrong with the headers is known before anything is stored.
+      // Faults of the headers are found before anything is stored.
       nextHopCount(req.headers, limits.hopLimit);
       idempotencyKey(req.headers, Buffer.alloc(0));
       disableTimeoutsUntilAnswered(req, res);
@@ -158,14 +161,14 @@ function multipartOptions(
   };
 }
 
-/** What still comes of a request that is answered is read past for so long. */
+/** The rest of an answered request is read and discarded for this long. */
 function destroyLater(req: IncomingMessage, timeoutMs: number): void {
   if (req.complete || req.destroyed) return;
   const timer = setTimeout(() => req.destroy(), timeoutMs);
   req.once('close', () => clearTimeout(timer));
 }
 
-/** Null where the type names no boundary: then it is no such form. */
+/** Null if the Content-Type names no boundary: the body is no multipart form then. */
 function createReceiver(req: IncomingMessage, options: MultipartOptions): MultipartReceiver | null {
   try {
     return new MultipartReceiver({ 'content-type': req.headers['content-type']! }, options);
@@ -174,7 +177,7 @@ function createReceiver(req: IncomingMessage, options: MultipartOptions): Multip
   }
 }
 
-/** Stands for the body: what was sent, without the boundary, which is another one each time. */
+/** Replaces the body in the hash: the content of the form without the boundary, which differs each time. */
 function canonicalFormBody({ fields, files }: ReceivedForm): Buffer {
   const sent = files.map(({ attachment, sha256 }) => [attachment.name, sha256]);
   return Buffer.from(JSON.stringify([[...fields].sort(([a], [b]) => (a < b ? -1 : 1)), sent]));

@@ -24,8 +24,8 @@ const MAX_RATE_LIMITED_GROUPS = 100_000;
 const FAST_PATH_PATTERN = /^\/v1\/webhooks\/([\w-]{16,128})\/?$/;
 
 /**
- * Handles a post whose token is known, from its body to its answer. `body`: it was read already, to find the token. Rejects
- * with what it could not do.
+ * Handles a post whose token is known, from its body to its answer. `body` is given if it was read already, to find the
+ * token. Rejects with the error of the post.
  */
 export type PostHandler = (
   req: IncomingMessage,
@@ -34,7 +34,7 @@ export type PostHandler = (
   body?: Buffer,
 ) => Promise<void>;
 
-/** The handler of all posts. What it refuses for its content is recorded for the group. */
+/** The handler of all posts. A post that is refused for its content is recorded for the group. */
 export function createPostHandler(
   services: Services,
   proxies: TrustedProxies,
@@ -68,7 +68,7 @@ function createUnrecordedPostHandler(
   return async (req, res, grant, body) => {
     if (grant.integration.archived) throw new KlatchError('group_archived');
     const source = proxies.sourceKeyOf(req);
-    // Before the body is read as well: to decompress it costs something, too.
+    // Checked before the body is read as well: decompressing it takes time, too.
     if (!parseBudget.hasTimeLeft(source)) throw parseBudgetExhaustedError();
     await awaitRateLimit(rate, grant.integration, limits.tokenQueueTimeoutMs);
     const rejectRead = (error: unknown): Promise<never> => revalidateTokenAndReject(services, grant, error);
@@ -94,8 +94,9 @@ function createUnrecordedPostHandler(
 }
 
 /**
- * A post that cannot be read never comes to the log, which admits all others by the database: it is admitted here, so
- * that a token which was rotated on another node is told nothing about its bodies. Rejects in any case.
+ * The log checks the token of each post that it writes in the database. A post that cannot be read never gets there, so
+ * its token is checked here: a sender whose token was rotated on another node must learn nothing about the body. Always
+ * rejects.
  */
 async function revalidateTokenAndReject(
   { tokens }: Services,
@@ -103,19 +104,19 @@ async function revalidateTokenAndReject(
   error: unknown,
 ): Promise<never> {
   if (!(error instanceof KlatchError) || error.status === 503) throw error;
-  // What is wrong with the body is known also while the database is away.
+  // Without the database, the error of the body is still known.
   const integration = await tokens.findBypassingCache(token).catch(() => undefined);
   if (integration === null) throw new KlatchError('invalid_token');
   if (integration?.archived === true) throw new KlatchError('group_archived');
-  // The secret by which it was refused, or by which it need not be signed, is an old one.
+  // The post was checked with a secret that has changed since.
   if (integration !== undefined && integration.admission !== remembered.admission)
     throw new KlatchError('signing_changed');
   throw error;
 }
 
 /**
- * What nearly every request is, without a way through Express, which is a fifth of a post's cost (43 against 34 µs): a
- * plain path, a token that is remembered. Returns false, having done nothing, for anything else: Express then has it.
+ * Handles nearly all requests, those with a plain path and a cached token, without Express. Express is a fifth of a
+ * post's cost (43 against 34 µs). Returns false, having done nothing, for any other request: Express then handles it.
  */
 export function createCachedTokenFastPath(
   services: Services,
@@ -123,7 +124,7 @@ export function createCachedTokenFastPath(
 ): (req: IncomingMessage, res: ServerResponse) => boolean {
   const { tokens, config, log } = services;
   const { requestToResponseTimeoutMs } = config.http;
-  // What answers a browser's preflight is Express's.
+  // Express answers a browser's preflight.
   if (config.http.cors.length > 0) return () => false;
   return (req, res) => {
     if (req.method !== 'POST' || req.headers.host === undefined) return false;

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import { KlatchError } from '../errors.ts';
 
-/** Headers that name one delivery of theirs, in order of precedence. Each has a namespace of its own in a group. */
+/** Headers in which senders name a delivery, in order of precedence. Each header has its own namespace in a group. */
 const IDEMPOTENCY_HEADERS = ['idempotency-key', 'webhook-id', 'x-github-delivery', 'x-gitlab-event-uuid'] as const;
 const VISIBLE_ASCII = /^[\x21-\x7e]{1,255}$/;
 const WHOLE_NUMBER = /^\d{1,255}$/;
@@ -19,13 +19,16 @@ export function idempotencyKey(
     throw new KlatchError('invalid_input', { sentence: `${name}: must have 1 to 255 visible ASCII characters` });
   }
   const bodyHash = createHash('sha256').update(body).digest('hex');
-  // Only Idempotency-Key promises that a key stands for one body. The others are posted when the body differs, so the
-  // body is part of their key.
+  // Only Idempotency-Key promises that a key stands for one body. With another header, a different body is posted as
+  // well, so the body is part of the key.
   const key = name === 'idempotency-key' ? `${name}:${value}` : `${name}:${value}:${bodyHash}`;
   return { key, bodyHash };
 }
 
-/** How often this message has been round: a forwarded one plus one, else 0. Throws `hop_limit` at the bound. */
+/**
+ * How often this message was forwarded: the count in the header plus one, or 0 without it. Throws `hop_limit` at the
+ * bound.
+ */
 export function nextHopCount(headers: IncomingHttpHeaders, maxHops: number): number {
   const value = headers['klatch-hops'];
   if (value === undefined) return 0;

@@ -7,7 +7,7 @@ import { readMultipartFields } from './form-fields.ts';
 import { idempotencyKey, nextHopCount } from './post-headers.ts';
 import { isMultipartForm, parseNonMultipartPost, postFromMultipartFields } from './post-input.ts';
 
-/** A message with the files that the body held; they are not stored so far, and `message` does not carry them. */
+/** A message with the files that the body held. They are not stored yet, and `message` does not carry them. */
 export interface PostWithFiles {
   readonly message: WebhookMessage;
   readonly files: readonly BodyFile[];
@@ -15,15 +15,16 @@ export interface PostWithFiles {
 
 type FormFields = ReadonlyMap<string, string>;
 
-/** The fields of a multipart form; null for any other body. Rejects with what is wrong with the form. */
+/** The fields of a multipart form; null for any other body. Rejects with the error of the form. */
 export async function readFormFields(body: Buffer, headers: PostContext['headers']): Promise<FormFields | null> {
   const contentType = headers['content-type'];
   return isMultipartForm(body, contentType) ? readMultipartFields(body, contentType) : null;
 }
 
 /**
- * What a post says, from its whole body; `fields` is what `readFormFields` gave. Pure, so that it is the same on the event
- * loop and in a thread. `charge` counts the time for which texts of alerts are written later. Throws KlatchError.
+ * Reads a post from its whole body; `fields` is the result of `readFormFields`. Pure, so that it is the same on the
+ * event loop and in a thread. `charge` measures the time for which texts of alerts are written later. Throws
+ * KlatchError.
  */
 export function readPost(
   { body, fields }: { readonly body: Buffer; readonly fields: FormFields | null },

@@ -16,10 +16,10 @@ import { readFormFields, readPost, type PostWithFiles } from './post-reading.ts'
 import { parseBudgetExhaustedError } from './responses.ts';
 import type { TokenGrant } from './token-auth.ts';
 
-/** What a body is read to, unless it is a form with files. `release` is there where a thread writes the texts. */
+/** The result of reading a body that is no form with files. `release` is present if a thread writes the texts. */
 type ReadPost = PostWithFiles | (ReportedAlert & { readonly release?: () => void }) | Ignored;
 
-/** Reads a request to what it says; its signatures hold. `readBefore`: its body, where it was read to find the token. */
+/** Reads a post and verifies its signatures. `readBefore` is the body, if it was read already to find the token. */
 type PostReceiver = (
   request: Omit<FormRequest, 'signature'>,
   grant: TokenGrant,
@@ -59,7 +59,7 @@ export function createPostReceiver(services: Services, largePosts: LargePostRead
   };
 }
 
-/** Time of the thread counts as that of the event loop does. */
+/** Charges time of the thread to the source like time of the event loop. */
 function threadCharge(parseBudget: ParseBudget, source: SourceKey): ThreadCharge {
   return {
     admit: () => {

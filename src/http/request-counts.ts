@@ -4,7 +4,7 @@ import { DURATION_BOUNDS_S, Histogram } from '../histogram.ts';
 import { isAliasPath, isSuffixName } from './callers/caller-paths.ts';
 import type { TaggedResponse } from './responses.ts';
 
-/** Which kind of route was asked for. A path itself never becomes a label: it holds a token. */
+/** Kinds of routes, as labels of metrics. A path itself never becomes a label: it holds a token. */
 export const routeKinds = ['send', 'reverse', 'token_status', 'health', 'api', 'files', 'other'] as const;
 type RouteKind = (typeof routeKinds)[number];
 
@@ -23,7 +23,7 @@ const FILES_PATH = '/v1/files';
 const TOKEN_PATH_PREFIX = '/v1/webhooks/';
 const HEALTH_PATHS = new Set(['/v1/status', '/v1/ready', '/v1/about']);
 
-/** Counts what a listener is asked and how it answers; for metrics. */
+/** Counts the requests of a listener and its answers; for metrics. */
 export class RequestCounts {
   readonly byRoute: Readonly<Record<RouteKind, RouteStatusesAndDurations>>;
   /** Refusals by the code of the catalogue. */
@@ -47,12 +47,12 @@ export class RequestCounts {
     this.errors = Object.fromEntries(codes.map((code) => [code, 0])) as Record<ErrorCode, number>;
   }
 
-  /** The same listener, counted. */
+  /** A listener that calls the given one and counts. */
   counting(listener: RequestListener): RequestListener {
     return (req, res) => {
       const startedAt = performance.now();
       const counts = this.byRoute[routeKindOf(req.url ?? '')];
-      // Whatever becomes of it, a response closes once.
+      // Every response closes exactly once.
       res.on('close', () => {
         counts.durationS.observe((performance.now() - startedAt) / 1_000);
         counts.statuses[statusClassOf(res)] += 1;

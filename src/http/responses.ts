@@ -5,7 +5,7 @@ import type { Log } from '../log.ts';
 import { publicError } from '../operations/core/database-errors.ts';
 import { callerRouteOf, type Answer } from './callers/caller-route.ts';
 
-/** What every answer carries, an error too. */
+/** Headers of every answer, also of an error. */
 export const jsonResponseHeaders = {
   'content-type': 'application/json; charset=utf-8',
   'cache-control': 'no-store',
@@ -18,7 +18,7 @@ const textResponseHeaders = { ...jsonResponseHeaders, 'content-type': 'text/plai
 /** An answer of this status has no body. */
 const NO_CONTENT = 204;
 
-/** Refuses a body that is not parsed, since its source has used up its time. */
+/** The refusal of a body whose source has used up its parse time. */
 export const parseBudgetExhaustedError = (): KlatchError => new KlatchError('source_rate_limited');
 
 /** Sends one JSON answer; a second one for the same request (its time was up) is dropped. */
@@ -52,25 +52,25 @@ function sendText(
   res.end(res.req.method === 'HEAD' || !hasBody ? undefined : text);
 }
 
-/** Carries which error of the catalogue it shows, for `request-counts.ts`. */
+/** A response with the code of the error that it shows, for `request-counts.ts`. */
 export type TaggedResponse = ServerResponse & { errorCode?: ErrorCode };
 
-/** Notes which error an answer that is about to be sent shows, so that it is counted. */
+/** Notes the error of an answer that is about to be sent, so that it is counted. */
 export function tagErrorCode(res: ServerResponse, code: ErrorCode): void {
   if (!res.headersSent && !res.destroyed) (res as TaggedResponse).errorCode = code;
 }
 
-/** Below these an error carries its code as well: who calls operations and stores files goes by it. */
+/** Below these paths an error carries its code as well: callers of operations and uploads use it. */
 const PATHS_WITH_ERROR_CODE = ['/v1/api/', '/v1/files', '/v1/session'];
 
-/** The path of a request as it was sent; a router below takes the front of `url` away. */
+/** The path of a request as it was sent; a mounted router removes the beginning of `url`. */
 export function originalUrlOf(req: IncomingMessage): string {
   return (req as Partial<Request>).originalUrl ?? req.url ?? '';
 }
 
 /**
- * `HEAD` of a resumable upload: how far is it? Clients of tus go on with an upload only where they are told this, or that
- * it is locked; any other refusal makes them give it up and send everything again (tus-js-client 4.3 does so).
+ * Whether the request asks how far a resumable upload is. A tus client continues the upload only if it gets the offset,
+ * or learns that the upload is locked. After any other refusal it sends everything again (tus-js-client 4.3 does so).
  */
 const isUploadStatusRequest = (req: IncomingMessage): boolean =>
   req.method === 'HEAD' && originalUrlOf(req).startsWith('/v1/files/uploads/');
@@ -97,20 +97,23 @@ export function sendError(res: ServerResponse, error: KlatchError, extraBodyFiel
   sendJson(res, shown, { message: error.message, ...code, ...status, ...extraBodyFields }, headers);
 }
 
-/** 405 with what is allowed; OPTIONS is told the same without being an error. */
+/** Answers 405 with the allowed methods; OPTIONS gets the same list in a 204. */
 export function sendMethodNotAllowed(req: Request, res: Response, allowed: readonly string[]): void {
   const allow = [...allowed, 'OPTIONS'].join(', ');
   if (req.method === 'OPTIONS') res.writeHead(204, { allow, 'cache-control': 'no-store' }).end();
   else sendJson(res, 405, { message: `This method is not allowed here, only ${allow}` }, { allow });
 }
 
-/** What Express itself threw about a request, in our words: its own can quote the URL. */
+/**
+ * An error that Express threw about a request, with this server's sentence: Express's own can quote the URL. Null for
+ * other errors.
+ */
 function expressError(error: unknown): KlatchError | null {
   const { status } = error as { status?: number };
   return status !== undefined && status >= 400 && status < 500 ? new KlatchError('invalid_input') : null;
 }
 
-/** Answers whatever was thrown. Logs the cause of what is our fault, without URL and body. */
+/** Answers with a thrown error. Logs an internal error with its cause, without URL and body. */
 export function sendThrownError(
   res: ServerResponse,
   error: unknown,

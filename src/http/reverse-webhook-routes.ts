@@ -33,7 +33,7 @@ export function reverseWebhookRoutes(services: Services, tokenAuth: TokenAuth, p
     .post(
       withToken(async (req, res, { integration }) => {
         const actor = actorByToken(integration);
-        // Before the body: what comes too often is neither read nor parsed.
+        // Before the body: the body of a registration that comes too often is neither read nor parsed.
         limitGroupHookRegistrations(services, actor);
         const request = await readInput(req, res, parseRegistration);
         sendJson(res, 201, await registerNewHook(services, actor, request));
@@ -58,7 +58,7 @@ function inputReader({ config, parseBudget }: Services, proxies: TrustedProxies)
   };
 }
 
-/** What the routes of one hook are made with. */
+/** Dependencies of the routes of one hook. */
 interface RouteDeps {
   readonly withToken: WithToken;
   readonly readInput: ReadInput;
@@ -66,14 +66,14 @@ interface RouteDeps {
 
 type HookHandler = (req: Parameters<TokenHandler>[0], res: Response, hook: HookAccess) => Promise<void>;
 
-/** The way from a valid token and the number in the path to the hook that they mean. */
+/** Calls the handler with the hook that a valid token and the number in the path name. */
 function withTokenAndHookId(withToken: WithToken, handler: HookHandler): ReturnType<WithToken> {
   return withToken((req, res, { integration }: TokenGrant) =>
     handler(req, res, hookByToken(integration, hookIdOf(req))),
   );
 }
 
-/** One hook: its health, its settings, its end. */
+/** Routes of one hook: its health, its settings, its removal. */
 function addSingleHookRoutes(router: Router, services: Services, { withToken, readInput }: RouteDeps): void {
   router
     .route('/:token/reverse/:id')
@@ -99,7 +99,7 @@ function addSingleHookRoutes(router: Router, services: Services, { withToken, re
     .all(withToken(async (req, res) => sendMethodNotAllowed(req, res, ['GET', 'HEAD', 'PATCH', 'DELETE'])));
 }
 
-/** What a hook has sent and is to send: ping, delivery log, redelivery. */
+/** Routes of a hook's deliveries: ping, delivery log, redelivery. */
 function addDeliveryRoutes(router: Router, services: Services, { withToken, readInput }: RouteDeps): void {
   router
     .route('/:token/reverse/:id/ping')

@@ -5,7 +5,7 @@ import type { KnownIntegration } from '../operations/core/access.ts';
 import type { Services } from '../operations/core/services.ts';
 import { AuthThrottle } from './auth-throttle.ts';
 
-/** What a valid token in the path gives a handler. */
+/** A valid token with its integration, for a handler. */
 export interface TokenGrant {
   readonly token: string;
   readonly integration: KnownIntegration;
@@ -13,13 +13,13 @@ export interface TokenGrant {
 
 export type TokenHandler = (req: Request, res: Response, grant: TokenGrant) => Promise<void>;
 
-/** Where in a request the token stands; empty: nowhere. */
+/** Finds the token in a request; empty if there is none. */
 type TokenFinder = (req: Request) => string;
 
-/** Makes a handler that is only called with a valid token; what the body holds has not been read then. */
+/** Makes a request handler that calls `handler` only with a valid token, before the body is read. */
 export type WithToken = (handler: TokenHandler) => RequestHandler;
 
-/** The way from the token in the path to its group, for all routes below `/v1/webhooks/:token`. */
+/** Finds the group of the token in the path, for all routes below `/v1/webhooks/:token`. */
 export class TokenAuth {
   readonly #services: Services;
   readonly #proxies: TrustedProxies;
@@ -31,18 +31,24 @@ export class TokenAuth {
     this.#authThrottle = new AuthThrottle(services.config.limits.unknownTokensPerSecondPerSource);
   }
 
-  /** For posts, which the log admits once more as it writes: a token that is remembered is let through. */
+  /** For posts: a cached token is accepted, since the log checks it again when it writes. */
   withPossiblyCachedToken(tokenOf: TokenFinder = tokenInPath): WithToken {
     const { tokens } = this.#services;
     return this.#authorizeBy((token) => tokens.cached(token) ?? tokens.find(token), tokenOf);
   }
 
-  /** For what has no second check: the database is asked each time, so that a rotation on another node holds at once. */
+  /**
+   * For requests without a second check: the database is asked each time, so that a rotation on another node holds at
+   * once.
+   */
   withVerifiedToken(): WithToken {
     return this.#authorizeBy((token) => this.#services.tokens.findBypassingCache(token));
   }
 
-  /** The request's integration as the database knows it; null for an unknown token, after holding back who tries many. */
+  /**
+   * The request's integration as the database knows it; null for an unknown token, after a delay for a source that
+   * tries many.
+   */
   async verify(req: Request): Promise<KnownIntegration | null> {
     const integration = await this.#services.tokens.findBypassingCache(tokenInPath(req));
     if (integration === null) await this.#authThrottle.delayRejection(this.#proxies.sourceKeyOf(req));

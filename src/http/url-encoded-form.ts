@@ -1,4 +1,4 @@
-/** Fields beyond are not looked at: a form with more is none that a program sends. */
+/** Further fields are ignored: no program sends a form with more. */
 const MAX_FIELDS = 200;
 const MAX_NAME_LENGTH = 64;
 const AMPERSAND = 0x26;
@@ -6,9 +6,11 @@ const EQUALS = 0x3d;
 
 /** A form whose fields are found, and decoded when they are asked for. */
 interface UrlEncodedForm {
-  /** As sent, of the first fields; one without a value, or with a very long name, is the empty string. */
+  /**
+   * Names of the first fields, as sent. A field without a value, or with a very long name, counts as the empty string.
+   */
   readonly names: ReadonlySet<string>;
-  /** Of fields of one name the first; null: there is none. */
+  /** The value of the first field with this name; null: there is none. */
   readonly field: (name: string) => string | null;
 }
 
@@ -43,7 +45,7 @@ const PLUS = 0x2b;
 const SPACE = 0x20;
 const PERCENT = 0x25;
 
-/** Decodes a value as the URL standard does: a percent sign without two digits is one, broken UTF-8 becomes U+FFFD. */
+/** Decodes a value as the URL standard does: a percent sign without two digits stays, broken UTF-8 becomes U+FFFD. */
 function decodeFormValue(encoded: string): string {
   const bytes = Buffer.from(encoded);
   let length = 0;
@@ -64,7 +66,7 @@ function decodeFormValue(encoded: string): string {
   return bytes.toString('utf8', 0, length);
 }
 
-/** Minus one for what is none. */
+/** Returns -1 for a byte that is no hexadecimal digit. */
 function hexDigit(byte: number | undefined): number {
   if (byte === undefined) return -1;
   if (byte >= 0x30 && byte <= 0x39) return byte - 0x30;

@@ -31,7 +31,7 @@ export function webhookRoutes(options: {
   return router;
 }
 
-/** Answers what the handler of a post throws. */
+/** Answers with the error that the handler of a post throws. */
 export function withPostErrors(handler: RequestHandler, log: Log): RequestHandler {
   return async (req, res, next) => {
     try {
@@ -42,7 +42,7 @@ export function withPostErrors(handler: RequestHandler, log: Log): RequestHandle
   };
 }
 
-/** Whether a token exists, by any method; here alone an unknown one is 410. */
+/** Answers whether a token exists, for any method. Only here an unknown token gets 410. */
 function tokenStatus(tokenAuth: TokenAuth): RequestHandler {
   return async (req, res) => {
     if ((await tokenAuth.verify(req)) !== null) sendJson(res, 200, { status: 'Ok' });

@@ -1,6 +1,9 @@
 export type AlertStatus = 'firing' | 'resolved';
 
-/** One of the alerts that a sender tells apart under one key. Each time that it fires is another one, with a start of its own. */
+/**
+ * One of the alerts that a sender distinguishes under one key. Each time that it fires counts as another alert, with
+ * its own start.
+ */
 export interface SenderAlert {
   readonly fingerprint: string;
   readonly startsAt: Date;
@@ -12,13 +15,13 @@ export interface AlertState {
   readonly state: AlertStatus;
   /** When it began to fire. */
   readonly since: Date;
-  /** The sender's own alerts, in the order in which they became known; none where the sender tells none apart. */
+  /** The sender's own alerts, in the order in which they became known; empty if the sender does not distinguish any. */
   readonly senderAlerts: readonly SenderAlert[];
 }
 
 /** What a post reports about an alert. */
 export interface AlertUpdate {
-  /** Of all that the sender has under this key. */
+  /** The state of all that the sender has under this key together. */
   readonly state: AlertStatus;
   readonly senderAlerts: readonly SenderAlert[];
   /** When this happened: as the sender says, else when it was received. */
@@ -29,7 +32,7 @@ export interface AlertUpdate {
 export interface AlertChange {
   readonly before: AlertState | null;
   readonly after: AlertState;
-  /** It was not known, or resolved, and a new message shows it from now on. */
+  /** The alert was not known before, or was resolved, and a new message shows it from now on. */
   readonly isNewIncident: boolean;
 }
 
@@ -37,8 +40,8 @@ export interface AlertChange {
 export const MAX_SENDER_ALERTS = 500;
 
 /**
- * What an update changes; null: nothing. Updates may come twice and out of order: one of whose alerts each is known in the
- * same or a later state changes nothing. An update without alerts of its own counts as the newest.
+ * The change that an update makes; null: none. Updates may come twice and out of order: an update changes nothing if
+ * each of its alerts is known in the same or a later state. An update without single alerts counts as the newest.
  */
 export function applyAlertUpdate(before: AlertState | null, update: AlertUpdate): AlertChange | null {
   const known = before?.senderAlerts ?? [];
@@ -56,7 +59,10 @@ export function applyAlertUpdate(before: AlertState | null, update: AlertUpdate)
 const isFiring = ({ state }: SenderAlert): boolean => state === 'firing';
 const firingIdOf = ({ fingerprint, startsAt }: SenderAlert): string => `${startsAt.getTime()} ${fingerprint}`;
 
-/** As many as are kept: firing ones first, and always the same ones of the same alerts, so that a repetition is one. */
+/**
+ * The alerts that are kept, firing ones first. The same alerts always give the same selection, so that a repetition is
+ * recognized.
+ */
 function limitSenderAlerts(alerts: readonly SenderAlert[]): readonly SenderAlert[] {
   if (alerts.length <= MAX_SENDER_ALERTS) return alerts;
   const rank = (alert: SenderAlert): number => (isFiring(alert) ? 0 : 1);
@@ -75,7 +81,8 @@ function createKnownOrOutdatedCheck(known: readonly SenderAlert[]): (alert: Send
     const start = alert.startsAt.getTime();
     const same = others.find(({ startsAt }) => startsAt.getTime() === start);
     if (same !== undefined) return isFiring(alert) || !isFiring(same);
-    // It fired again since. Where both fire, its start was corrected: Alertmanager takes the earliest that it hears of.
+    // Outdated if the alert fired again since. If both fire, its start was corrected: Alertmanager takes the earliest
+    // that it gets.
     return others.some((other) => other.startsAt.getTime() > start && !(isFiring(alert) && isFiring(other)));
   };
 }
@@ -87,19 +94,22 @@ function mergeSenderAlerts(
 ): readonly SenderAlert[] {
   const { reported, reportedChanges, state } = update;
   const merged = new Map(known.map((alert) => [firingIdOf(alert), alert]));
-  // One may be there twice, and resolved is later than firing.
+  // An alert may be reported twice, and resolved is later than firing.
   for (const alert of reportedChanges)
     if (merged.get(firingIdOf(alert))?.state !== 'resolved') merged.set(firingIdOf(alert), alert);
   const reportedFingerprints = new Set(reported.map(({ fingerprint }) => fingerprint));
-  // The sender no longer reports it (a silence, a removed rule) and says that nothing fires. Not to know it makes it news
-  // if it comes back.
+  // The sender no longer reports the alert (a silence, a removed rule) and says that nothing fires. The alert is
+  // forgotten, so that it counts as new if it fires again.
   const isForgotten = (alert: SenderAlert): boolean =>
     state === 'resolved' && isFiring(alert) && !reportedFingerprints.has(alert.fingerprint);
   const kept = [...merged.values()].filter((alert) => !isForgotten(alert));
   return dropSurplusAlerts(resolveSupersededFirings(kept), new Set(reported.map(firingIdOf)));
 }
 
-/** An alert fires once at a time: one start of it ends those that were known before, unless it is an earlier one that ended. */
+/**
+ * An alert fires once at a time: a start of it resolves the starts that were known before. An earlier start that has
+ * ended resolves none that began after it.
+ */
 function resolveSupersededFirings(alerts: readonly SenderAlert[]): readonly SenderAlert[] {
   const endsStartsBeforeMs = new Map<string, number>();
   return alerts

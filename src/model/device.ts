@@ -2,7 +2,7 @@
 export const deviceKinds = ['google', 'apple', 'web'] as const;
 export type DeviceKind = (typeof deviceKinds)[number];
 
-/** What tokens of devices are sealed for. */
+/** The purpose for which tokens of devices are sealed. */
 export const DEVICE_TOKEN_SEAL_PURPOSE = 'device-token';
 
 /** A browser's subscription as its own `PushSubscription.toJSON()` has it. */
@@ -12,6 +12,6 @@ export interface WebSubscription {
   readonly keys: { readonly p256dh: string; readonly auth: string };
 }
 
-/** What a member wants to be told of. */
+/** The messages of a conversation that a member is notified of. */
 export const conversationNotificationLevels = ['all', 'mentions', 'nothing'] as const;
 export type ConversationNotificationLevel = (typeof conversationNotificationLevels)[number];

@@ -6,7 +6,7 @@ export const MAX_EXPECTATIONS_PER_GROUP = 100;
 /** In UTF-16 units. */
 const MAX_EXPECTATION_KEY_LENGTH = 200;
 
-/** What a post says about an expectation. Each post with the key of one is a sign of life. */
+/** An expectation as a post names it. Each post with the key of an expectation is a sign of life. */
 export interface PostedExpectation {
   readonly key: string;
   /** Seconds: sets the interval. `off`: removes the expectation. Null: changes nothing. */
@@ -46,7 +46,7 @@ export function parseWithin(text: string): number | null {
   return seconds >= EXPECTATION_BOUNDS_S.min && seconds <= EXPECTATION_BOUNDS_S.max ? seconds : null;
 }
 
-/** The same with the largest unit that divides it: `26h`. */
+/** Seconds as a duration, in the largest unit that divides them: `26h`. */
 export function formatWithin(seconds: number): string {
   const [name, unit] = SHOWN_UNITS.find(([, each]) => seconds % each === 0) ?? ['s', 1];
   return `${seconds / unit}${name}`;

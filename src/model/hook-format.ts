@@ -15,7 +15,7 @@ export const MAX_MAX_AGE_S = 7 * 24 * 60 * 60;
 /** A command that a bot gets late does harm: the person who typed it has long given up on it. */
 const BOT_MAX_AGE_S = 300;
 
-/** What of the messages of its group a hook gets. */
+/** Which messages of its group a hook gets. */
 export interface HookFilter {
   readonly skip: readonly SkippableKind[];
   readonly triggers: readonly string[];
@@ -24,8 +24,8 @@ export interface HookFilter {
 }
 
 /**
- * What a hook that says nothing else gets. Bots of other products do not copy `klatch-hops`, so that their own posts are
- * kept from them: two of them would answer each other for ever.
+ * The filter of a hook that sets none. Bots of other products do not copy `klatch-hops`, so they get no posts of
+ * webhooks and bots: two of them would answer each other for ever.
  */
 export function defaultFilter(format: HookFormat): HookFilter {
   if (format === 'klatch') return { skip: [], triggers: [], maxAgeS: null };

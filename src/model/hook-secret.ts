@@ -9,7 +9,7 @@ export function newHookSecret(): string {
   return PREFIX + randomBytes(SECRET_BYTES).toString('base64');
 }
 
-/** The key of a `whsec_` secret. A KeyObject: signing with the bytes makes one each time, six times as slow. */
+/** The key of a `whsec_` secret. A KeyObject, since signing with bytes makes one each time and is six times as slow. */
 export function hookSecretKey(secret: string): KeyObject {
   return createSecretKey(secret.slice(PREFIX.length), 'base64');
 }
@@ -18,8 +18,8 @@ export function hookSecretKey(secret: string): KeyObject {
 const TOKEN_LENGTH = 26;
 
 /**
- * What a receiver recognises requests by that cannot verify signatures: 26 characters of 0-9 and a-f. It follows from the
- * secret, so that it changes with it, and says nothing about it.
+ * A token for a receiver that cannot verify signatures to recognise requests by: 26 characters of 0-9 and a-f. It is
+ * derived from the secret, so it changes with the secret, and it reveals nothing about the secret.
  */
 export function hookToken(secretKey: KeyObject): string {
   return createHmac('sha256', secretKey).update('klatch hook token').digest('hex').slice(0, TOKEN_LENGTH);

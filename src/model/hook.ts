@@ -1,4 +1,4 @@
-/** What a reverse webhook's state reads as. */
+/** The state of a reverse webhook, as it is shown. */
 export type HookState = 'active' | 'failing' | 'parked' | 'paused';
 
 /** What can happen to a hook. */
@@ -18,9 +18,9 @@ export type HookStateTrigger = (typeof hookStateTriggers)[number];
 
 type NextStateByTrigger = Readonly<Partial<Record<HookStateTrigger, HookState | 'removed'>>>;
 
-/** What every hook that may send has in common. */
+/** Transitions of every hook that may send. */
 const unpausedTransitions: NextStateByTrigger = { 'answered 410': 'removed', pause: 'paused', delete: 'removed' };
-/** What ends the failures of a hook. */
+/** Transitions that end the failures of a hook. */
 const recoveryTransitions: NextStateByTrigger = {
   delivered: 'active',
   resume: 'active',
@@ -29,21 +29,21 @@ const recoveryTransitions: NextStateByTrigger = {
 };
 
 /**
- * Every change of state there is: what happens to a hook in a state, and which state it is in then. What is not named
- * leaves it as it is. No code looks into this table: states are derived (`hookState`), and
+ * All changes of state: the next state of a hook, by its state and by what happens to it. A trigger that is not named
+ * leaves the state as it is. No code reads this table: states are derived (`hookState`), and
  * `test/delivery/transitions.test.ts` puts a real hook through every cell; `docs/reverse-webhooks.md` shows it.
  */
 export const documentedHookTransitions: Readonly<Record<HookState | 'removed', NextStateByTrigger>> = {
   active: { ...unpausedTransitions, failed: 'failing' },
   failing: { ...unpausedTransitions, ...recoveryTransitions, 'failing for three days': 'parked' },
   parked: { ...unpausedTransitions, ...recoveryTransitions },
-  // What was on its way when it was paused still counts, and changes nothing about that.
+  // Requests that were under way when the hook was paused still count, but the hook stays paused.
   paused: { resume: 'active', delete: 'removed' },
-  // Only one that its target's 410 removed can be restored.
+  // Only a hook that its target's 410 removed can be restored.
   removed: { restore: 'active' },
 };
 
-/** What the state follows from. */
+/** The facts that the state is derived from. */
 export interface HookHealth {
   readonly pausedAt: Date | null;
   readonly failures: number;
@@ -61,7 +61,7 @@ export function hookState(health: HookHealth, nowMs: number, parkAfterMs: number
   return failingMs >= parkAfterMs ? 'parked' : 'failing';
 }
 
-/** What a state says of a hook's counters; null where either will do. */
+/** The conditions of a state on a hook's counters; null where either value will do. */
 export interface HookStateCriteria {
   readonly paused: boolean;
   readonly failedIfRelevant: boolean | null;
@@ -69,7 +69,7 @@ export interface HookStateCriteria {
   readonly longFailingIfRelevant: boolean | null;
 }
 
-/** `hookState` the other way round, for finding the hooks of a state among many: exactly these facts make it. */
+/** The inverse of `hookState`, to find the hooks of a state among many: exactly these conditions make the state. */
 export const criteriaByHookState: Readonly<Record<HookState, HookStateCriteria>> = {
   paused: { paused: true, failedIfRelevant: null, longFailingIfRelevant: null },
   active: { paused: false, failedIfRelevant: false, longFailingIfRelevant: null },

@@ -27,7 +27,7 @@ export function messageId(conversationId: ConversationId, seq: Seq, logEpoch: Lo
   return `${conversationId}:${seq}${epochSuffix(logEpoch)}`;
 }
 
-/** What an id ends with that counts within an epoch. */
+/** The suffix of an id that counts within an epoch. */
 export function epochSuffix(logEpoch: LogEpoch): string {
   return logEpoch === 0 ? '' : `.${logEpoch}`;
 }

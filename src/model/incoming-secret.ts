@@ -23,7 +23,7 @@ const STANDARD_PREFIX = 'whsec_';
 /** Base64 of 12 bytes or more. */
 const STANDARD_PATTERN = /^whsec_[A-Za-z0-9+/]{16,}={0,2}$/;
 
-/** What is wrong with a secret that somebody chose; null: nothing. */
+/** The problem with a secret that somebody chose, as a sentence; null: none. */
 export function incomingSecretProblem(text: string): string | null {
   if (text.length < MIN_LENGTH || text.length > MAX_INCOMING_SECRET_LENGTH || !VISIBLE_ASCII_PATTERN.test(text))
     return INCOMING_SECRET_LENGTH_PROBLEM;
@@ -32,7 +32,7 @@ export function incomingSecretProblem(text: string): string | null {
   return null;
 }
 
-/** A text without a problem, as keys. */
+/** The keys of a text for which `incomingSecretProblem` returns null. */
 export function incomingSecretOf(text: string, signedOnly: boolean): IncomingSecret {
   const textKey = createSecretKey(text, 'utf8');
   const standardKey = text.startsWith(STANDARD_PREFIX) ? hookSecretKey(text) : textKey;

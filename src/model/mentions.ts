@@ -2,7 +2,10 @@
 const MENTION = /(?<![\p{L}\p{N}._@/-])@([A-Za-z0-9](?:[A-Za-z0-9._-]{0,30}[A-Za-z0-9])?)(?![A-Za-z0-9])/gu;
 const MAX_MENTIONS = 50;
 
-/** The nicks that a text mentions, in lower case and each once; at most 50. Whether somebody has them is not asked. */
+/**
+ * The nicks that a text mentions, in lower case and each once; at most 50. Whether accounts have these nicks is not
+ * checked.
+ */
 export function mentionsOf(text: string): string[] {
   if (!text.includes('@')) return [];
   const found = new Set<string>();
@@ -13,7 +16,7 @@ export function mentionsOf(text: string): string[] {
   return [...found];
 }
 
-/** The text with an invisible character behind each `@` where a mention could begin, so that it mentions nobody. */
+/** The text with an invisible character after each `@` where a mention could begin, so that it mentions nobody. */
 export function disarmMentions(text: string): string {
   return text.replace(/(?<![\p{L}\p{N}._@/-])@/gu, '@\u2060');
 }

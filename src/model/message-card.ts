@@ -1,13 +1,13 @@
 export const MOODS = ['good', 'info', 'warning', 'danger'] as const;
 
 /**
- * A part of what a webhook posted, as its message carries it and clients may draw it. What it does not have is not there;
- * it is never empty. Addresses are of the web or of mail, and nothing in it is invisible.
+ * A part of a webhook's post, as its message carries it and clients may draw it. Parts that a card does not have are
+ * absent, and a card is never empty. Addresses are of the web or of mail, and nothing in a card is invisible.
  */
 export interface MessageCard {
   readonly title?: string | undefined;
   readonly url?: string | undefined;
-  /** Its sender says how it is meant, or gives a colour of its own, `#rrggbb` in lower case: never both. */
+  /** The sender gives a mood, or its own colour as `#rrggbb` in lower case: never both. */
   readonly mood?: (typeof MOODS)[number] | undefined;
   readonly color?: string | undefined;
   readonly author?: string | undefined;
@@ -25,7 +25,7 @@ export interface MessageCard {
 export interface CardField {
   readonly name?: string | undefined;
   readonly value?: string | undefined;
-  /** It may share its line with its neighbours that are short as well. */
+  /** The field may share its line with short neighbours. */
   readonly short?: true | undefined;
 }
 
@@ -34,7 +34,7 @@ export interface CardLink {
   readonly url: string;
 }
 
-/** With its parts in the order in which documents name them; the database has one of its own. */
+/** The card with its parts in the order in which documents name them; the database has its own order. */
 export function orderedCard(card: MessageCard) {
   const { title, url, mood, color, author, text, fields, links, image, footer, time } = card;
   return {

@@ -4,13 +4,13 @@ export interface PictureSize {
   readonly height: number;
 }
 
-/** The most that JPEG can say. What claims more is shown without a size. */
+/** The largest side that JPEG can express. A picture that claims more is shown without a size. */
 const MAX_SIDE_PX = 65_535;
 const PNG_SIGNATURE = Buffer.from('89504e470d0a1a0a', 'hex');
 
 /**
- * The size of a PNG, JPEG, GIF or WebP by its first bytes; null where these do not say it. Nothing is decoded: it reads
- * numbers at fixed places, of a JPEG the lengths of its segments, which it skips.
+ * The size of a PNG, JPEG, GIF or WebP by its first bytes; null if they do not say it. Nothing is decoded: the code
+ * reads numbers at fixed places, and skips the segments of a JPEG by their lengths.
  */
 export function readPictureSize(head: Buffer): PictureSize | null {
   const size = readPng(head) ?? readGif(head) ?? readWebp(head) ?? readJpeg(head);
@@ -93,7 +93,10 @@ const EXIF_ENTRY_BYTES = 12;
 const FIRST_TURNED_ORIENTATION = 5;
 const LAST_ORIENTATION = 8;
 
-/** Whether a camera that was held upright says so: browsers turn the picture by it. */
+/**
+ * Whether the orientation exchanges width and height, as with a camera that was held upright: browsers turn the picture
+ * by it.
+ */
 function isExifTurned(segment: Buffer): boolean {
   if (ascii(segment, 0, 6) !== EXIF_HEADER) return false;
   const tiff = segment.subarray(6);

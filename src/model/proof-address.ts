@@ -1,10 +1,10 @@
 import { domainToASCII } from 'node:url';
 
-/** What people prove to be theirs. */
+/** Kinds of addresses that people prove to be theirs. */
 export const addressKinds = ['email', 'phone'] as const;
 export type AddressKind = (typeof addressKinds)[number];
 
-/** What sends codes to such addresses: the gateway to telephones, a mail server. */
+/** Providers that send codes to such addresses: the gateway to telephones, a mail server. */
 export const activationProviderNames = ['gate', 'email'] as const;
 export type ActivationProviderName = (typeof activationProviderNames)[number];
 
@@ -17,14 +17,14 @@ export interface ProofAddress {
 
 const MAX_EMAIL_LENGTH = 254;
 const MAX_LOCAL_PART_LENGTH = 64;
-/** RFC 5321's dot-string. Quoted local parts, comments and lists have no place where mail is sent to. */
+/** RFC 5321's dot-string. Quoted local parts, comments and lists are not accepted. */
 const EMAIL_LOCAL_PART = /^[a-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\.[a-z0-9!#$%&'*+/=?^_`{|}~-]+)*$/;
 const DOMAIN_PATTERN = /^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
-/** What people write between the digits of a number. */
+/** Characters that people write between the digits of a number. */
 const PHONE_SEPARATORS = /[\s().\-/\u2010-\u2015]/g;
 const E164_PATTERN = /^\+[1-9][0-9]{6,14}$/;
 
-/** Reads an address as people write it; for anything else a sentence that says what is wrong. */
+/** Reads an address as people write it; returns a sentence that says what is wrong with anything else. */
 export function parseProofAddress(text: string): ProofAddress | string {
   const trimmed = text.trim();
   return trimmed.includes('@') ? parseEmail(trimmed) : parsePhone(trimmed);

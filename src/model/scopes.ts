@@ -1,4 +1,4 @@
-/** What a bot's token can be good for. A person's session has no scopes: it is good for everything. */
+/** Rights that a bot's token can have. A person's session has no scopes: it has every right. */
 export const scopes = [
   'messages:read',
   'messages:write',
@@ -9,7 +9,7 @@ export const scopes = [
 ] as const;
 export type Scope = (typeof scopes)[number];
 
-/** What each scope opens, for documents. */
+/** The meaning of each scope, for documents. */
 export const scopeMeanings: Readonly<Record<Scope, string>> = {
   'messages:read': 'read messages, search them, follow conversations live',
   'messages:write': 'send messages, change and delete its own, move its read position',

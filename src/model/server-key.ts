@@ -16,11 +16,11 @@ export interface ServerKey extends PublicServerKey {
   readonly privateKey: KeyObject;
 }
 
-/** Server keys that sign at most (contract, "The forwarded delivery"); more may be listed. */
+/** At most this many server keys sign (contract, "The forwarded delivery"); more may be listed. */
 export const MAX_KEYS_THAT_SIGN = 3;
 
 const KEY_ID_HEX_DIGITS = 32;
-/** What stands before the 32 bytes in the DER form of every Ed25519 key. */
+/** Length of the prefix before the 32 bytes in the DER form of every Ed25519 key. */
 const DER_PREFIX_BYTES = 12;
 
 /** How an Ed25519 public key is shown. */

@@ -3,8 +3,8 @@ import ipaddr from 'ipaddr.js';
 declare const brand: unique symbol;
 
 /**
- * What callers from one network are counted by. Rate limiters and counters by source take this type alone, so that no
- * counter can use a whole IPv6 address by mistake: one customer has 2^64 of them.
+ * The key by which callers from one network are counted. Rate limiters and counters by source take this type alone, so
+ * that no counter can use a whole IPv6 address by mistake: one customer has 2^64 of them.
  */
 export type SourceKey = string & { readonly [brand]: 'SourceKey' };
 

@@ -1,4 +1,4 @@
-/** What carries the texts of live connections, and the schemes of its addresses. */
+/** Transports of the texts of live connections, with the schemes of their addresses. */
 export const liveTransportSchemes = {
   websocket: { plain: 'ws', tls: 'wss' },
   tcp: { plain: 'tcp', tls: 'tls' },

@@ -8,7 +8,7 @@ type CidrRange = readonly [ipaddr.IPv4 | ipaddr.IPv6, number];
 /** Addresses whose source is remembered: to parse an address takes longer than to parse a small post. */
 const MAX_CACHED_ADDRESSES = 10_000;
 
-/** Whose `X-Forwarded-For` is believed (`http.trusted-proxies`). Nothing else reads that header. */
+/** The proxies whose `X-Forwarded-For` is trusted (`http.trusted-proxies`). Nothing else reads that header. */
 export class TrustedProxies {
   readonly #ranges: readonly CidrRange[];
   readonly #sourceKeyByAddress = new BoundedCache<string, SourceKey>(MAX_CACHED_ADDRESSES);
@@ -28,7 +28,7 @@ export class TrustedProxies {
     return this.#ranges.some(([range, bits]) => range.kind() === parsed.kind() && parsed.match([range, bits] as never));
   }
 
-  /** The network that a request counts for, behind trusted proxies the client's. */
+  /** The network that a request counts for; behind trusted proxies, that of the client. */
   sourceKeyOf(request: IncomingMessage): SourceKey {
     const address = this.clientAddress(request);
     let source = this.#sourceKeyByAddress.get(address);
@@ -39,7 +39,10 @@ export class TrustedProxies {
     return source;
   }
 
-  /** The address nearest to us that is no trusted proxy. Whoever has it wrote what precedes it in the header. */
+  /**
+   * The nearest address that is no trusted proxy. The client at that address may have made up the addresses before it
+   * in the header.
+   */
   clientAddress(request: IncomingMessage): string {
     let address = request.socket.remoteAddress ?? '';
     const header = request.headers['x-forwarded-for'];

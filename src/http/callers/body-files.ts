@@ -16,7 +16,7 @@ export interface BodyFile {
 /** A message whose files are stored by now. */
 export interface PostWithStoredFiles {
   readonly message: WebhookMessage;
-  /** Others, that the body held; none of them is stored. */
+  /** Further files that the body held, which are not stored yet. */
   readonly files?: readonly BodyFile[];
   /** Discards the stored files. Does not reject. */
   readonly discardFiles: () => Promise<void>;

@@ -26,7 +26,7 @@ export const addBlock = defineOperation({
   run: async ({ database }, { user }, caller) => {
     const { accountId } = requireAccount(caller);
     return database.general.transaction(async (tx) => {
-      // Beneath its own lock, so that two at once count one after the other.
+      // Under the account's lock, so that two blocks at once are counted one after the other.
       await lockActiveAccount(tx, accountId);
       const { id, nick } = await requireActiveAccount(tx, user);
       if (id === accountId) throw new KlatchError('invalid_input', { sentence: 'user: nobody can block themselves' });
@@ -50,7 +50,7 @@ export const removeBlock = defineOperation({
   run: async ({ database }, { user }, caller) => {
     const { accountId } = requireAccount(caller);
     return database.general.run(async (sql) => {
-      // Deactivated accounts too: a list must not fill with what cannot be removed.
+      // Deactivated accounts too, so that every block can be removed from the list.
       const blocked = await findTargetAccount(sql, user);
       if (blocked === null) throw userNotFound(user);
       if (!(await deleteBlock(sql, accountId, blocked.id))) {

@@ -61,7 +61,7 @@ export const createToken = defineOperation({
     const { token, hash: tokenHash } = newSessionToken('bot');
     return database.general.transaction(async (tx) => {
       const { id: accountId, nick } = await requireOwnBot(tx, ownerId, bot);
-      // Removed in this moment: its lock comes after the look.
+      // The bot may have been removed after it was looked up and before its lock was taken.
       if ((await lockActiveAccount(tx, accountId)) === null) {
         throw new KlatchError('not_found', { sentence: `You have no bot ${bot}` });
       }

@@ -27,7 +27,7 @@ import {
   accountFields,
 } from '../core/schemas.ts';
 
-/** A bot that the caller owns. Throws `not_found` for others' as for none. */
+/** A bot that the caller owns. Throws `not_found`, also for a bot of somebody else. */
 export async function requireOwnBot(
   sql: Sql | Transaction,
   ownerId: AccountId,

@@ -7,34 +7,34 @@ import type { AddressPolicy } from '../../outbound/address-policy.ts';
 
 const MAX_GOOGLE_TOKEN_LENGTH = 4_096;
 const GOOGLE_TOKEN_PATTERN = /^[\x21-\x7e]+$/;
-/** Apple calls its length variable; 32 bytes today. */
+/** Apple calls the length of tokens variable; it is 32 bytes today. */
 const APPLE_TOKEN_PATTERN = /^(?:[0-9a-fA-F]{2}){32,100}$/;
 const MAX_ENDPOINT_LENGTH = 2_048;
-/** Of 65 and of 16 bytes; some libraries fill the last group up. */
+/** Base64url of 65 and of 16 bytes; some libraries add padding. */
 const PUBLIC_KEY_PATTERN = /^[A-Za-z0-9_-]{87}=?$/;
 const AUTH_SECRET_PATTERN = /^[A-Za-z0-9_-]{22}(?:==)?$/;
 const UNCOMPRESSED_POINT_PREFIX = 4;
 
 type AppDeviceKind = Exclude<DeviceKind, 'web'>;
 
-/** Each checks the form of a vendor's token, and brings it into the one spelling that it is kept in. */
+/** Each parser checks the form of a vendor's token, and returns the one spelling in which the token is kept. */
 const TOKEN_PARSERS: Readonly<Record<AppDeviceKind, (token: string) => string>> = {
   google: parseGoogleToken,
   apple: parseAppleToken,
 };
 
-/** What the configuration calls the apps of each vendor. */
+/** The configuration's name for the apps of each vendor. */
 const APP_KEYS: Readonly<Record<AppDeviceKind, string>> = { google: 'project-id', apple: 'bundle-id' };
 
-/** What a vendor knows a device by. */
+/** The token by which a vendor knows a device. */
 interface DeviceToken {
-  /** The vendor's own form; of a browser the JSON of its `WebSubscription`. Never logged, and kept sealed. */
+  /** The vendor's own form; for a browser, the JSON of its `WebSubscription`. Never logged, and kept sealed. */
   readonly token: string;
-  /** SHA-256 (hex): what the device is found by. */
+  /** SHA-256 (hex), by which the device is found. */
   readonly hash: string;
 }
 
-/** What a client says of its device. */
+/** A client's description of its device. */
 interface DeviceTokenInput {
   readonly kind: DeviceKind;
   readonly token?: string | undefined;
@@ -42,15 +42,15 @@ interface DeviceTokenInput {
 }
 
 /**
- * What a device is known by, in the one form that it has. Throws `invalid_input` for what its vendor cannot have given
- * out, and `hook_address_forbidden` for an endpoint that the address policy refuses; no sentence holds what was given.
+ * The token of a device in its only form. Throws `invalid_input` for a token that its vendor cannot have issued, and
+ * `hook_address_forbidden` for an endpoint that the address policy refuses. No sentence repeats the input.
  */
 export function parseDeviceToken({ kind, token, subscription }: DeviceTokenInput, policy: AddressPolicy): DeviceToken {
   if (kind === 'web') {
     if (token !== undefined) throw invalid('token: a browser is registered by its subscription, without a token');
     if (subscription === undefined) throw invalid('subscription: is required for the kind web');
     const parsed = parseSubscription(subscription, policy);
-    // By the endpoint alone, which names the browser: with new keys it is the same one.
+    // The hash is of the endpoint alone, which names the browser: with new keys it is the same device.
     return { token: JSON.stringify(parsed), hash: deviceLookupHash(parsed.endpoint) };
   }
   if (subscription !== undefined) throw invalid(`subscription: is for the kind web; ${kind} has a token`);
@@ -60,7 +60,7 @@ export function parseDeviceToken({ kind, token, subscription }: DeviceTokenInput
 }
 
 /**
- * Throws `invalid_input` where nothing is pushed to such devices, or not for this app: the sentence names the key of
+ * Throws `invalid_input` if pushes to such devices, or for this app, are not configured. The sentence names the key of
  * the configuration, so that the administrator can be told.
  */
 export function requirePushConfigured(config: Config, kind: DeviceKind, app: string | null): void {
@@ -84,7 +84,7 @@ function parseGoogleToken(token: string): string {
   );
 }
 
-/** Small letters, since both spellings are one device. */
+/** In lower case, since both spellings name one device. */
 function parseAppleToken(token: string): string {
   if (APPLE_TOKEN_PATTERN.test(token)) return token.toLowerCase();
   throw invalid('token: is no device token of Apple (64 to 200 hexadecimal digits)');
@@ -97,7 +97,7 @@ function parseSubscription({ endpoint, keys }: WebSubscription, policy: AddressP
   };
 }
 
-/** Over TLS, but for what the administrator named in delivery.allow. */
+/** The endpoint has to use TLS, unless the administrator has named its host in delivery.allow. */
 function parseEndpoint(text: string, policy: AddressPolicy): string {
   const invalidEndpoint = (what: string): KlatchError => invalid(`subscription.endpoint: ${what}`);
   const url = URL.parse(text);
@@ -122,7 +122,7 @@ function parseEndpoint(text: string, policy: AddressPolicy): string {
   return url.href;
 }
 
-/** A point of P-256, uncompressed (RFC 8291): what is none could not be encrypted for. */
+/** An uncompressed point of P-256 (RFC 8291): nothing can be encrypted for other bytes. */
 function parsePublicKey(text: string): string {
   const bytes = Buffer.from(text, 'base64url');
   if (PUBLIC_KEY_PATTERN.test(text) && bytes[0] === UNCOMPRESSED_POINT_PREFIX && isOnP256Curve(bytes))
@@ -135,7 +135,7 @@ function isOnP256Curve(point: Buffer): boolean {
     ECDH.convertKey(point, 'prime256v1');
     return true;
   } catch {
-    // OpenSSL's only way to say no.
+    // OpenSSL reports a point that is not on the curve by an error alone.
     return false;
   }
 }

@@ -21,11 +21,11 @@ import { limitSchema, pageOf, afterNumberSchema, nextNumberSchema } from '../cor
 import { sessionOrDeviceLabelSchema } from '../auth/sign-in.ts';
 import { createdAtField } from '../core/schemas.ts';
 
-/** Before it is looked at closely; each kind has a bound of its own. */
+/** A first bound for every kind; each kind has a bound of its own besides. */
 const MAX_TOKEN_OR_ENDPOINT_LENGTH = 8_192;
 const MAX_SUBSCRIPTION_KEY_LENGTH = 200;
 const MAX_APP_ID_LENGTH = 200;
-/** Somebody else may register the same phone at the same moment, and again; not for ever. */
+/** Bound of attempts: somebody else may register the same phone at the same moment, and again. */
 const MAX_INSERT_ATTEMPTS = 3;
 
 const deviceKindSchema = z
@@ -99,17 +99,17 @@ export const registerDevice = defineOperation({
       push.onDeviceRegistered();
       return serializeDevice(registered);
     } catch (error) {
-      // It may be there.
+      // The device may have been registered.
       if (error instanceof CommitUnknownError) push.onDeviceRegistered();
       throw translateCommitUnknown(error, 'This device may have been registered; registering it again is safe');
     }
   },
 });
 
-/** Beneath the account's lock, so that of several at once each one counts those before it. */
+/** Takes the account's lock, so that of several registrations at once each one counts those before it. */
 async function register(tx: Transaction, device: NewDevice, keep: number): Promise<Device> {
   const { accountId, sessionId } = device;
-  // What is remembered of a session may be a minute old. A later end of the session removes its devices.
+  // The cached session may be a minute old, so it is checked here. A later end of the session removes its devices.
   const isActive = (await lockActiveAccount(tx, accountId)) !== null && (await lockSession(tx, sessionId));
   if (!isActive) throw new KlatchError('unauthenticated');
   for (let n = 0; n < MAX_INSERT_ATTEMPTS; n += 1) {

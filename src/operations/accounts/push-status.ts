@@ -88,7 +88,7 @@ export const pushStatus = defineOperation({
   },
 });
 
-/** Null while the database is away: how the vendors are doing is known all the same. */
+/** Null while the database is away: the state of the vendors is known without it. */
 async function readStoredPushStatus(
   { database }: Services,
   limit: number,

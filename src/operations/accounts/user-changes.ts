@@ -80,7 +80,7 @@ export const deactivateUser = defineOperation({
   run: (services, { user }) =>
     withAccountChangeEvents(services, async (tx) => {
       const { id, nick } = await requireAccountEvenDeactivated(tx, user);
-      // Who signs in at this moment holds the account's lock: this waits, and then finds the session.
+      // A sign-in at this moment holds the account's lock: this waits for it, and then finds its session.
       const changedAccounts = await deactivateWithBotsOrReactivate(tx, id, true);
       const endedSessions = await endSessionsOfAccounts(tx, [id, ...changedAccounts]);
       await deleteSignInLinks(tx, id);
@@ -110,7 +110,10 @@ interface AccountChangeResult<T> {
   readonly endedSessions?: Awaited<ReturnType<typeof endSessionsOfAccounts>>;
 }
 
-/** One transaction, after which everybody hears of it; also where its answer was lost, for it may have been done. */
+/**
+ * Runs one transaction and then publishes its changes. It also does so if the answer of the commit was lost, since the
+ * changes may have been made.
+ */
 async function withAccountChangeEvents<T>(
   { database, bus }: Services,
   work: (tx: Transaction) => Promise<AccountChangeResult<T>>,

@@ -37,7 +37,8 @@ export const createAppPassword = defineOperation({
     const most = config.limits.sessionsPerUser;
     const { token, hash: tokenHash } = newSessionToken('user');
     const { id, expiresAt } = await database.general.transaction(async (tx) => {
-      // The server's memory of a session may be a minute old: one that has ended must leave nothing that lasts.
+      // The cached session may be a minute old. A session that has ended must not create an app password, which would
+      // last.
       const isValid = (await lockActiveAccount(tx, accountId)) !== null && (await lockSession(tx, sessionId));
       if (!isValid) throw new KlatchError('unauthenticated');
       if ((await countSessionsOrTokens(tx, accountId)) >= most) {

@@ -71,7 +71,7 @@ export const signUp = defineOperation({
     signUpWith(services, input, { source: callerSource(caller), defaultLifetime: null }),
 });
 
-/** The same for a browser, whose session ends when nobody uses it; only `POST /v1/session` serves it. */
+/** `auth.sign-up` for a browser, whose session ends when nobody uses it; only `POST /v1/session` serves it. */
 export const signUpInBrowser: typeof signUp = {
   ...signUp,
   run: (services, input, caller) =>
@@ -107,15 +107,15 @@ async function signUpWith(
     return publishEndedSurplusSessions(services, opened);
   } catch (error) {
     if (violatesUnique(error, 'account_nick_key')) throw new KlatchError('nick_taken', { cause: error });
-    // Somebody proved the same address by another transaction, and was faster.
+    // Another transaction proved the same address and was faster.
     if (violatesUnique(error, 'account_address_pkey')) throw new KlatchError('activation_expired', { cause: error });
     throw error;
   }
 }
 
 /**
- * Without a way to send codes nobody can prove an address, and an invitation would let nobody in. Where there is one,
- * an account needs an address: with it people come back on their own.
+ * The invitation alone is a proof only if the server sends no codes: nobody can prove an address there. On a server
+ * that sends codes, an account needs an address, with which people can sign in again without help.
  */
 function requireInviteAsProof({ activations }: Services, invite: string | undefined): void {
   if (activations.providers.length > 0) {
@@ -129,8 +129,8 @@ function requireInviteAsProof({ activations }: Services, invite: string | undefi
 }
 
 /**
- * Account, address, session and membership are of one commit. Where anything fails, the transaction and the invitation
- * are good for another attempt.
+ * Account, address, session and membership are created in one commit. If anything fails, the transaction and the
+ * invitation stay valid for another attempt.
  */
 async function createAccountWithSession(
   services: Services,

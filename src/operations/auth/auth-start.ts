@@ -29,11 +29,11 @@ import { hashOpaqueToken, newOpaqueToken } from './sign-in.ts';
 export const MAX_CODE_ATTEMPTS = 3;
 const CODE_TTL_MS = 24 * 60 * 60_000;
 const RESEND_INTERVAL_PER_NETWORK_MS = 60_000;
-/** Activations without a code that are kept of an hour, for each code that may be sent: each is a row. */
+/** Activations without a code that are kept for an hour, for each code that may be sent; each is a row. */
 const UNSENT_ACTIVATIONS_PER_HOURLY_CODE = 100;
-/** A /48 may begin as many as so many of its /64. */
+/** A /48 network may begin as many activations as this many of its /64 networks. */
 const NETWORK_TO_SOURCE_LIMIT_FACTOR = 4;
-/** An address is sent as many codes as so many sites may ask for. */
+/** An address gets at most as many codes as this many networks may ask for. */
 const ALL_NETWORKS_ADDRESS_LIMIT_FACTOR = 4;
 
 export const startSignIn = defineOperation({
@@ -112,7 +112,7 @@ export const startSignIn = defineOperation({
   },
 });
 
-/** Whether a code may still be sent in this hour, by whose the address is. */
+/** Whether a code may still be sent in this hour, for addresses of accounts and for new addresses. */
 interface CodeBudgets {
   readonly hasBudgetForAccounts: boolean;
   readonly hasBudgetForNewAddresses: boolean;
@@ -132,8 +132,8 @@ function codeBudgetsOf(counts: ActivationCounts, config: Config, isInvited: bool
 }
 
 /**
- * Whose the address is, and whether a code is sent. Where the budget of its kind alone is used up, the answer says
- * nothing of it: an error would tell whether somebody has this address.
+ * Whether an account has the address, and whether a code is sent. If only the budget for this kind of address is used
+ * up, the answer does not show it: an error would reveal whether somebody has this address.
  */
 async function decideCodeSending(
   tx: Transaction,
@@ -148,9 +148,9 @@ async function decideCodeSending(
 }
 
 /**
- * Refuses by what the caller knows: the own network, and the address as it was given. Whether a code would be sent makes
- * no difference, or the limits would tell who has an account. A network that asks for somebody else's address shuts out
- * itself: waiting times and bounds of an address are counted by network.
+ * Refuses only by facts that the caller knows: its own network, and the address as it was given. Whether a code would
+ * be sent makes no difference: otherwise the limits would reveal who has an account. A network that asks for somebody
+ * else's address blocks only itself: waiting times and bounds of an address are counted by network.
  */
 function enforceCodeLimits(
   counts: ActivationCounts,
@@ -189,7 +189,7 @@ function enforceCodeLimits(
   }
 }
 
-/** Says what this installation can serve; that is nothing about any address. */
+/** Says which kinds of addresses this installation can serve. This reveals nothing about any address. */
 function unsupportedAddressError(
   { activations }: Services,
   { kind }: ProofAddress,

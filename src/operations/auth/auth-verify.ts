@@ -35,7 +35,7 @@ import {
 } from './sign-in.ts';
 
 const MAX_LINK_LENGTH = 2_048;
-/** A gate has answered by then, if it will before the telephone rings. */
+/** By this age of an activation the gate has answered, if it answers before the telephone rings. */
 const VERIFIER_READ_MIN_AGE_MS = 1_000;
 
 export const transactionSchema = z.string().min(1).max(100).describe('The name of the sign-in, as auth.start gave it.');
@@ -83,7 +83,7 @@ export const verifySignIn = defineOperation({
   run: (services, input, caller) => verify(services, input, { source: callerSource(caller), defaultLifetime: null }),
 });
 
-/** The same for a browser, whose session ends when nobody uses it; only `POST /v1/session` serves it. */
+/** `auth.verify` for a browser, whose session ends when nobody uses it; only `POST /v1/session` serves it. */
 export const verifyBrowserSignIn: typeof verifySignIn = {
   ...verifySignIn,
   run: (services, input, caller) =>
@@ -104,7 +104,7 @@ function verify(
   return signInByCode(services, { transaction: transaction!, code: code! }, choice);
 }
 
-/** One use: who comes second gets `activation_expired`, as with a link that never was. */
+/** A link works once. Its second use gets `activation_expired`, like a link that never existed. */
 async function signInByLink(services: Services, link: string, choice: SessionChoice): Promise<SignedIn> {
   const { database, config, activations } = services;
   const expired = (): KlatchError =>
@@ -152,8 +152,8 @@ async function signInByCode(
 }
 
 /**
- * What the gate knows the code by. A telephone may ring before the gate's answer is written down here, so that who is
- * as quick as that waits; everybody does, or the time would tell whether there is a code.
+ * The gate's name for the code. A telephone may ring before the gate's answer is stored here, so a very quick caller
+ * has to wait. A caller without a code waits as well, or the time would show whether there is a code.
  */
 async function readVerifierAfterMinAge(
   { database }: Services,

@@ -3,8 +3,8 @@ import type { AccountId } from '../../model/ids.ts';
 import { CommitUnknownError } from '../../storage/db/database-error.ts';
 
 /**
- * Runs work that may end sessions; it names the accounts they are of. Where the answer of its commit is lost it may have
- * been done all the same, and a repeat would find nothing to end: everybody looks those accounts' sessions up again.
+ * Runs `work`, which may end sessions and names their accounts. If the answer of its commit is lost, the sessions may
+ * have ended, and a repeat would find nothing to end. All nodes then look up the sessions of those accounts again.
  */
 export async function withUnknownCommitInvalidation<T>(
   { bus }: { readonly bus: Bus },

@@ -17,10 +17,10 @@ import { newSessionToken } from '../core/session-cache.ts';
 const TOKEN_BYTES = 32;
 const LINK_TOKEN_PREFIX = 'kll_';
 const LINK_TOKEN_PATTERN = /^kll_[A-Za-z0-9_-]{43}$/;
-/** What a session is called whose client gives it no name. */
+/** Label of a session whose client gives none. */
 const DEFAULT_LABEL = 'a client';
 
-/** What people call a session: a device, a program. */
+/** The label of a session, for people: a device, a program. */
 export const sessionOrDeviceLabelSchema = z
   .string()
   .trim()
@@ -31,7 +31,7 @@ export const sessionOrDeviceLabelSchema = z
 const MIN_EXPIRES_IN_S = 60;
 const MAX_EXPIRES_IN_S = 10 * 365 * 24 * 60 * 60;
 
-/** After how many seconds a session ends, whatever uses it. */
+/** Seconds after which a session ends, whatever uses it. */
 export const expiresInSchema = z.int().min(MIN_EXPIRES_IN_S).max(MAX_EXPIRES_IN_S);
 
 /** `byDefault`: the lifetime of a session that asks for none of its own. */
@@ -48,7 +48,7 @@ const ownAccountSchema = z.object({
   role: installationRoleSchema,
 });
 
-/** Somebody is in: the token is shown here and never again. */
+/** The answer to a sign-in. It is the only one that shows the token. */
 export const signedInSchema = z.object({
   status: z.literal('signed_in').describe('The caller is signed in.'),
   token: z.string().describe("The session's, for `Authorization: Bearer` and `live.authenticate`."),
@@ -62,7 +62,7 @@ export function newOpaqueToken(): string {
   return randomBytes(TOKEN_BYTES).toString('base64url');
 }
 
-/** What secret names are kept as: SHA-256 (hex). */
+/** SHA-256 (hex) of a secret name, as it is kept. */
 export function hashOpaqueToken(name: string): string {
   return createHash('sha256').update(name).digest('hex');
 }
@@ -72,29 +72,32 @@ export function newLinkToken(): string {
   return LINK_TOKEN_PREFIX + newOpaqueToken();
 }
 
-/** A sign-in link as people pass it on. The token is behind the #, which browsers send to no server and no log. */
+/** A sign-in link as people pass it on. The token is after the #, which browsers send to no server and no log. */
 export function signInLinkFor({ config }: Pick<Services, 'config'>, token: string): string {
   return `${config.http.baseUri}/v1/sign-in#${token}`;
 }
 
-/** The same as an address of the browser client, which signs in without a click on the server's machine; null without one. */
+/**
+ * The sign-in link to the browser client, which signs in without a click on the server's machine; null without a
+ * browser client.
+ */
 export function browserLinkFor({ config }: Pick<Services, 'config'>, token: string): string | null {
   return config.web.webClientEnabled ? `${config.http.baseUri}/#${token}` : null;
 }
 
-/** The token out of a whole link, or as it is; null when it can be none. */
+/** The token in a whole link, or the token as it is; null for a text that has none. */
 export function parseLinkToken(text: string): string | null {
   const token = text.trim().split('#').at(-1)!;
   return LINK_TOKEN_PATTERN.test(token) ? token : null;
 }
 
-/** What a person's new session is called, and how long it lasts. */
+/** Label and lifetime of a person's new session. */
 export interface SessionChoice {
   readonly label: string | undefined;
   readonly lifetime: SessionLifetime;
 }
 
-/** A session that was made, and those that had to end for it. */
+/** A session that was made, and the sessions that had to end for it. */
 export interface OpenedSession {
   readonly response: SignedIn;
   readonly ended: readonly SessionOrTokenId[];
@@ -102,7 +105,7 @@ export interface OpenedSession {
 
 /**
  * Makes a session of a person within the transaction that proved who it is; null for an account that is deactivated, or
- * a bot's. Whoever commits tells the bus which sessions ended.
+ * a bot's. The code that commits publishes the ended sessions on the bus.
  */
 export async function openSession(
   tx: Transaction,
@@ -118,7 +121,7 @@ export async function openSession(
   return { response: { status: 'signed_in', token, session, account: serializeOwnAccount(account) }, ended };
 }
 
-/** Tells of the sessions that a new one ended. */
+/** Publishes the sessions that a new one ended. */
 export function publishEndedSurplusSessions(
   { bus }: Pick<Services, 'bus'>,
   { response: answer, ended }: OpenedSession,
@@ -131,7 +134,7 @@ function serializeOwnAccount({ id, kind, nick, name, role }: UserOrBotAccount): 
   return { id, kind, nick, name, role };
 }
 
-/** What is said to who proved an address of an account that is deactivated. */
+/** The error for a person who proved an address of a deactivated account. */
 export function accountDeactivated(): KlatchError {
   return new KlatchError('forbidden', { sentence: 'This account is deactivated: ask the administrator' });
 }
