@@ -161,7 +161,9 @@ const DATE_FUNCTION = /\{\{(?:DATE|TIME)\(([^(){},]{1,40})[^(){}]{0,20}\)\}\}/g;
 const plain = (value: unknown): string =>
   markdownText(stringOf(value), { angleText }).replace(DATE_FUNCTION, (_whole, moment: string) => moment.trim());
 
-/** `<at>Ada</at>` mentions a person in Teams. The member with that nick here may be somebody else. */
+/**
+ * `<at>Ada</at>` mentions a person in Teams. Here it mentions nobody: the member with that nick may be somebody else.
+ */
 function angleText(content: string): string | null {
   if (content === 'at' || content.startsWith('at ')) return defusedText('@');
   return content === '/at' ? '' : null;

@@ -7,7 +7,9 @@ const TYPES: ReadonlySet<unknown> = new Set(['info', 'success', 'warning', 'fail
 const FORMATS: ReadonlySet<unknown> = new Set(['text', 'markdown', 'html']);
 const MAX_FILES = 100;
 
-/** Apprise's `json://` and `form://` (`version`, `title`, `message`), and its `apprise://` (`title`, `body`, `format`). */
+/**
+ * Apprise's `json://` and `form://` (`version`, `title`, `message`), and its `apprise://` (`title`, `body`, `format`).
+ */
 export const apprise: CallerFormat = {
   name: 'apprise',
   matches: ({ body }) =>

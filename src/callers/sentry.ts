@@ -90,7 +90,9 @@ function titleOf(event: JsonObject, ...more: readonly unknown[]): string {
   return firstLine(firstStringOf(event['title'], ...more, exception, formatted, message)) || 'an error';
 }
 
-/** An event, as Sentry's alert rules and its webhook plugin send it. It has no state: nothing tells when the error ends. */
+/**
+ * An event, as Sentry's alert rules and its webhook plugin send it. It has no state: nothing tells when the error ends.
+ */
 function eventForm(
   event: JsonObject,
   facts: { project: string; title: string; url: string; level: unknown; rule: string; culprit: unknown },

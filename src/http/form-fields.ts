@@ -18,8 +18,8 @@ export const beginsLikeObject = (body: Buffer): boolean => body.toString('latin1
 export const tooManyPartsError = (): KlatchError => invalid(`The form has more than ${MAX_PARTS} parts`);
 
 /**
- * The parser of all multipart forms: it alone reads the boundary from the header, and bounds the parts. A part with a file
- * name is a file, whatever its type, as browsers have it. Throws where the type names no boundary.
+ * The parser of all multipart forms: it alone reads the boundary from the header, and bounds the parts. A part with a
+ * file name is a file, whatever its type, as browsers have it. Throws where the type names no boundary.
  */
 export function createMultipartParser(headers: BusboyHeaders, maxFieldBytes: number): InstanceType<typeof Busboy> {
   return new Busboy({

@@ -85,7 +85,9 @@ export function parseHookUpdate(body: Buffer): HookChangesAndSecretRotation {
   return { ...hookOptionChanges(options), paused, rotateSecret };
 }
 
-/** The range or the messages that a body asks to redeliver, or the order to discard the backlog. Throws `invalid_input`. */
+/**
+ * The range or the messages that a body asks to redeliver, or the order to discard the backlog. Throws `invalid_input`.
+ */
 export function parseRedelivery(body: Buffer): RedeliveryRequest | 'discard_backlog' {
   const { from, only, discard_backlog: discard } = parseBody(body, redeliverySchema, '{"from": "7:42"}');
   const given = [from, only, discard].filter((value) => value !== undefined);

@@ -31,7 +31,7 @@ export function createPostReceiver(services: Services, largePosts: LargePostRead
   const { limits, http } = config;
   const size = bodySizeLimit(http, WEBHOOK_POST_LIMITS);
   const eventSize = eventBodySizeLimit(http);
-  // A form is read in two steps with a wait between them. Each step is charged to the source's parse budget by itself:
+  // A form is read in two steps with a wait between them. Each step is charged to the source's parse budget separately:
   // as one piece of work, the second step was charged to no source.
   const read = ({ req, source, signature }: FormRequest, body: Buffer): Promise<ReadPost> => {
     const isUnsigned = signature?.isSigned === false;

@@ -71,7 +71,7 @@ function statusClassOf(res: ServerResponse): StatusClass {
   return res.statusCode < 500 ? '4xx' : '5xx';
 }
 
-/** By the path as it was sent; `/v1/webhooks/<token>` may end with a slash. */
+/** The kind of a request by its path as it was sent; `/v1/webhooks/<token>` may end with a slash. */
 function routeKindOf(url: string): RouteKind {
   const query = url.indexOf('?');
   const path = query === -1 ? url : url.slice(0, query);

@@ -19,12 +19,12 @@ export interface AlertState {
   readonly senderAlerts: readonly SenderAlert[];
 }
 
-/** What a post reports about an alert. */
+/** A post's report about an alert. */
 export interface AlertUpdate {
   /** The state of all that the sender has under this key together. */
   readonly state: AlertStatus;
   readonly senderAlerts: readonly SenderAlert[];
-  /** When this happened: as the sender says, else when it was received. */
+  /** The time of the report: as the sender says, or else when it was received. */
   readonly occurredAt: Date;
 }
 
@@ -124,7 +124,9 @@ function resolveSupersededFirings(alerts: readonly SenderAlert[]): readonly Send
     .reverse();
 }
 
-/** Keeps the alerts of the last report, so that a repetition finds them known; drops the oldest resolved others first. */
+/**
+ * Keeps the alerts of the last report, so that a repetition finds them known; drops the oldest resolved others first.
+ */
 function dropSurplusAlerts(alerts: readonly SenderAlert[], reportedIds: ReadonlySet<string>): readonly SenderAlert[] {
   const surplus = alerts.length - MAX_SENDER_ALERTS;
   if (surplus <= 0) return alerts;

@@ -37,7 +37,9 @@ const SHOWN_UNITS = [
   ['m', 60],
 ] as const;
 
-/** Seconds of a duration such as `26h`, in the notation of the configuration; null where it is none or out of bounds. */
+/**
+ * Seconds of a duration such as `26h`, in the notation of the configuration; null where it is none or out of bounds.
+ */
 export function parseWithin(text: string): number | null {
   const match = DURATION_PATTERN.exec(text.trim());
   const unit = UNITS_S.get(match?.[2] ?? '');

@@ -15,7 +15,7 @@ export const MAX_MAX_AGE_S = 7 * 24 * 60 * 60;
 /** A command that a bot gets late does harm: the person who typed it has long given up on it. */
 const BOT_MAX_AGE_S = 300;
 
-/** Which messages of its group a hook gets. */
+/** Selects the messages of its group that a hook gets. */
 export interface HookFilter {
   readonly skip: readonly SkippableKind[];
   readonly triggers: readonly string[];

@@ -14,7 +14,7 @@ export function hookSecretKey(secret: string): KeyObject {
   return createSecretKey(secret.slice(PREFIX.length), 'base64');
 }
 
-/** As long as Mattermost's tokens are: 104 bits. */
+/** Length of Mattermost's tokens; in hexadecimal digits it holds 104 bits. */
 const TOKEN_LENGTH = 26;
 
 /**

@@ -13,8 +13,8 @@ export type Seq = Branded<'Seq'>;
 /** Number of a change in its conversation (message, edit, deletion, notice), without gaps. Clients follow it. */
 export type Rev = Branded<'Rev'>;
 /**
- * Which history of the log a change belongs to: 0 until changes were lost for the first time, and a greater number each
- * time since. A seq or rev of a later epoch is newer than each of an earlier one.
+ * The history of the log that a change belongs to: 0 until changes were lost for the first time, and a greater number
+ * each time since. A seq or rev of a later epoch is newer than each of an earlier one.
  */
 export type LogEpoch = Branded<'LogEpoch'>;
 /** A session of a person, or a token of a bot. */

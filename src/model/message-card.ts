@@ -21,7 +21,7 @@ export interface MessageCard {
   readonly time?: string | undefined;
 }
 
-/** It has a name, a value, or both. */
+/** A field has a name, a value, or both. */
 export interface CardField {
   readonly name?: string | undefined;
   readonly value?: string | undefined;

@@ -1,4 +1,4 @@
-/** Who a message's sender is to a reader. An integration's messages are `webhook`. */
+/** The kind of a message's sender, for its readers. An integration's messages are `webhook`. */
 export type SenderKind = 'user' | 'bot' | 'webhook';
 
 /** What an account may do in the installation as a whole. */

@@ -11,7 +11,9 @@ export type SourceKey = string & { readonly [brand]: 'SourceKey' };
 const IPV6_PARTS_OF_64 = 4;
 const IPV6_PARTS_OF_48 = 3;
 
-/** The key of an address: an IPv4 address (IPv4-mapped and NAT64 ones likewise), or the /64 network of an IPv6 address. */
+/**
+ * The key of an address: an IPv4 address (IPv4-mapped and NAT64 ones likewise), or the /64 network of an IPv6 address.
+ */
 export function sourceKey(address: string): SourceKey {
   if (!ipaddr.isValid(address)) return address as SourceKey;
   const parsed = ipaddr.process(address);

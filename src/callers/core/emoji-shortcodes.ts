@@ -1,6 +1,6 @@
 /**
- * The names that programs write between colons in alerts and messages of builds, as Slack, Mattermost and ntfy know them.
- * Not all names of emoji: a name that is missing here stays as it was typed.
+ * The names that programs write between colons in alerts and messages of builds, as Slack, Mattermost and ntfy know
+ * them. Not all names of emoji: a name that is missing here stays as it was typed.
  */
 const NAMES_BY_EMOJI: Readonly<Record<string, string>> = {
   '✅': 'white_check_mark',

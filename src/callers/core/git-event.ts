@@ -17,7 +17,7 @@ import { objectOf, objectsOf, stringOf, type JsonObject } from './values.ts';
 export interface GitEvent {
   /** What happened, such as "ada pushed 3 commits". */
   readonly summary: string;
-  /** Where: "org/repo", "org/repo:main" or "org". */
+  /** The place of the event: "org/repo", "org/repo:main" or "org". */
   readonly place: string;
   readonly url?: string;
   readonly text?: string;
@@ -133,12 +133,12 @@ export function commitLine(commit: JsonObject): string {
   return [parts.join(' '), by].filter((each) => each !== '').join(' — ');
 }
 
-/** How a run of tests or builds ended; `recovered` where the host says that the run before failed. */
+/** The result of a run of tests or builds; `recovered` if the host says that the previous run failed. */
 export type RunEnding = 'failed' | 'recovered' | 'succeeded';
 
 /**
- * The alert of a run. Its key names the workflow, not the run, so that a later success resolves the alert. Null where no
- * part of the key can be stored.
+ * The alert of a run. Its key names the workflow, not the run, so that a later success resolves the alert. Null where
+ * no part of the key can be stored.
  */
 export function runAlert(ending: RunEnding, ...key: readonly string[]): AlertUpdate | null {
   const state = ending === 'failed' ? 'firing' : 'resolved';

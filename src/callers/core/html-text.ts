@@ -1,7 +1,9 @@
 import { MAX_MARKUP_LENGTH } from './markdown-text.ts';
 import { clipped, labelledLink, safeLink } from './plain-text.ts';
 
-/** A tag that begins with a letter, or an entity. Each match ends before the next `<`, so all of them take linear time. */
+/**
+ * A tag that begins with a letter, or an entity. Each match ends before the next `<`, so all of them take linear time.
+ */
 const TOKEN = /<(\/?)([a-z][a-z0-9-]*)((?:\s|\/)[^<>]*)?>|&(#x?[0-9a-f]{1,6}|[a-z]{2,6});/gi;
 const HREF = /\bhref\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"']+))/i;
 const MAX_ATTRIBUTES_LENGTH = 4_096;

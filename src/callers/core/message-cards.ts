@@ -106,7 +106,7 @@ function messageCard(from: Card, clean: (text: string) => string): MessageCard {
   });
 }
 
-/** Without what is not seen; its lines stay. */
+/** The text without invisible characters; its line ends stay. */
 const visibleText = (text: string): string => removeHidden(storableText(text));
 
 /** Empty for an address with invisible characters: it may look like another address. */
@@ -115,7 +115,7 @@ function visibleLink(url: string): string {
   return holdsInvisible(link) ? '' : link;
 }
 
-/** Without the parts that are empty. */
+/** Leaves out the parts that are empty. */
 function present<Parts extends object>(parts: Parts): Parts {
   const entries = Object.entries(parts).filter(
     ([, value]) => value !== undefined && value !== '' && !isEmptyList(value),

@@ -1,7 +1,7 @@
 import type { MOODS } from '../../model/message-card.ts';
 import { clipped, storableText } from './plain-text.ts';
 
-/** What a program says, in the one form that all formats are read into, before it becomes the text of a message. */
+/** A program's message, in the one form that all formats are read into, before it becomes the text of a message. */
 export interface MessageForm {
   /** The name that the message is shown under, as it came. */
   readonly label: string | null;
@@ -53,7 +53,7 @@ export interface Card {
   readonly time: string;
 }
 
-/** How a card is meant, or its own colour as `#rrggbb`. */
+/** The severity that the sender gives a card, or the sender's own colour as `#rrggbb`. */
 export type Mood = (typeof MOODS)[number] | `#${string}`;
 
 export interface Field {

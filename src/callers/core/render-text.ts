@@ -26,8 +26,8 @@ export function moodUnlessShown(mood: Mood | null, text: string): Mood | null {
 }
 
 /**
- * The complete text of a form, so that a client that draws no cards shows everything. Empty where the form says nothing.
- * Takes time in proportion to what it returns, whatever the form holds.
+ * The complete text of a form, so that a client that draws no cards shows everything. Empty where the form says
+ * nothing. Takes time in proportion to what it returns, whatever the form holds.
  */
 export function renderText(form: MessageForm, maxLength = MAX_TEXT_LENGTH): string {
   const text = trimmedLines(clipped(form.text, MAX_TEXT_LENGTH));
@@ -107,7 +107,7 @@ function remainderLine(count: number, max: number): string {
   return count > max ? `… and ${count - max} more` : '';
 }
 
-/** Without white space around it, and without empty lines in a row. */
+/** Trims the text, and removes empty lines that follow each other. */
 export function trimmedLines(text: string): string {
   return text.trim().replace(/\n{3,}/g, '\n\n');
 }

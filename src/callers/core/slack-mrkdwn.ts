@@ -28,8 +28,8 @@ const USER_GROUP = /^!subteam\^(\w+)$/;
 const DATE = /^!date\^(-?\d{1,12})\^/;
 
 /**
- * Text in Slack's own markup as plain text: addresses, names and moments are written out, emphasis and code stay as they
- * were typed. Links as in Markdown are written out too, for Mattermost's and Rocket.Chat's senders.
+ * Text in Slack's own markup as plain text: addresses, names and moments are written out, emphasis and code stay as
+ * they were typed. Links as in Markdown are written out too, for Mattermost's and Rocket.Chat's senders.
  */
 export function mrkdwnText(text: string): string {
   const source = clipped(text, MAX_SOURCE_LENGTH);

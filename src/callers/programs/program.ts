@@ -16,7 +16,7 @@ export interface ProgramSetup {
   /** The type that is chosen in the program, where there are several setups. */
   readonly title?: string;
   readonly address: CallerAddress;
-  /** Where the lines below are written or chosen. */
+  /** The place where the lines of `configuration` are written or chosen. */
   readonly place: string;
   /** Language of the code block. */
   readonly language: 'text' | 'yaml' | 'sh' | 'ini' | 'php' | 'js' | 'groovy' | 'python';

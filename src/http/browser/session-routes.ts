@@ -29,8 +29,8 @@ const NO_SESSION = { session: null, account: null, expires_at: null };
 
 /**
  * `/v1/session`: the session of a browser, in a cookie that no script can read. `POST` signs in with the input of
- * `auth.verify`, or with that of `auth.sign-up`, and answers as they do, without the token. `GET` says who is signed in.
- * `DELETE` signs out.
+ * `auth.verify`, or with that of `auth.sign-up`, and answers as they do, without the token. `GET` says who is signed
+ * in. `DELETE` signs out.
  */
 export function sessionRoutes(services: Services, authenticator: Authenticator): Router {
   const handlers: Readonly<Record<string, (req: Request, res: Response) => Promise<void>>> = {

@@ -29,8 +29,9 @@ const COMMON_HEADERS = {
 } as const;
 
 /**
- * Allows no content of other origins, no inline code and no frames. No text becomes code: the only policy of Trusted
- * Types is for the address of a service worker. Where downloads are redirected, pictures come from the bucket.
+ * Allows no content of other origins, no inline code, and no frame around the page. No text becomes code: the only
+ * policy of Trusted Types is for the address of a service worker. Where downloads are redirected, pictures come from
+ * the bucket.
  */
 function contentSecurityPolicy({ s3 }: Config['files']): string {
   const bucket = s3?.downloads === 'redirect' ? ` ${bucketOriginOf(s3)}` : '';

@@ -6,7 +6,7 @@ import { KlatchError } from '../../errors.ts';
 import type { AlertPost, MessageContent } from '../../operations/messages/alert-writer.ts';
 import { ALERT_UPDATE_MODES, alertTexts, type AlertTextSource, type AlertUpdateMode } from './alert-texts.ts';
 
-/** What a post reports about an alert. */
+/** A post's report about an alert. */
 export interface AlertReport {
   /** The name of the format that the key is of. */
   readonly source: string;

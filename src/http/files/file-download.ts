@@ -15,7 +15,7 @@ import { fileHeaders, matchesEtag, parseByteRange, etagOf } from './file-headers
 const MAX_CONCURRENT_DOWNLOADS = 1_000;
 /** Downloads of one account, or of the receivers of one group. */
 const MAX_DOWNLOADS_PER_READER = 64;
-/** How long an address of the bucket is valid that a client is redirected to: long enough to begin the download. */
+/** How long the address in the bucket is valid that a client is redirected to: long enough to begin the download. */
 const REDIRECT_TTL_MS = 5 * 60_000;
 
 /** Sends files to those who may have them, a bounded number at once. */

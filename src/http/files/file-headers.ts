@@ -39,8 +39,8 @@ export function matchesEtag(header: string | undefined, id: string): boolean {
 }
 
 /**
- * The bytes that a Range header asks for. `whole`: all of them, since it asks for nothing, for several parts, or in a way
- * that nobody understands; `none`: for bytes that the file does not have.
+ * The bytes that a Range header asks for. `whole`: all of them, since it asks for nothing, for several parts, or in a
+ * way that nobody understands; `none`: for bytes that the file does not have.
  */
 export function parseByteRange(header: string | undefined, size: number): ByteRange | 'whole' | 'none' {
   const parts = /^bytes=[ \t]*(\d*)[ \t]*-[ \t]*(\d*)[ \t]*$/i.exec(header ?? '');

@@ -33,8 +33,8 @@ export const exposedTusHeaders = [
  * tus 1.0.0 (tus.io): the core protocol with creation, creation-with-upload, expiration and termination. An upload's id
  * is that of its file.
  *
- * Written here and not taken from @tus/server 2: that one turns requests into those of the fetch standard, whose streams
- * take a copy and a turn for each chunk, keeps locks and CORS of its own, and answers in its own shape.
+ * Written here and not taken from @tus/server 2: that one turns requests into those of the fetch standard, whose
+ * streams take a copy and a turn for each chunk, keeps locks and CORS of its own, and answers in its own shape.
  */
 export class Tus {
   readonly #services: Services;

@@ -1,6 +1,6 @@
 /**
- * The thread that reads large bodies of posts. It parses what strangers send, so it has a bound for its memory, and is ended
- * when it takes too long (`large-post-reader.ts`).
+ * The thread that reads large bodies of posts. It parses what strangers send, so it has a bound for its memory, and is
+ * ended when it takes too long (`large-post-reader.ts`).
  */
 import { parentPort, type MessagePort } from 'node:worker_threads';
 import type { Ignored } from '../../callers/core/message-form.ts';
@@ -25,7 +25,7 @@ export type ThreadCall =
       readonly change: AlertChange;
       readonly shown: AlertMessage | null;
     }
-  /** Nobody needs the texts of the call `id` any longer. Has no answer. */
+  /** Drops the alert that the call `id` read: nobody needs its texts any longer. Has no answer. */
   | { readonly kind: 'forget'; readonly id: number };
 
 /** A file that a body held; `content` is a copy. */

@@ -15,18 +15,21 @@ import type { Pool } from '../../storage/db/pool.ts';
 import type { Sealer } from '../../storage/db/sealed.ts';
 import { translateLostRead } from './database-errors.ts';
 
-/** 256 random bits in base64url. Old installations' tokens may look different, so this is for making, not for judging. */
+/**
+ * 256 random bits in base64url. Old installations' tokens may look different: tokens are made in this form, but not
+ * judged by it.
+ */
 const TOKEN_BYTES = 32;
-/** What could be a token at all; anything else is answered without asking the database. */
+/** The form of every token; any other text is answered without asking the database. */
 const TOKEN_PATTERN = /^[A-Za-z0-9_-]{16,128}$/;
 const MAX_CACHED_TOKENS = 50_000;
-/** A known token is looked up again after this, in case the word of its revocation was lost. */
+/** A cached token is looked up again after this, in case the event of its revocation was lost. */
 const CACHE_TTL_MS = 60_000;
 /** A caller is told within 2 s that the database is away; a look-up by an index takes a millisecond. */
 const LOOKUP_TIMEOUT_MS = 1_500;
 const SEAL_PURPOSE = 'integration-token';
 
-/** A new integration token: shown, looked up, and kept. */
+/** A new integration token, with its hash for look-ups and its sealed form, in which it is kept. */
 export function newIntegrationToken(sealer: Sealer): HashedAndSealedToken & { readonly token: string } {
   const token = randomBytes(TOKEN_BYTES).toString('base64url');
   return { token, hash: hashIntegrationToken(token), sealed: sealer.seal(SEAL_PURPOSE, token) };
@@ -40,20 +43,20 @@ function hashIntegrationToken(token: string): string {
   return createHash('sha256').update(token).digest('hex');
 }
 
-/** What a valid token gives access to, with the secret ready to verify signatures with; null: nothing has to be signed. */
+/** The integration of a valid token, with the keys that verify signatures; null: nothing has to be signed. */
 export interface KnownIntegration extends Integration {
   readonly incomingSecret: IncomingSecret | null;
 }
 
-/** What was found of a token, and how often anything may have changed by then. */
+/** A cached integration, with the number of resyncs of the bus by then. */
 interface CachedIntegration {
   readonly integration: KnownIntegration;
   readonly busResyncCountWhenCached: number;
 }
 
 /**
- * From a token to the group that it belongs to: the only way in for webhooks. What it remembers is a hint: the statement
- * that writes a message decides by the database, so a rotation on another node holds at once.
+ * Finds the group that a token belongs to: the only way in for webhooks. The cache is a hint: the statement that writes
+ * a message checks the token in the database, so a rotation on another node holds at once.
  */
 export class IntegrationTokenCache {
   /** Requests with a token that is not known, for metrics. */
@@ -68,7 +71,7 @@ export class IntegrationTokenCache {
   readonly #unknownTokens: BoundedCache<string, true>;
   readonly #lookupByToken = new Map<string, Promise<KnownIntegration | null>>();
   #revocationGeneration = 0;
-  /** Rises when anything may have changed: what was cached before is out of date. */
+  /** Rises when events may have been lost: integrations that were cached before are outdated. */
   #busResyncCount = 0;
 
   constructor(pool: Pick<Pool, 'run'>, bus: Bus, limits: LimitsConfig, sealer: Sealer) {
@@ -85,21 +88,21 @@ export class IntegrationTokenCache {
     });
   }
 
-  /** The token's integration if it is remembered: the fast path of every post. */
+  /** The token's integration if it is cached: the fast path of every post. */
   cached(token: string): KnownIntegration | undefined {
     const cached = this.#integrationByToken.get(token);
     return cached?.busResyncCountWhenCached === this.#busResyncCount ? cached.integration : undefined;
   }
 
   /**
-   * The token's integration, or null when there is none. While the database is away what is out of date will do, so that a
-   * post can wait for its return; else it rejects.
+   * The token's integration, or null when there is none. While the database is away, an outdated entry is returned, so
+   * that a post can wait for the database. Without an entry this rejects.
    */
   async find(token: string): Promise<KnownIntegration | null> {
     const cached = this.cached(token);
     if (cached !== undefined) return cached;
     if (!TOKEN_PATTERN.test(token) || this.#unknownTokens.has(token)) return this.#countUnknown();
-    // Many posts with one token at once ask once.
+    // Posts with the same token at the same time share one look-up.
     const lookup = this.#lookupByToken.get(token) ?? this.#queryAndCache(token);
     this.#lookupByToken.set(token, lookup);
     try {
@@ -114,9 +117,9 @@ export class IntegrationTokenCache {
     }
   }
 
-  /** The same as the database knows it now, whatever is remembered of a valid token. */
+  /** The token's integration as the database has it now, without the cache of valid tokens. */
   async findBypassingCache(token: string): Promise<KnownIntegration | null> {
-    // Not remembered here and not shared with others who ask: their question may be older than a revocation.
+    // The result is not cached, and the look-up is not shared: one that is under way may be older than a revocation.
     if (!TOKEN_PATTERN.test(token) || this.#unknownTokens.has(token)) return this.#countUnknown();
     const integration = await this.#query(token);
     if (integration === null) this.#unknownTokens.set(token, true);
@@ -135,8 +138,8 @@ export class IntegrationTokenCache {
     const revocationGeneration = this.#revocationGeneration;
     const integration = await this.#query(token);
     if (integration === null) this.#unknownTokens.set(token, true);
-    // An answer that was on its way while a token was revoked may be older than the revocation.
-    // An archived group is not remembered, so that its return is noticed at once.
+    // A result that was under way while a token was revoked may be older than the revocation. An archived group is not
+    // cached, so that its return is noticed at once.
     else if (revocationGeneration === this.#revocationGeneration && !integration.archived)
       this.#integrationByToken.set(token, { integration, busResyncCountWhenCached: this.#busResyncCount });
     return integration;
@@ -163,7 +166,7 @@ export class IntegrationTokenCache {
 }
 
 /**
- * The administrator's group by its number, or by its title where no other group has the same. Throws `not_found`, and
+ * The group that an administrator names by its number, or by a title that no other group has. Throws `not_found`, and
  * `invalid_input` for a title of several groups.
  */
 export async function resolveGroup(pool: Pool, reference: string | number): Promise<ConversationId> {
@@ -183,7 +186,7 @@ export async function resolveGroup(pool: Pool, reference: string | number): Prom
   return found[0]!;
 }
 
-/** The administrator's account of a person or bot by its nick. Throws `not_found`. */
+/** The account of a person or bot that an administrator names by its nick. Throws `not_found`. */
 export async function resolveActiveAccount(sql: Sql | Transaction, nick: string): Promise<Account> {
   const account = await findActiveAccountByNick(sql, nick);
   if (account === null) {
@@ -192,7 +195,7 @@ export async function resolveActiveAccount(sql: Sql | Transaction, nick: string)
   return account;
 }
 
-/** The administrator's hook by its number, a removed one too while its row is kept. Throws `not_found`. */
+/** The hook with this number, a removed one too while its row is kept. Throws `not_found`. */
 export async function resolveHookEvenRemoved(sql: Sql | Transaction, id: number): Promise<HookDetails> {
   const hook = await findHookDetails(sql, id);
   if (hook === null) throw new KlatchError('not_found', { sentence: `There is no reverse webhook ${id}` });

@@ -15,7 +15,7 @@ export async function requireActiveAccount(sql: Sql | Transaction, user: string 
   return found;
 }
 
-/** What is said of an account that is not there. */
+/** The error for an account that does not exist. */
 export function userNotFound(user: string | number): KlatchError {
   const which = typeof user === 'number' ? `number ${user}` : `nick ${user}`;
   return new KlatchError('not_found', { sentence: `There is no user with the ${which}` });

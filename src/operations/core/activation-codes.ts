@@ -8,37 +8,37 @@ import type { SourceKey } from '../../model/source-key.ts';
 import type { Pool } from '../../storage/db/pool.ts';
 import { RateLimiter } from './rate-limiter.ts';
 
-/** A provider that was found well is not asked again for so long; one that was not, for this long. */
+/** How long the result of a health check is reused, for a healthy and for an unhealthy provider. */
 const HEALTHY_PROVIDER_TTL_MS = 10_000;
 const UNHEALTHY_PROVIDER_TTL_MS = 3_000;
-/** Codes on their way, and codes that a gate judges, at the same time. */
+/** Bound of codes that are being sent, and of codes that a gate checks, at the same time. */
 const MAX_IN_FLIGHT_PER_CALL_KIND = 32;
 /** Steps of signing in that one source may take: a burst, and then so many a second. */
 const SIGN_IN_STEP_BURST_PER_SOURCE = 100;
 const SIGN_IN_STEPS_PER_SECOND_PER_SOURCE = 5;
 const MAX_SOURCES = 10_000;
 const SECONDS_PER_HOUR = 3_600;
-/** The log says so often that codes are not sent since their budget is used up. */
+/** The log says at most at this interval that codes are not sent since their budget is used up. */
 const BUDGET_LOG_INTERVAL_MS = 10 * 60_000;
 
 /** Numbers since the start, for metrics. */
 export interface ActivationMetrics {
   startedActivations: number;
-  /** Activations that were not begun, and why. */
+  /** Refused activations, by reason. */
   readonly refused: { source: number; address: number; installation: number; resend: number; provider: number };
   readonly codes: { sent: number; failed: number };
   incorrectCodeAttempts: number;
-  /** Sessions that people came to by each way. */
+  /** Sessions that were opened, by kind of proof. */
   readonly signedIn: { code: number; link: number; sign_up: number };
 }
 
-/** What is known of a provider's health. */
+/** The cached health of a provider. */
 interface ProviderHealth {
   readonly result: Promise<boolean>;
   healthValidUntilMs: number;
 }
 
-/** The ways of proving an address, with what they have in common: bounds, numbers, and a log that names nobody. */
+/** The providers of codes, with their common bounds and metrics, and a log that names nobody. */
 export class ActivationCodes {
   readonly metrics: ActivationMetrics = {
     startedActivations: 0,
@@ -96,8 +96,8 @@ export class ActivationCodes {
   }
 
   /**
-   * Throws `provider_unavailable` when the provider can send nothing at this moment. It is asked in the same way for every
-   * address, known or not, and only from time to time.
+   * Throws `provider_unavailable` when the provider can send nothing at this moment. The provider is asked in the same
+   * way for every address, known or not, and only from time to time.
    */
   async requireHealthy(provider: CodeProvider): Promise<void> {
     const now = performance.now();
@@ -116,7 +116,9 @@ export class ActivationCodes {
     throw new KlatchError('provider_unavailable');
   }
 
-  /** A new code for an activation, and what this server will know it by; null where the provider judges it. */
+  /**
+   * A new code for an activation, and the verifier with which this server checks it; null if the provider checks it.
+   */
   newCode(provider: CodeProvider, transactionHash: string): { code: string; localCheckVerifier: string | null } {
     const code = newCode();
     const verifier = this.codeAndSourceHasher.codeVerifier(transactionHash, code);
@@ -124,8 +126,8 @@ export class ActivationCodes {
   }
 
   /**
-   * Sends a code after the answer that is being given now: how long it takes, and whether there is one, is nobody's
-   * business. Failures are logged and counted.
+   * Sends a code after the answer that is being given now, so that the answer's time does not show whether there is a
+   * code. Failures are logged and counted.
    */
   sendInBackground(provider: CodeProvider, transactionHash: string, code: OutgoingCode): void {
     if (this.#stopped || this.#sending.size >= MAX_IN_FLIGHT_PER_CALL_KIND) {
@@ -166,7 +168,7 @@ export class ActivationCodes {
     }
   }
 
-  /** Ends what is under way. */
+  /** Stops the providers, and waits for the codes that are being sent. */
   async stop(): Promise<void> {
     this.#stopped = true;
     await Promise.all(this.providers.map((provider) => provider.stop()));
@@ -186,7 +188,7 @@ export class ActivationCodes {
   async #send(provider: CodeProvider, transactionHash: string, code: OutgoingCode): Promise<void> {
     try {
       const verifier = await provider.send(code);
-      // Without it the gate's code could not be judged: it counts as sent once that is written.
+      // Without the verifier the gate's code could not be checked: the code counts as sent once the verifier is stored.
       if (verifier !== null) await this.#pool.run((sql) => setProviderVerifier(sql, transactionHash, verifier));
       this.metrics.codes.sent += 1;
     } catch (error) {

@@ -34,8 +34,8 @@ function checkInput<Input>(
 }
 
 /**
- * Throws `unauthenticated`, `forbidden` or `missing_scope`, as far as it can be said before the input is read: nobody
- * learns from it what there is.
+ * Throws `unauthenticated`, `forbidden` or `missing_scope`, as far as this can be decided before the input is read. Its
+ * errors do not show what exists.
  */
 export function authorizeCaller({ who, scope }: Pick<Operation, 'who' | 'scope'>, caller: Caller): void {
   if (who === 'anybody' || caller.kind === 'system') return;

@@ -10,10 +10,10 @@ interface ControlSocketCaller {
   readonly kind: 'system';
 }
 
-/** Somebody who has not said who they are. */
+/** A caller without a session. */
 export interface AnonymousCaller {
   readonly kind: 'anonymous';
-  /** The network that the request comes from, behind trusted proxies the client's. */
+  /** The network that the request comes from; behind trusted proxies, that of the client. */
   readonly source: SourceKey;
   readonly live: LiveSession | null;
 }
@@ -33,34 +33,34 @@ export interface AccountCaller {
   readonly isAppPassword: boolean;
   /** Whether each use of the session moves `expiresAt`. */
   readonly isRenewedByUse: boolean;
-  /** Null: a person's session, which is good for everything. */
+  /** Null: a person's session, which has every right. */
   readonly scopes: ReadonlySet<Scope> | null;
   readonly source: SourceKey;
   readonly live: LiveSession | null;
 }
 
-/** What a client says it has of its conversations when it begins to follow them. */
+/** The changes that a client has of its conversations when it begins to follow them. */
 export interface SubscriptionStartPoints {
-  /** Up to which change the client has each of these; it gets what is behind that, in order. */
+  /** The last change that the client has of each of these conversations. It gets the changes after it, in order. */
   readonly since: ReadonlyMap<ConversationId, Rev>;
-  /** Where to begin in conversations that it does not name: with the next change, or with the first one. */
+  /** Where to begin in conversations that `since` does not name: with the next change, or with the first one. */
   readonly default: 'now' | 'start';
 }
 
-/** Where the stream of a conversation begins: behind this change. */
+/** A followed conversation. Its stream begins after the change `rev`. */
 export interface SubscribedConversation {
   readonly conversationId: ConversationId;
   readonly rev: Rev;
   /** Messages before it were removed by a retention rule. */
   readonly firstSeq: Seq;
-  /** Who knows the epoch before drops what has a greater rev. */
+  /** A client that knows the previous epoch drops changes with a greater rev. */
   readonly epochRev: Rev;
 }
 
-/** Conversations that one connection follows. */
+/** At most so many conversations are followed by one connection. */
 export const MAX_SUBSCRIBED_CONVERSATIONS = 20_000;
 
-/** What a connection follows. */
+/** The conversations that a connection follows. */
 export interface SubscribeResult {
   readonly conversations: readonly SubscribedConversation[];
   /** False: the caller is in more conversations than one connection follows. */
@@ -76,14 +76,14 @@ export interface LiveSession {
   readonly handshakeCookies: readonly KlatchCookie[];
   /** From now on the connection acts as this caller. Throws `quota_exceeded` past the connections of one account. */
   onAuthenticated(caller: AccountCaller): void;
-  /** A token was presented that holds nothing: resolves when that may be told. */
+  /** Called for a token that is not valid: resolves when the refusal may be sent. */
   onTokenRejected(): Promise<void>;
   /**
-   * Begins the stream of changes of all conversations that the caller is in, and of those that it comes into. Once for
-   * a connection. Resolves with where each begins; the first change is sent after the answer.
+   * Begins the stream of changes of all conversations that the caller is in, and of those that it joins later. Once for
+   * a connection. Resolves with the start of each stream; the first change is sent after the answer.
    */
   subscribe(request: SubscriptionStartPoints): Promise<SubscribeResult>;
-  /** Whether somebody looks at it from now on; a new connection is looked at. */
+  /** Says whether somebody looks at the client from now on. A new connection is in the foreground. */
   setForeground(isForeground: boolean): void;
 }
 

@@ -8,10 +8,10 @@ import { isAdministrator, type Caller } from './caller.ts';
 import { translateLostRead } from './database-errors.ts';
 import type { Services } from './services.ts';
 
-/** What an operation is about, as the key of its input names it. */
+/** The kind of target that an operation has, as the key of its input names it. */
 export type TargetKind = 'conversation' | 'group' | 'hook';
 
-/** A conversation that the caller may be in: the only way of an operation to one. */
+/** A conversation that the caller may access. Operations get conversations only in this way. */
 export interface ConversationAccess {
   readonly conversationId: ConversationId;
   readonly kind: 'group' | 'private';
@@ -28,8 +28,10 @@ const ROLE_RANKS = { member: 1, admin: 2, owner: 3, administrator: 4 } as const;
 const REQUIRED_RANKS = { member: 1, 'group-admin': 2, 'group-owner': 3 } as const;
 
 /**
- * Finds what the input names and what the caller may do there. Throws `not_found` where the caller is no member, whether
- * it exists or not; `forbidden` for members without the role; `not_a_group` for what a private conversation cannot have.
+ * Finds the target that the input names, and the caller's role there. Throws:
+ * - `not_found` if the caller is no member, whether the target exists or not
+ * - `forbidden` for a member without the role
+ * - `not_a_group` for a private conversation, where only groups have such a target
  */
 export async function authorize(
   services: Services,
@@ -46,9 +48,9 @@ export async function authorize(
 }
 
 /**
- * Reads what only who has a role in the place may see, and looks at the role once more behind it: where connections are
- * rare, seconds lie between `authorize` and the reading, and what is written after somebody was removed is not for them.
- * Throws what `authorize` throws.
+ * Reads data that only members with a role may see, and checks the role again after the read. If connections are rare,
+ * seconds pass between `authorize` and the read: a caller who was removed meanwhile must not see what was written
+ * since. Throws what `authorize` throws.
  */
 export function readThenRecheckRole<T>(
   { database }: Services,
@@ -75,7 +77,7 @@ export function readThenRecheckRole<T>(
   );
 }
 
-/** What the caller is there, by what the database says of them; throws what `authorize` throws. */
+/** The caller's role in the conversation, by the row that was found; throws what `authorize` throws. */
 function requireRoleInFoundConversation(
   status: ConversationAndRole | null,
   caller: Caller,
@@ -84,7 +86,7 @@ function requireRoleInFoundConversation(
   const notFound = (): KlatchError => new KlatchError('not_found', { sentence: NOT_FOUND_SENTENCES[on](input) });
   if (status === null) throw notFound();
   const { kind, archived } = status;
-  // Administrators have power over groups, and none over what is said: without membership they read and write nothing.
+  // Administrators manage groups, but not messages: without membership they read and write none.
   const isOverride = isAdministrator(caller) && (caller.kind === 'system' || on !== 'conversation');
   const role = status.role ?? (isOverride && kind === 'group' ? 'administrator' : null);
   if (role === null) throw notFound();
@@ -118,7 +120,7 @@ async function resolveTargetIds(
     const hook = await translateLostRead(database.general.run((sql) => resolveHookEvenRemoved(sql, Number(reference))));
     return { conversationId: hook.conversationId, hookId: hook.id };
   }
-  // Titles are the administrator's: to others they would tell which groups there are.
+  // Only the command line may use titles: to others they would show which groups exist.
   if (typeof reference === 'string' && caller.kind !== 'system') {
     throw new KlatchError('invalid_input', { sentence: `${on}: give the number of the ${on}` });
   }
@@ -127,12 +129,12 @@ async function resolveTargetIds(
   return { conversationId, hookId: null };
 }
 
-/** For who is no member any more, when a statement finds that out. */
+/** The error for a caller whom a statement finds to be no longer a member. */
 export function notAMember(conversationId: ConversationId): KlatchError {
   return new KlatchError('not_found', { sentence: `You are in no conversation ${conversationId}` });
 }
 
-/** Throws `group_archived` where nothing may be written any more. */
+/** Throws `group_archived` if the conversation is archived, so that nothing may be written. */
 export function requireNotArchived({ archived }: Pick<ConversationAccess, 'archived'>): void {
   if (archived) throw new KlatchError('group_archived');
 }

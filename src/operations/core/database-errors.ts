@@ -4,12 +4,15 @@ import { DatabaseUnavailableError, CommitUnknownError, sqlState } from '../../st
 import { IntakeFullError, PoisonMessageError } from '../../storage/messages/message-log.ts';
 
 /**
- * What PostgreSQL rolled back for a reason that passes: read-only (25006), serialization and deadlocks (40), a full disk
- * (53), a lock that was not to be had (55P03), cancelled or shut down (57), an error of its system (58).
+ * Errors with which PostgreSQL rolls back for a temporary reason: read-only (25006), serialization and deadlocks (40),
+ * a full disk (53), a lock that was not available (55P03), cancelled or shut down (57), an error of its system (58).
  */
 const TRANSIENT_SQLSTATE = /^(?:25006|40|53|55P03|57|58)/;
 
-/** The public error for what the database or the store of files failed with; anything unexpected becomes `internal` with its cause. */
+/**
+ * The public error for an error of the database or of the store of files; any unexpected error becomes `internal` with
+ * its cause.
+ */
 export function publicError(error: unknown): KlatchError {
   if (error instanceof KlatchError) return error;
   if (error instanceof DatabaseUnavailableError) return new KlatchError('database_unavailable', { cause: error });
@@ -27,12 +30,12 @@ export function publicError(error: unknown): KlatchError {
   return new KlatchError('internal', { cause: error });
 }
 
-/** Makes `outcome_unknown` with a sentence out of a lost answer of the database, and leaves other errors alone. */
+/** Turns a lost answer of the database into `outcome_unknown` with a sentence, and leaves other errors alone. */
 export function translateCommitUnknown(error: unknown, sentence: string): unknown {
   return error instanceof CommitUnknownError ? new KlatchError('outcome_unknown', { sentence, cause: error }) : error;
 }
 
-/** Waits for work that only reads: when its database is lost, nothing was done. */
+/** Waits for work that only reads: if the database's answer is lost, nothing was changed. */
 export async function translateLostRead<T>(work: Promise<T>): Promise<T> {
   try {
     return await work;

@@ -6,7 +6,7 @@ const RETRY_MS = 100;
 
 /**
  * Repeats work that may be done twice while the database is away, until `deadlineMs` on the monotonic clock. Throws
- * `database_unavailable` then, and what else the work throws.
+ * `database_unavailable` after the deadline, and other errors of the work at once.
  */
 export async function retryWhileDatabaseIsAway<Result>(
   work: () => Promise<Result>,

@@ -2,9 +2,9 @@ import type { Log } from '../../log.ts';
 import { readLaneReport, type LaneReport } from '../../storage/hooks/lane-report.ts';
 import type { Pool } from '../../storage/db/pool.ts';
 
-/** Asked by each scrape and each `klatch status`: the database is asked no more often than this. */
+/** Each scrape and each `klatch status` reads the report: the database is asked no more often than this. */
 const CACHE_TTL_MS = 10_000;
-/** Who asks is answered within this, with an older report if need be. */
+/** A caller is answered within this time, with an older report if need be. */
 const MAX_WAIT_MS = 1_000;
 /** The report of a large installation on a busy database may take longer than its first caller waits. */
 const QUERY_TIMEOUT_MS = 5_000;
@@ -13,7 +13,7 @@ const QUERY_TIMEOUT_MS = 5_000;
 export interface CachedDeliveryReport {
   readonly report: LaneReport;
   readonly ageMs: number;
-  /** False: it is past its time, and the database has not answered when it was asked again. */
+  /** False: the report is outdated, and the database has not answered a newer query. */
   readonly isFresh: boolean;
 }
 
@@ -25,7 +25,7 @@ interface DeliveryReportCacheOptions {
   readonly now?: () => number;
 }
 
-/** How the deliveries of all processes are doing, remembered for a while. */
+/** The state of the deliveries of all processes, cached for a while. */
 export class DeliveryReportCache {
   readonly #options: Required<DeliveryReportCacheOptions>;
   #cached: { readonly report: LaneReport; readonly at: number } | null = null;
@@ -39,7 +39,7 @@ export class DeliveryReportCache {
   async read(): Promise<CachedDeliveryReport | null> {
     const { now } = this.#options;
     if (this.#cached === null || now() - this.#cached.at >= CACHE_TTL_MS) {
-      // One question at a time, however many ask.
+      // One query at a time, however many callers wait.
       this.#pendingReportQuery ??= this.#query().finally(() => {
         this.#pendingReportQuery = null;
       });

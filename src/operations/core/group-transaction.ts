@@ -11,26 +11,26 @@ import { isAdministrator, type Caller } from './caller.ts';
 import type { ConversationAccess } from './conversation-access.ts';
 import type { Services } from './services.ts';
 
-/** What a notice tells beside its kind: never a secret, a token, or the path of a URL. */
+/** The data of a notice besides its kind: never a secret, a token, or the path of a URL. */
 export type NoticeDetails = Readonly<Record<string, string | number | boolean | null>>;
 
-/** A group beneath its head's lock: until the commit nobody else numbers, counts or changes anything of it. */
+/** A group whose head is locked: until the commit nobody else numbers, counts or changes anything of it. */
 export interface LockedGroup {
   readonly tx: Transaction;
   readonly conversationId: ConversationId;
   readonly head: LockedHead;
   /** Adds a notice for the members to the conversation, with the caller as its actor. */
   addNotice(kind: string, details?: NoticeDetails): Promise<void>;
-  /** Tells everybody, after the commit, that what they remember of this membership is old. */
+  /** Tells every node, after the commit, that its cached state of this membership is outdated. */
   queueMemberChangedEvent(accountId: AccountId): void;
-  /** Tells every node, after the commit, to forget what it remembers of the integration token with this hash. */
+  /** Tells every node, after the commit, to remove the integration token with this hash from its cache. */
   queueTokenRevokedEvent(hash: string): void;
 }
 
-/** What the caller may do in the group that is changed. */
+/** The caller's rights in the group that is changed. */
 export type Authority = GroupRole | 'administrator';
 
-/** What a transaction changes of conversations, for those who have to hear of it once it is committed. */
+/** Events about the changes of a transaction, to be published once it is committed. */
 export class PendingEvents {
   readonly #conversationsWithNotice = new Set<ConversationId>();
   readonly #changedMemberships: Membership[] = [];
@@ -48,7 +48,7 @@ export class PendingEvents {
     this.#revokedTokenHashes.push(hash);
   }
 
-  /** To be called behind the commit, and where its answer was lost: a change whose answer was lost may be one. */
+  /** To be called after the commit, and if its answer was lost: the changes may have been committed. */
   publish(bus: Bus): void {
     if (this.#revokedTokenHashes.length > 0) bus.publish('tokensRevoked', this.#revokedTokenHashes);
     if (this.#changedMemberships.length > 0) bus.publish('membersChanged', this.#changedMemberships);
@@ -79,7 +79,7 @@ export async function lockConversation(
   };
 }
 
-/** One transaction that changes conversations; once it is committed, everybody is told. */
+/** Runs one transaction that changes conversations; once it is committed, its events are published. */
 export async function withEventsAfterCommit<T>(
   { database, bus }: Pick<Services, 'database' | 'bus'>,
   work: (tx: Transaction, events: PendingEvents) => Promise<T>,
@@ -96,8 +96,9 @@ export async function withEventsAfterCommit<T>(
 }
 
 /**
- * Changes the group that an operation was given, beneath its head's lock. There the caller's role is looked up once more:
- * who was removed in between changes nothing, and gets `not_found` or `forbidden`. Throws what `work` throws.
+ * Changes the group that an operation was given, under the lock of its head. Under the lock the caller's role is
+ * checked again: a caller who was removed meanwhile changes nothing, and gets `not_found` or `forbidden`. Throws what
+ * `work` throws.
  */
 export async function withLockedGroup<T>(
   services: Services,
@@ -118,7 +119,9 @@ const SUFFICIENT_ROLES: Readonly<Record<'member' | 'group-admin' | 'group-owner'
   'group-owner': ['owner'],
 };
 
-/** What the caller may do in the place at this moment, and until the commit. Throws `not_found` and `forbidden`. */
+/**
+ * The caller's authority in the conversation, which cannot change until the commit. Throws `not_found` and `forbidden`.
+ */
 export async function lockCallerAuthority(
   tx: Transaction,
   request: { access: ConversationAccess; caller: Caller; requiredRole: 'member' | 'group-admin' | 'group-owner' },
@@ -132,7 +135,7 @@ export async function lockCallerAuthority(
   return role;
 }
 
-/** What is said of a group that is not there, or not for the caller. */
+/** The error for a group that does not exist, or that the caller may not see. */
 export function groupNotFound(conversationId: ConversationId): KlatchError {
   return new KlatchError('not_found', { sentence: `There is no group ${conversationId}` });
 }

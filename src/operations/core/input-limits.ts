@@ -1,6 +1,6 @@
 import type { JsonLimits } from './json-limits.ts';
 
-/** The most that a body may be, checked before it is parsed. */
+/** The bounds of a body, checked before it is parsed. */
 export interface BodyLimits extends JsonLimits {
   /** After decompression; `http.max-body-size` where that is less. */
   readonly bytes: number;
@@ -11,7 +11,7 @@ export interface BodyLimits extends JsonLimits {
 const KIB = 1_024;
 const NO_LIMIT = Infinity;
 
-/** Operations that need no token: what one takes is a few short strings. */
+/** Operations that need no token: each takes a few short strings. */
 export const ANYBODY_OPERATION_LIMITS: BodyLimits = {
   bytes: 16 * KIB,
   allowsCompression: false,
@@ -20,7 +20,7 @@ export const ANYBODY_OPERATION_LIMITS: BodyLimits = {
   maxShapes: 50,
 };
 
-/** Operations with a token that say nothing else. The longest list that one of them takes has 100 items. */
+/** Operations with a token that define no other limits. The longest list that one of them takes has 100 items. */
 export const SIGNED_IN_OPERATION_LIMITS: BodyLimits = {
   bytes: 64 * KIB,
   allowsCompression: true,
@@ -29,12 +29,15 @@ export const SIGNED_IN_OPERATION_LIMITS: BodyLimits = {
   maxShapes: 500,
 };
 
-/** Operations that take the text of a message: as `limits.text` allows, each character an escape of twelve bytes. */
+/**
+ * Operations that take the text of a message, which `limits.text` bounds: each character may be an escape of twelve
+ * bytes.
+ */
 export const MESSAGE_LIMITS: BodyLimits = { ...SIGNED_IN_OPERATION_LIMITS, bytes: NO_LIMIT };
 
 /**
- * Posts at `/v1/webhooks/<token>`: a GitHub push of 2,048 commits holds 43,000 values, an alert of Sentry is nested some
- * ten levels deep.
+ * Posts at `/v1/webhooks/<token>`: a GitHub push of 2,048 commits holds 43,000 values, an alert of Sentry is nested
+ * some ten levels deep.
  */
 export const WEBHOOK_POST_LIMITS: BodyLimits = {
   bytes: NO_LIMIT,
@@ -44,10 +47,12 @@ export const WEBHOOK_POST_LIMITS: BodyLimits = {
   maxShapes: 2_000,
 };
 
-/** Events of git hosts, of which large ones are read in a thread: four times as large, with as many times the values. */
+/**
+ * Events of git hosts, the large ones of which are read in a thread: four times as large, with four times the values.
+ */
 export const GIT_EVENT_LIMITS: BodyLimits = { ...WEBHOOK_POST_LIMITS, maxValues: 4 * WEBHOOK_POST_LIMITS.maxValues };
 
-/** What registers and changes a reverse webhook; the longest list has 100 message ids. */
+/** Requests that register and change a reverse webhook; the longest list has 100 message ids. */
 export const HOOK_MANAGEMENT_LIMITS: BodyLimits = {
   bytes: NO_LIMIT,
   allowsCompression: true,
@@ -56,7 +61,7 @@ export const HOOK_MANAGEMENT_LIMITS: BodyLimits = {
   maxShapes: 500,
 };
 
-/** JSON-RPC texts, of which nobody knows the method yet: `live.subscribe` names up to 20,000 conversations. */
+/** JSON-RPC texts whose method is not known yet: `live.subscribe` names up to 20,000 conversations. */
 export const FRAME_LIMITS: JsonLimits = { maxDepth: 16, maxValues: 25_000, maxShapes: 1_000 };
 
 /** `live.subscribe`, which takes as much as a frame may be. */
@@ -67,18 +72,18 @@ export const ANONYMOUS_FRAME_LIMITS: JsonLimits = { maxDepth: 8, maxValues: 60, 
 /** Bytes of a frame, and of those that wait, before signing in. */
 export const ANONYMOUS_FRAME_BYTES = 16 * KIB;
 
-/** What an operation takes, as it says or by who may call it. */
+/** The limits of an operation: its own, or those for its callers. */
 export function limitsOf(operation: { readonly who: string; readonly limits?: BodyLimits }): BodyLimits {
   const { who, limits } = operation;
   return limits ?? (who === 'anybody' ? ANYBODY_OPERATION_LIMITS : SIGNED_IN_OPERATION_LIMITS);
 }
 
-/** Texts repeat themselves; up to here nobody asks how much. */
+/** Up to this size a body may expand at any ratio, since texts repeat themselves. */
 const FREE_EXPANDED_BYTES = 64 * KIB;
 /** JSON of machines expands 10 to 30 times, and a bomb of deflate 1,000 times. */
 const MAX_COMPRESSION_RATIO = 50;
 
-/** As far as a compressed body may expand: its sender pays a fiftieth of what the server does. */
+/** The size to which a compressed body may expand: its sender has to send a fiftieth of that. */
 export function maxExpandedBytes(sentBytes: number): number {
   return Math.max(FREE_EXPANDED_BYTES, sentBytes * MAX_COMPRESSION_RATIO);
 }

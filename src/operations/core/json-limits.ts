@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto';
 
-/** The most that a JSON text may hold of what takes time to parse. */
+/** Bounds of what a JSON text may hold, since each of these takes time to parse. */
 export interface JsonLimits {
   /** Arrays and objects inside each other. V8 takes 200 ms for 500,000. */
   readonly maxDepth: number;
@@ -23,7 +23,7 @@ const OPEN_OBJECT = 0x7b;
 const DIGIT_0 = 0x30;
 const DIGIT_9 = 0x39;
 
-/** Counts hashes that differ. One table serves all texts: an entry of an earlier text has another round. */
+/** Counts hashes that differ. One table serves all texts: an entry of an earlier text has another generation. */
 class DistinctHashCounter {
   readonly #hashes = new Int32Array(2 * MAX_SHAPES);
   readonly #slotGenerations = new Uint32Array(2 * MAX_SHAPES);
@@ -52,11 +52,11 @@ const shapesInText = new DistinctHashCounter();
 const HASH_SEED = randomInt(0x7fffffff);
 
 /**
- * Why a JSON text may not be parsed, as a sentence without a subject; null: it may. It costs one pass over the text: 1 MiB
- * takes about 2 ms.
+ * The reason why a JSON text may not be parsed, as a sentence without a subject; null: it may. Costs one pass over the
+ * text: 1 MiB takes about 2 ms.
  */
 export function jsonLimitViolation(text: string, limits: JsonLimits): string | null {
-  // It holds less of everything than its length.
+  // A text holds at most as many of each as it has characters.
   if (text.length <= limits.maxDepth && text.length <= limits.maxValues && text.length <= limits.maxShapes) return null;
   const maxShapes = Math.min(limits.maxShapes, MAX_SHAPES - 1);
   /** By depth: the hash of the keys so far in the object there; 0 in an array. */
@@ -101,7 +101,7 @@ export function jsonLimitViolation(text: string, limits: JsonLimits): string | n
   return null;
 }
 
-/** Where the quote stands that ends a string; the end of the text where none does. */
+/** The position of the quote that ends a string; the end of the text where none does. */
 function endOfString(text: string, begin: number): number {
   for (let at = begin; at < text.length; at += 1) {
     const unit = text.charCodeAt(at);

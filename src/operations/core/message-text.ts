@@ -5,8 +5,8 @@ const NOT_WHITE_SPACE = /[^\p{White_Space}\uFEFF]/u;
 const invalidInput = (sentence: string): KlatchError => new KlatchError('invalid_input', { sentence });
 
 /**
- * The text of a message, if it is one. A message that carries files needs none: white space alone is none then. Throws
- * KlatchError with a sentence that names the field and the limit.
+ * Checks the text of a message and returns it. A message that carries files needs no text: white space alone becomes
+ * the empty text. Throws KlatchError with a sentence that names the field and the limit.
  */
 export function checkMessageText(
   text: string,
@@ -32,7 +32,7 @@ export function checkMessageText(
 const HIGH_SURROGATE = 0xd800;
 const LOW_SURROGATE = 0xdc00;
 
-/** How many characters a text has, an emoji beyond the basic plane being one. */
+/** The number of characters of a text; an emoji beyond the basic plane counts as one. */
 export function countCodePoints(text: string): number {
   let count = text.length;
   for (let at = 0; at < text.length; at += 1) {

@@ -7,15 +7,15 @@ import type { ConversationAccess, TargetKind } from './conversation-access.ts';
 import type { Services } from './services.ts';
 
 /**
- * Who may call an operation. `anybody`: without signing in. `account`: people, and bots with the scope. `person`: people
- * alone. `administrator`: administrators of the installation. `system`: the command line on the server's machine.
- * The others are members of the conversation that the operation is about, from this role on; administrators may do to
- * groups, and never to what is said in them, what their owners may.
+ * Who may call an operation. `anybody`: without signing in. `account`: people, and bots with the scope. `person`:
+ * people alone. `administrator`: administrators of the installation. `system`: the command line on the server's
+ * machine. The others are members of the conversation that the operation is about, from this role on. Administrators of
+ * the installation have an owner's rights in groups, but none over their messages.
  */
 export type AllowedCallers =
   'anybody' | 'account' | 'person' | 'administrator' | 'system' | 'member' | 'group-admin' | 'group-owner';
 
-/** What every operation says about itself. */
+/** The part of the definition that all operations have. */
 interface OperationDefinition<Input, Output> {
   /** `noun.verb`, the name on the wire. */
   readonly name: string;
@@ -27,7 +27,7 @@ interface OperationDefinition<Input, Output> {
   readonly scope: Scope | null;
   /** The errors of its own, beside those that every operation can have. */
   readonly errors: readonly ErrorCode[];
-  /** Where its input may be larger than that of others with the same callers. */
+  /** Given if its input may be larger than that of others with the same callers. */
   readonly limits?: BodyLimits;
 }
 
@@ -64,7 +64,7 @@ export function defineOperation<Input, Output>(
   return { ...operation, on: null };
 }
 
-/** The same for one about a conversation: its function gets the place, which the caller may be in. */
+/** As `defineOperation`, for an operation about a conversation: its function also gets the caller's access to it. */
 export function defineTargetedOperation<Input, Output>(
   operation: TargetedOperation<Input, Output>,
 ): Operation<Input, Output> {

@@ -2,15 +2,15 @@ import * as z from 'zod';
 
 const MAX_PAGE_SIZE = 1_000;
 
-/** How much of a list is wanted at once. */
+/** The size of a page of a list. */
 export const pageLimit = (max: number, byDefault: number) =>
   z.int().min(1).max(max).default(byDefault).describe('How many there are at most on the page.');
 export const limitSchema = pageLimit(MAX_PAGE_SIZE, 100);
 
-/** Where the page of a list by number begins, and of one by nick. */
+/** The start of a page in a list by number, and in one by nick. */
 export const afterNumberSchema = z.int().min(0).default(0).describe('`next` of the page before; 0: the first.');
 export const afterNickSchema = z.string().max(64).default('').describe('`next` of the page before; empty: the first.');
-/** Where the page after it begins. */
+/** The start of the next page. */
 export const nextNumberSchema = z
   .int()
   .nullable()
@@ -27,8 +27,8 @@ export const nextSeqSchema = z
   );
 
 /**
- * A page out of rows that were asked for with one more than `limit`; `next` is the key to go on after, null when this
- * was all.
+ * A page of rows that were queried with one more than `limit`. `next` is the key after which the next page begins; null
+ * if there is none.
  */
 export function pageOf<Row, Key>(
   rows: readonly Row[],

@@ -2,17 +2,17 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { BoundedCache } from '../../model/bounded-cache.ts';
 import type { SourceKey } from '../../model/source-key.ts';
 
-/** A second and the slot that is being filled, so that no second holds more than the budget. */
+/** The slots of a second, and the slot that is being filled, so that no second holds more than the budget. */
 const WINDOW_SLOTS = 11;
 const WINDOW_SLOT_MS = 100;
 /**
- * What one piece of work counts at most. No input within its limits takes a fifth of that: what was measured beyond it is
- * the operating system, which ran something else.
+ * One piece of work is charged at most this time. No input within its limits takes a fifth of it: if more was measured,
+ * the operating system ran something else meanwhile.
  */
 const MAX_CHARGE_MS = 50;
 /** Two MiB of memory at most. */
 const MAX_TRACKED_SOURCES = 10_000;
-/** Parsing of all sources that follows each other holds the event loop so long; then everything else has a turn. */
+/** Consecutive parsing of all sources may hold the event loop for this long; then everything else has a turn. */
 const MAX_ALL_SOURCES_TURN_MS = 5;
 /** Bodies that wait for the next turn. */
 const MAX_WAITING_PARSES = 1_000;
@@ -23,7 +23,7 @@ interface SourceUsage {
   newestSlot: number;
 }
 
-/** How long a caller waits for time, and what it is refused with when it gets none. */
+/** How long a caller waits for parse time, and the error if it gets none. */
 interface QueueWaitOptions {
   readonly maxMs: number;
   readonly refusal: () => Error;
@@ -32,14 +32,14 @@ interface QueueWaitOptions {
 const ignore = (): void => {};
 
 /**
- * Bounds how long the event loop parses and checks what callers send: by source, and in one turn. Sources are few enough
- * to be kept: the one that was quiet longest is forgotten, which only ever forgives.
+ * Bounds how long the event loop parses and checks input: by source, and in one turn. Of too many sources, the one that
+ * was quiet longest is forgotten, which can only be in its favour.
  */
 export class ParseBudget {
   readonly #budgetMs: number;
   readonly #usageBySource = new BoundedCache<SourceKey, SourceUsage>(MAX_TRACKED_SOURCES);
   readonly #waitingParses: (() => void)[] = [];
-  /** The end of the line of each source that has callers who wait: resolves when the last of them has had its turn. */
+  /** The end of the queue of each source that has waiting callers: resolves when the last of them has had its turn. */
   readonly #queueTailBySource = new Map<SourceKey, Promise<void>>();
   /** Time that was just spent in parsing, less what was spent since then with something else. */
   #consecutiveParseMs = 0;
@@ -57,7 +57,7 @@ export class ParseBudget {
     return usage === undefined || usedMs(usage, nowMs) < this.#budgetMs;
   }
 
-  /** Does what takes time and counts it for the source. */
+  /** Runs work, and charges its time to the source. */
   measure<T>(source: SourceKey | null, work: () => T): T {
     const startedMs = performance.now();
     try {
@@ -71,7 +71,7 @@ export class ParseBudget {
     }
   }
 
-  /** Counts time that the source has taken. */
+  /** Charges the time of one piece of work to the source. */
   charge(source: SourceKey, ms: number, nowMs = performance.now()): void {
     let usage = this.#usageBySource.get(source);
     if (usage === undefined) {
@@ -82,15 +82,15 @@ export class ParseBudget {
     usage.usedMsBySlot[usage.newestSlot % WINDOW_SLOTS]! += Math.min(ms, MAX_CHARGE_MS);
   }
 
-  /** Counts the whole of a longer time, such as that of a thread. Null is the server's own machine. */
+  /** Charges the whole of a longer time, such as that of a thread. Null is the server's own machine. */
   chargeAll(source: SourceKey | null, ms: number): void {
     if (source === null) return;
     for (let rest = ms; rest > 0; rest -= MAX_CHARGE_MS) this.charge(source, rest);
   }
 
   /**
-   * Parses, at once or in the next turn of the event loop. Rejects with what `refusal` gives for a source whose time is
-   * used up: nothing is parsed then.
+   * Runs work at once or in the next turn of the event loop. Rejects with what `refusal` gives for a source whose time
+   * is used up: nothing is parsed then.
    */
   run<T>(source: SourceKey | null, refusal: () => Error, work: () => T | Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
@@ -109,8 +109,8 @@ export class ParseBudget {
   }
 
   /**
-   * As `run`, but waits up to `maxMs` until the source has time. Callers of one source wait in a line, so that the first
-   * is charged before the next looks at the time that is left, and each tenth of a second gives them a tenth of the
+   * As `run`, but waits up to `maxMs` until the source has time. Callers of one source wait in a queue, so that the
+   * first is charged before the next looks at the time that is left. Each tenth of a second gives them a tenth of the
    * budget: a source that used up its second at once let others wait 56 ms (99th percentile) for an answer.
    */
   runQueued<T>(source: SourceKey | null, options: QueueWaitOptions, work: () => T | Promise<T>): Promise<T> {
@@ -162,7 +162,7 @@ export class ParseBudget {
     return Math.max(0, this.#consecutiveParseMs - (performance.now() - this.#lastParseEndedAtMs));
   }
 
-  /** One at least, so that everything that waits has its turn in the end. */
+  /** Runs at least one, so that every waiting piece of work has its turn in the end. */
   #runTurn(): void {
     const startedMs = performance.now();
     do this.#waitingParses.shift()?.();

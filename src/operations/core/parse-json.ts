@@ -1,13 +1,13 @@
 import { KlatchError } from '../../errors.ts';
 import { jsonLimitViolation, type JsonLimits } from './json-limits.ts';
 
-/** The value of a JSON text, or a sentence that says where it stops being JSON, without quoting what stands there. */
+/** The value of a JSON text, or a sentence that says where it stops being JSON, without quoting the text. */
 type ParsedJson =
   { readonly value: unknown; readonly problem?: undefined } | { readonly value?: undefined; readonly problem: string };
 
 /**
- * Parses JSON that somebody sent; no edge calls JSON.parse itself, so that none forgets the limits. Throws `invalid_input`
- * for a text past its limits, before it is parsed; `subject` begins the sentence.
+ * Parses JSON that somebody sent; no edge calls JSON.parse itself, so that none forgets the limits. Throws
+ * `invalid_input` for a text past its limits, before it is parsed; `subject` begins the sentence.
  */
 export function parseJson(source: string, limits: JsonLimits, subject = 'input:'): ParsedJson {
   const violation = jsonLimitViolation(source, limits);
@@ -19,13 +19,13 @@ export function parseJson(source: string, limits: JsonLimits, subject = 'input:'
   }
 }
 
-/** The same; raw control characters inside strings, which shell scripts put there, are taken as they are meant. */
+/** As `parseJson`, but accepts raw control characters inside strings, which shell scripts put there. */
 export function parseJsonRepairingControls(source: string, limits: JsonLimits, subject?: string): ParsedJson {
-  // A text with control characters is repaired first: to parse it in vain would take as long once more.
+  // A text with control characters is repaired first: a failed attempt to parse it would take as long again.
   return parseJson(HAS_CONTROLS.test(source) ? repairControls(source) : source, limits, subject);
 }
 
-/** Line breaks and tabs are good JSON between strings; whether one stands in a string shows in the repair. */
+/** Line breaks and tabs are valid JSON between strings; the repair finds those inside a string. */
 // oxlint-disable-next-line no-control-regex
 const HAS_CONTROLS = /[\u0000-\u001f]/;
 /** As many characters as a message may have at most. */
@@ -38,8 +38,8 @@ const ESCAPE_BYTES = 6;
 const ESCAPES = Array.from({ length: SPACE }, (_, unit) => Buffer.from(`\\u${unit.toString(16).padStart(4, '0')}`));
 
 /**
- * Escapes raw control characters inside strings. Bytes and not strings: 200,000 pieces of strings took 100 ms. A loop and
- * not a regular expression: one that matches strings took minutes for 1 MiB with unclosed ones.
+ * Escapes raw control characters inside strings. Bytes and not strings: 200,000 pieces of strings took 100 ms. A loop
+ * and not a regular expression: one that matches strings took minutes for 1 MiB with unclosed ones.
  */
 function repairControls(source: string): string {
   const bytes = Buffer.from(source);
@@ -72,7 +72,7 @@ function controlOffsetsInStrings(bytes: Buffer): number[] {
   return offsets;
 }
 
-/** A longer text is not searched for its mistake: that parses it some fourteen times. */
+/** A longer text is not searched for its mistake: the search parses it some fourteen times. */
 const MAX_BISECTED_LENGTH = 16_384;
 
 function problemOf(source: string, error: unknown): string {
@@ -85,7 +85,7 @@ function problemOf(source: string, error: unknown): string {
   return `The body is not valid JSON at line ${lines.length}, column ${lines.at(-1)!.length + 1}`;
 }
 
-/** Where V8 says that it stopped; null for those of its errors that quote the text instead. */
+/** The position at which V8 says that it stopped; null for an error that quotes the text instead. */
 function reportedOffset(error: unknown, length: number): number | null {
   const message = String(error);
   if (message.includes('Unexpected end')) return length;
@@ -93,7 +93,7 @@ function reportedOffset(error: unknown, length: number): number | null {
   return position === undefined ? null : Number(position);
 }
 
-/** The mistake stands behind the longest beginning that is JSON but for its end. */
+/** The mistake comes after the longest beginning that would be JSON if it were continued. */
 function findErrorOffset(source: string): number {
   let good = 0;
   let bad = source.length;

@@ -6,8 +6,8 @@ export type NumberPair = `${number}:${number}`;
 
 /**
  * A rate with a burst for each key, by the generic cell rate algorithm: one number per key says when the next use would
- * be due at the steady rate. Bounded: the keys used longest ago are forgotten, which only ever forgives. A key is never an address,
- * of which one customer may have 2^64: see `SourceKey`.
+ * be due at the steady rate. Bounded: the keys used longest ago are forgotten, which can only be in their favour. A key
+ * is never an address, of which one customer may have 2^64: see `SourceKey`.
  */
 export class RateLimiter<Key extends number | NumberPair | SourceKey> {
   readonly #msPerUse: number;
@@ -20,10 +20,13 @@ export class RateLimiter<Key extends number | NumberPair | SourceKey> {
     this.#dueMsByKey = new BoundedCache(options.keys);
   }
 
-  /** Reserves one use and says in how many ms its turn is; null, reserving nothing, when that is beyond `maxWaitMs`. */
+  /**
+   * Reserves one use and returns in how many ms its turn is; null, without a reservation, if that is beyond
+   * `maxWaitMs`.
+   */
   reserve(key: Key, maxWaitMs: number, nowMs = performance.now()): number | null {
     const due = Math.max(this.#dueMsByKey.get(key) ?? 0, nowMs) + this.#msPerUse;
-    // Whole ms: the last use of a burst is due now, but for a rounding error in the twelfth digit.
+    // Whole ms: a rounding error in the twelfth digit must not delay the last use of a burst.
     const waitMs = Math.max(0, Math.floor(due - this.#burstMs - nowMs));
     if (waitMs > maxWaitMs) return null;
     this.#dueMsByKey.set(key, due);

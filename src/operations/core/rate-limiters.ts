@@ -10,7 +10,7 @@ const SESSION_REQUEST_LIMITER_KEYS = 100_000;
 const TYPING_PER_MEMBER_PER_SECOND = 1;
 const TYPING_LIMITER_MEMBERS = 10_000;
 
-/** How often things may be done, and how long callers may be parsed. */
+/** The limiters of rates, and the budget of parsing. */
 export function createRateLimiters(
   limits: LimitsConfig,
 ): Pick<
@@ -45,7 +45,7 @@ export function createRateLimiters(
   };
 }
 
-/** A rate of so many uses a minute and key, all of which may come at once. */
+/** A rate of this many uses a minute for each key, all of which may come at once. */
 function perMinute(uses: number, keys: number): RateLimiter<number> {
   return new RateLimiter({ perSecond: uses / 60, burst: uses, keys });
 }

@@ -41,9 +41,9 @@ interface RecorderOptions {
 }
 
 /**
- * Keeps what owners of a group want to know of posts that were refused. `record` only counts in memory. A second later one
- * statement after the other writes what was counted, so that a burst costs a group one write a second. What the database
- * does not take waits for the next write, within the bounds.
+ * Stores refused posts for the owners of a group. `record` only counts in memory. A second later one statement after
+ * the other writes the counts, so that a burst costs a group one write a second. Counts that the database does not take
+ * wait for the next write, within the bounds.
  */
 export class RefusedPostRecorder {
   /** `byFormat` has all formats from the start. `dropped`: refused posts of which nothing is stored. */
@@ -108,7 +108,7 @@ export class RefusedPostRecorder {
         await this.#options.pool.run((sql) => addRefusedPosts(sql, toNewRefusedPosts(page)), WRITE_TIMEOUT_MS);
         this.#isFailing = false;
       } catch (error) {
-        // One whose outcome is unknown is repeated too: its posts may be counted twice, and none is missing.
+        // A statement whose outcome is unknown is repeated too: its posts may be counted twice, but none is missing.
         this.#putBack(groups.slice(start));
         if (!this.#isFailing) this.#options.log.info('refused posts cannot be stored, repeating', { error });
         this.#isFailing = true;
@@ -148,7 +148,7 @@ export class RefusedPostRecorder {
   }
 }
 
-/** The database would not keep it either: so many newer ones of the group are known. */
+/** Drops the oldest reason. The database would not keep it either, since so many newer ones of the group are known. */
 function deleteOldest(pending: PendingByReason): void {
   let oldestKey: string | null = null;
   let oldestAtMs = Infinity;
@@ -165,7 +165,7 @@ function keyOf({ userAgent, format, code, sentence }: RefusalReason): string {
   return JSON.stringify([userAgent, format, code, sentence.replace(/\d+/g, '0')]);
 }
 
-/** The header is a stranger's text: what a terminal or a page could obey is left out. */
+/** The header is a stranger's text: characters that a terminal or a page could interpret are left out. */
 function printableUserAgent(userAgent: string | null): string | null {
   const printable = (userAgent ?? '')
     .replace(/[^\x20-\x7e]/g, '')

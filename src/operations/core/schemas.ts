@@ -47,7 +47,7 @@ export const accountField = z.int().describe("The account's number.");
 export const nickField = z.string().describe("The account's nick.");
 export const nameField = z.string().describe("The account's name, for people to read.");
 export const accountKindField = z.enum(['user', 'bot']).describe('A person or a bot.');
-/** Of an account, as lists show it. */
+/** Fields of an account, as lists show it. */
 export const accountFields = { id: accountField, nick: nickField, name: nameField };
 export const conversationField = z.int().describe("The conversation's number.");
 export const groupField = z.int().describe("The group's number.");

@@ -6,7 +6,10 @@ const SEARCHES_PER_PERSON_PER_SECOND = 10;
 const SEARCH_BURST_PER_PERSON = 100;
 const MAX_RATE_LIMITED_PERSONS = 10_000;
 
-/** Searches by person, their bots included: so many in a time, and one after the other, so that nobody takes all the connections. */
+/**
+ * Limits the searches of each person, their bots included, by a rate and to one at a time: nobody can take all the
+ * connections.
+ */
 export class SearchLimiterByPerson {
   readonly #rateLimiterByPerson = new RateLimiter<number>({
     perSecond: SEARCHES_PER_PERSON_PER_SECOND,
@@ -15,7 +18,7 @@ export class SearchLimiterByPerson {
   });
   readonly #searchingPersons = new Set<AccountId>();
 
-  /** Runs a search of the person. Throws `rate_limited` instead while another one of theirs is under way, or past the rate. */
+  /** Runs a search of the person. Throws `rate_limited` while another one of theirs is under way, or above the rate. */
   async run<T>(person: AccountId, search: () => Promise<T>): Promise<T> {
     if (this.#searchingPersons.has(person) || this.#rateLimiterByPerson.reserve(person, 0) === null)
       throw new KlatchError('rate_limited');

@@ -41,9 +41,9 @@ const cardLinkSchema = z.object({
 });
 
 /**
- * A part of what a webhook posted, for clients that draw it: with a title, fields, links. Each key is there only where there
- * is something of it. A client that draws cards shows them in place of the text, which says the same; where a card's text
- * ends with `… (cut)`, the message's text goes on.
+ * A part of a webhook's post, for clients that draw it: with a title, fields, links. A key is absent if the card has no
+ * such part. A client that draws cards shows them in place of the text, which says the same. Where a card's text ends
+ * with `… (cut)`, the message's text continues.
  */
 export const cardSchema = z.object({
   title: z.string().optional().describe('Its heading.'),
@@ -192,7 +192,8 @@ export function serializeMessage(
     mentions: isDeleted ? [] : mentionsOf(text),
     attachments: isDeleted ? [] : attachments.map(serializeAttachment),
     ...(cards.length === 0 || isDeleted ? {} : { cards: cards.map(orderedCard) }),
-    // It says nothing of the content, and a deletion may be the first that the sender's client hears of the message.
+    // A deleted message keeps it: it shows nothing of the content, and the sender's client may learn of the message by
+    // its deletion first.
     ...(clientId === null || sender.id !== viewerId ? {} : { client_id: clientId }),
   };
 }
@@ -209,12 +210,12 @@ export function serializeMessagePreview(preview: MessagePreview): z.infer<typeof
   };
 }
 
-/** In the order in which documents name its parts; the database has one of its own. */
+/** The attachment with its parts in the order in which documents name them; the database has its own order. */
 function serializeAttachment({ id, name, type, size, width, height }: Attachment): z.infer<typeof attachmentSchema> {
   return { id, name, type, size, ...(width === undefined ? {} : { width, height }) };
 }
 
-/** Where a conversation begins; nothing of one that begins with its first message, as nearly all do. */
+/** The first seq of a conversation; absent if that is 1, as in nearly all of them. */
 export function serializeFirstSeq(firstSeq: Seq): { first_seq?: number } {
   return firstSeq > 1 ? { first_seq: firstSeq } : {};
 }
@@ -224,7 +225,7 @@ export const removedBeforeSchema = z
   .optional()
   .describe('Messages before this one were removed by a retention rule: drop them. Not there where none were.');
 
-/** In which epoch of the log an answer was given; nothing of it where no change was ever lost. */
+/** The epoch of the log in which an answer was given; absent where no change was ever lost. */
 export const epochSchema = {
   epoch: z.int().optional().describe('The epoch of the log; not there: 0, no change was ever lost.'),
   previous_epoch: z.int().optional().describe('The epoch before it. A client that knows neither drops everything.'),
@@ -237,7 +238,7 @@ export function serializeEpoch({
   return currentEpoch === 0 ? {} : { epoch: currentEpoch, previous_epoch: previousEpoch };
 }
 
-/** The same of one conversation. */
+/** The epoch of the log, as the changes of one conversation have it. */
 export const epochBoundarySchema = {
   ...epochSchema,
   epoch_rev: z

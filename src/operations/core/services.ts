@@ -21,18 +21,18 @@ import type { SearchLimiterByPerson } from './search-limiter.ts';
 import type { SessionCache } from './session-cache.ts';
 import type { SessionCookie } from './session-cookie.ts';
 
-/** What operations work with; `server.ts` builds it. */
+/** Dependencies of operations; `server.ts` builds them. */
 export interface Services extends FileServices {
   readonly config: Config;
   readonly version: string;
   readonly startedAt: Date;
-  /** Who this process is to the other nodes, and to the lease table: its data directory's identity. */
+  /** The name of this process for the other nodes, and in the lease table: its data directory's identity. */
   readonly node: string;
-  /** Where it listens, as addresses that begin with a scheme. */
+  /** Addresses on which the process listens; each begins with a scheme. */
   readonly listeners: readonly string[];
   /** SHA-256 of the certificates that its endpoints show. */
   readonly certificateFingerprints: readonly string[];
-  /** Where the metrics are served; null when they are not. */
+  /** The address of the metrics; null if they are not served. */
   readonly metricsUrl: string | null;
   readonly database: Database;
   /** "PostgreSQL 18.4, embedded": for people. */
@@ -46,16 +46,16 @@ export interface Services extends FileServices {
   readonly tokens: IntegrationTokenCache;
   readonly sessions: SessionCache;
   readonly sessionCookie: SessionCookie;
-  /** The ways of proving an address, and what was counted of them. */
+  /** The providers of codes that prove an address, and their metrics. */
   readonly activations: ActivationCodes;
   /** Requests by session. */
   readonly sessionRequestLimiter: RateLimiter<number>;
-  /** The word that somebody is writing, by conversation and account. */
+  /** Signals that somebody is writing, by conversation and account. */
   readonly typingLimiterByMember: RateLimiter<NumberPair>;
   /** How long the event loop parses what each source sends. */
   readonly parseBudget: ParseBudget;
   readonly searchLimiterByPerson: SearchLimiterByPerson;
-  /** Who has a live connection in the foreground, as far as this node knows. */
+  /** Accounts with a live connection in the foreground, as far as this node knows. */
   readonly onlineAccounts: () => readonly AccountId[];
   readonly push: PushQueue;
   readonly policy: AddressPolicy;
@@ -66,9 +66,11 @@ export interface Services extends FileServices {
   /** Sends one ping; resolves, within 8 s, with its outcome, or null when too many are on their way. */
   readonly sendPingUnlessBusy: (target: PingTarget) => Promise<HttpAttemptOutcome | null>;
   readonly deliveriesInFlight: () => number;
-  /** Hooks whose receivers seem to answer posts of their group's webhook with further ones, as far as this node sees. */
+  /**
+   * Hooks whose receivers seem to answer posts of their group's webhook with further ones, as far as this node sees.
+   */
   readonly loopingHooks: () => readonly HookReference[];
-  /** Lets the group be told soon that a post came for which it waited too long; told also without. */
+  /** Makes the group's notice about the return of an overdue post come soon. It also comes without this call. */
   readonly lookForReturnedExpectations: () => void;
   readonly deliveryReport: DeliveryReportCache;
   readonly log: Log;

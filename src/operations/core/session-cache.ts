@@ -10,12 +10,12 @@ import { translateLostRead } from './database-errors.ts';
 const TOKEN_BYTES = 32;
 const TOKEN_PATTERN = /^kl[sb]_[A-Za-z0-9_-]{43}$/;
 const MAX_CACHED_SESSIONS = 50_000;
-/** A known session is looked up again after this, in case the word of its end was lost. */
+/** A cached session is looked up again after this, in case the event of its end was lost. */
 const CACHE_TTL_MS = 60_000;
 const MAX_CACHED_UNKNOWN_TOKENS = 10_000;
 const UNKNOWN_TOKEN_TTL_MS = 5_000;
 const LOOKUP_TIMEOUT_MS = 1_500;
-/** More ends than this within as many look-ups are of others. */
+/** Bound of repeated look-ups: more ends than this, within as many look-ups, are those of other sessions. */
 const MAX_TOKEN_LOOKUP_ATTEMPTS = 3;
 
 /** A new token of a session, shown once: `kls_` for people, `klb_` for bots, then 256 random bits. */
@@ -24,14 +24,14 @@ export function newSessionToken(kind: 'user' | 'bot'): { readonly token: string;
   return { token, hash: hashSessionToken(token) };
 }
 
-/** What a token is looked up by: SHA-256 (hex). */
+/** SHA-256 (hex) of a token, by which it is looked up. */
 export function hashSessionToken(token: string): string {
   return createHash('sha256').update(token).digest('hex');
 }
 
-/** From a session's token to who calls: the only way in for people and bots. */
+/** Finds the caller by the token of a session: the only way in for people and bots. */
 export class SessionCache {
-  /** Tokens that were presented and hold nothing, for metrics. */
+  /** Requests with a token that is not valid, for metrics. */
   readonly counts = { unknown: 0 };
   readonly #pool: Pick<Pool, 'run'>;
   /** By the hash of the token. */
@@ -53,7 +53,7 @@ export class SessionCache {
     });
   }
 
-  /** Who the token makes of a caller. Throws `unauthenticated`; rejects while the database is away. */
+  /** The caller that the token belongs to. Throws `unauthenticated`; rejects while the database is away. */
   async authenticate(token: string, caller: Omit<AnonymousCaller, 'kind'>): Promise<AccountCaller> {
     const session = await this.#findCachedOrQuery(token);
     if (session === null) {
@@ -72,7 +72,7 @@ export class SessionCache {
     if (this.#unknown.has(hash)) return null;
     let revocationGeneration = -1;
     let session: FoundSession | null = null;
-    // An answer that was on its way while a session ended may be older than its end: then it is asked for once more.
+    // A result that was under way while a session ended may be older than the end: then the look-up is repeated.
     for (let n = 0; n < MAX_TOKEN_LOOKUP_ATTEMPTS && revocationGeneration !== this.#revocationGeneration; n += 1) {
       revocationGeneration = this.#revocationGeneration;
       session = await translateLostRead(this.#pool.run((sql) => findAndTouchSession(sql, hash), LOOKUP_TIMEOUT_MS));

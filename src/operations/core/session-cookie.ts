@@ -2,11 +2,11 @@ import type { Pool } from '../../storage/db/pool.ts';
 import { findStoreIds, UNASSIGNED_STORE_ID } from '../../storage/files/store-id.ts';
 import { translateLostRead } from './database-errors.ts';
 
-/** How long a browser's session lasts without being used; each use begins this time again. */
+/** How long a browser's session lasts without being used; each use restarts this time. */
 export const BROWSER_SESSION_IDLE_S = 30 * 24 * 60 * 60;
 /** Digits of the store id in the cookie's name. */
 const NAME_DIGITS = 8;
-/** Their place as long as no server has marked the store of files. */
+/** The digits as long as no server has marked the store of files. */
 const NO_DIGITS = '0'.repeat(NAME_DIGITS);
 const COOKIE_PATTERN = /^((?:__Host-|__Secure-)?klatch-[0-9a-f]{8})=(kls_[A-Za-z0-9_-]{43})$/;
 /** Browsers send the cookies of all servers of a host, whatever their ports. */
@@ -29,7 +29,7 @@ export function klatchCookiesIn(header: string | undefined): readonly KlatchCook
   return cookies;
 }
 
-/** What the names of the cookies of one installation end with. */
+/** The digits with which the names of an installation's cookies end. */
 interface NameDigits {
   readonly own: string;
   /** Of the installation whose backup was restored here: browsers still have its cookie. Null: none was. */
@@ -58,8 +58,8 @@ export class SessionCookie {
   }
 
   /**
-   * The token in this installation's cookie, else in that of the one whose backup was restored here, or null. Rejects with
-   * `database_unavailable`.
+   * The token in this installation's cookie, else in that of the one whose backup was restored here, or null. Rejects
+   * with `database_unavailable`.
    */
   async tokenAmong(cookies: readonly KlatchCookie[]): Promise<string | null> {
     if (cookies.length === 0) return null;
@@ -70,9 +70,9 @@ export class SessionCookie {
   }
 
   /**
-   * Resolves with what makes a value of Set-Cookie: of a token, one that gives a browser its session, or keeps it for the
-   * whole time again; of null, one that takes the session from the browser. `isPersistent: false`: the browser forgets
-   * the cookie when it is closed. Rejects with `database_unavailable`.
+   * Resolves to a function that makes a value of Set-Cookie. For a token, the value gives a browser its session, or
+   * renews the cookie; for null, it removes the cookie. With `isPersistent: false`, the browser forgets the cookie when
+   * it is closed. Rejects with `database_unavailable`.
    */
   async serializer(): Promise<(token: string | null, options?: { readonly isPersistent: boolean }) => string> {
     const name = this.#nameWith((await this.#digits()).own);
@@ -87,7 +87,9 @@ export class SessionCookie {
     return `${this.#prefix}klatch-${digits}`;
   }
 
-  /** From the database and not from the store: all nodes have the same name for it, also while the store is away. */
+  /**
+   * Read from the database and not from the store, so that all nodes use the same name, also while the store is away.
+   */
   async #digits(): Promise<NameDigits> {
     if (this.#knownDigits !== null) return this.#knownDigits;
     const { current, former: formerId } = await translateLostRead(this.#pool.run(findStoreIds));

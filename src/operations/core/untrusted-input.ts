@@ -1,13 +1,13 @@
 import type { z } from 'zod';
 import { KlatchError } from '../../errors.ts';
 
-/** What is wrong with an input is told up to here: it may hold thousands of mistakes, and names that are long. */
+/** Bounds of an error's sentence: an input may have thousands of mistakes, and long names. */
 const MAX_ISSUES = 5;
 const MAX_ISSUE_LENGTH = 300;
 
 /**
- * Throws `invalid_input` where the input holds more than `maxValues` values, or a string of it, a key too, is no text that
- * PostgreSQL can keep. A loop with a stack of its own: what arrives may be nested a hundred thousand deep.
+ * Throws `invalid_input` if the input holds more than `maxValues` values, or a string or key that PostgreSQL cannot
+ * keep. A loop with its own stack: the input may be nested a hundred thousand levels deep.
  */
 export function checkValueCountAndStrings(input: unknown, maxValues: number): void {
   const open: [field: string, value: unknown][] = [['', input]];
@@ -24,7 +24,7 @@ export function checkValueCountAndStrings(input: unknown, maxValues: number): vo
     else if (typeof value === 'object' && value !== null) {
       for (const key of Object.keys(value)) {
         checkString('a key', key);
-        // Of what is nested the outermost key is told, which is the caller's own word for it.
+        // For a nested value the error names the outermost key, which the caller chose.
         add(field === '' ? key : field, (value as Record<string, unknown>)[key]);
       }
     } else if (typeof value === 'string') checkString(field, value);
@@ -37,7 +37,7 @@ function checkString(field: string, text: string): void {
   if (!text.isWellFormed()) throw invalid(`${path}: is not valid Unicode (it holds half of a surrogate pair)`);
 }
 
-/** The error that says what of an input does not fit its schema: the first few mistakes, each with its place. */
+/** The error for an input that does not fit its schema, with the first few mistakes and their places. */
 export function validationError({ issues }: z.ZodError): KlatchError {
   const messages = issues.slice(0, MAX_ISSUES).map((found) => {
     const issue = `${found.path.join('.') || 'input'}: ${sentenceOf(found)}`;
@@ -47,14 +47,14 @@ export function validationError({ issues }: z.ZodError): KlatchError {
   return invalid(messages.join('; '));
 }
 
-/** zod's own words, but for what is not there, and for several kinds of value of which it names none. */
+/** zod's own words, except for a missing value, and for a union: zod does not name the kinds that it accepts. */
 function sentenceOf(issue: z.core.$ZodIssue): string {
   if (isMissing(issue)) return 'is required';
   if (issue.code !== 'invalid_union') return issue.message;
   const kinds = issue.errors.flat();
   if (kinds.some(isMissing)) return 'is required';
   const [kind] = kinds.filter((each) => each.code !== 'invalid_type');
-  // Of the right kind, and wrong in itself.
+  // The value is of the right kind, but wrong in itself.
   if (kind !== undefined) return kind.message;
   const expected = kinds.flatMap((each) => (each.code === 'invalid_type' ? [each.expected] : []));
   return `Invalid input: expected ${[...new Set(expected)].join(' or ')}`;

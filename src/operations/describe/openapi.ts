@@ -9,8 +9,8 @@ import {
 import type { Operation } from '../core/operation.ts';
 
 /**
- * The OpenAPI 3.1 document of `POST /v1/api/<operation>`, without what only live connections or the command line do.
- * `url` is where a server answers.
+ * The OpenAPI 3.1 document of `POST /v1/api/<operation>`, without operations that only live connections or the command
+ * line serve. `url` is the address of a server.
  */
 export function openApiDocument(
   operations: Iterable<Operation>,
@@ -87,7 +87,7 @@ function errorResponses({ errors }: OperationDescription): Record<string, object
   return Object.fromEntries(responses) as Record<string, object>;
 }
 
-/** Where the shapes stand in an OpenAPI document. */
+/** Refers to the shapes where an OpenAPI document has them. */
 function toComponentRefs<T>(schema: T): T {
   return JSON.parse(JSON.stringify(schema).replaceAll('"#/$defs/', '"#/components/schemas/')) as T;
 }

@@ -11,7 +11,7 @@ import {
   noticeSchema,
 } from '../core/serializers.ts';
 
-/** A JSON Schema (2020-12), as far as zod makes them. */
+/** A JSON Schema (2020-12), with the parts that zod uses. */
 export interface JsonSchema {
   readonly $ref?: string;
   readonly type?: string | readonly string[];
@@ -37,13 +37,13 @@ export interface JsonSchema {
   readonly $defs?: Readonly<Record<string, JsonSchema>>;
 }
 
-/** What an operation says about itself, for documents. */
+/** The description of an operation, for documents. */
 export interface OperationDescription {
   readonly name: string;
   readonly summary: string;
   /** One sentence on who may call it. */
   readonly who: string;
-  /** Of its own and those that come with who may call it; not those that every request can meet. */
+  /** The operation's own errors and those that follow from its callers; not those that every request can get. */
   readonly errors: readonly ErrorCode[];
   readonly input: JsonSchema;
   readonly output: JsonSchema;
@@ -51,7 +51,7 @@ export interface OperationDescription {
   readonly shapes: Readonly<Record<string, JsonSchema>>;
 }
 
-/** What every request can meet, whatever it is about. */
+/** Errors that every request can get. */
 export const commonErrors: readonly ErrorCode[] = [
   'invalid_input',
   'too_large',
@@ -106,7 +106,7 @@ function jsonSchemaOf(
     const { jsonSchema, zodSchema } = made;
     // A field that is checked by hand says itself what it looks like.
     Object.assign(jsonSchema, z.globalRegistry.get(zodSchema));
-    // An answer may get more fields one day: clients leave alone what they do not know.
+    // An answer may get more fields one day: clients ignore those that they do not know.
     if (io === 'output' && jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties;
   };
   const made = z.toJSONSchema(schema, { io, metadata: named, unrepresentable: 'any', override });

@@ -6,14 +6,14 @@ interface SchemaField {
   readonly path: string;
   /** "whole number, 1 to 1000"; a shape with a name is its name in angle brackets. */
   readonly type: string;
-  /** Whether it is always there, or has to be. */
+  /** Whether an output always has the field, or an input must have it. */
   readonly required: boolean;
-  /** The value of one that is not given, as JSON; null without such. */
+  /** The default value, as JSON; null: none. */
   readonly defaultValue: string | null;
   readonly description: string;
 }
 
-/** What an input or output can be: one object, or one of several. */
+/** The alternatives of an input or output: one object, or several. */
 export function alternativesOf(schema: JsonSchema): readonly JsonSchema[] {
   return schema.oneOf ?? schema.anyOf ?? [schema];
 }
@@ -34,7 +34,7 @@ export function fieldsOf(schema: JsonSchema, prefix = ''): readonly SchemaField[
   });
 }
 
-/** Of the object that a field is, or that is the item of its list; an alternative of null does not count. */
+/** The fields of an object in a field, or in the items of its list. An alternative of null has none. */
 function nestedFields(schema: JsonSchema, path: string): readonly SchemaField[] {
   if (schema.properties !== undefined) return fieldsOf(schema, `${path}.`);
   if (schema.items !== undefined) return nestedFields(schema.items, `${path}[]`);
@@ -73,7 +73,7 @@ function describeObjectType({ additionalProperties: values }: JsonSchema): strin
   return typeof values === 'object' ? `object of ${describeType(values)} by name` : 'object';
 }
 
-/** Bounds that only say "a number that JavaScript counts with" are none. */
+/** The bounds of JavaScript's safe integers count as none. */
 function lowerBound({ minimum, exclusiveMinimum }: JsonSchema): number | undefined {
   if (exclusiveMinimum !== undefined) return exclusiveMinimum + 1;
   return minimum === Number.MIN_SAFE_INTEGER ? undefined : minimum;

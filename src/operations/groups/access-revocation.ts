@@ -15,9 +15,12 @@ import { replaceGroupToken } from './group-token.ts';
 import { authorizeCaller } from '../core/call-operation.ts';
 import type { Services } from '../core/services.ts';
 
-/** What ends with a membership, or with the role of an admin: one place for leaving, removal and demotion. */
+/**
+ * Rights and secrets that end with a membership, or with the role of an admin: one place for leaving, removal and
+ * demotion.
+ */
 
-/** What the caller can ask for in the same call. */
+/** Options of the same call. */
 export const revocationOptions = {
   rotate_token: z
     .boolean()
@@ -63,7 +66,7 @@ interface RevocationRequest {
   readonly request: RevocationOptions;
 }
 
-/** Throws `missing_scope` for the token of a bot that may change the group, and not its integration. */
+/** Throws `missing_scope` for the token of a bot that may change the group, but not its integration. */
 export function requireTokenRotationScope(caller: Caller, request: RevocationOptions): void {
   if (request.rotate_token === true) authorizeCaller({ who: 'account', scope: 'hooks:manage' }, caller);
 }
@@ -116,7 +119,10 @@ export async function endAdminRole(
   return revoked;
 }
 
-/** `change` takes the rights of one account: after its invitations, which only an admin has open, before the new token. */
+/**
+ * `change` revokes the rights of one account. It runs after the account's invitations are deleted, which only an admin
+ * has open, and before the token is replaced.
+ */
 async function revokeRolesAndSecrets(
   services: Services,
   group: LockedGroup,
@@ -143,7 +149,7 @@ async function revokeRolesAndSecrets(
   };
 }
 
-/** What a notice says about secrets that the account may know; nothing where it knows none. */
+/** The details of a notice about secrets that the account may know; empty if it knows none. */
 function secretsNoticeDetails({ token, invites_seen: seen }: RevocationReport): NoticeDetails {
   return {
     ...(token === 'unseen' ? {} : { token }),
@@ -158,7 +164,7 @@ export function requireLeaverMayRevoke(affected: readonly MemberOrOwnedBot[], re
   throw new KlatchError('forbidden', { sentence });
 }
 
-/** Throws `invalid_input` where nobody loses rights: whoever asks to replace the token must not believe that it was. */
+/** Throws `invalid_input` where nobody loses rights: the caller must not believe that the token was replaced. */
 export function requireNoRevocationOptions(request: RevocationOptions): void {
   if (!hasOptions(request)) return;
   const sentence =

@@ -13,8 +13,8 @@ import type { LockedGroup } from '../core/group-transaction.ts';
 import { userNotFound } from '../core/account-reference.ts';
 
 /**
- * Makes an account a member of a group that it is not in: the bounds are counted beneath the locks of head and account,
- * and what was said before it came counts as read. Throws `quota_exceeded`, and `not_found` for a deactivated account.
+ * Adds an account to a group that it is not in. The bounds are counted under the locks of head and account, and earlier
+ * messages count as read. Throws `quota_exceeded`, and `not_found` for a deactivated account.
  */
 export async function addToGroup(
   { limits, group }: { limits: LimitsConfig; group: LockedGroup },
@@ -36,8 +36,7 @@ export async function addToGroup(
 }
 
 /**
- * In how many conversations an account is, whose row stays locked until the commit. Throws `not_found` for a deactivated
- * one.
+ * Locks the account's row until the commit, and counts its conversations. Throws `not_found` for a deactivated account.
  */
 export async function lockAccountAndCountMemberships(
   tx: Transaction,
@@ -49,8 +48,9 @@ export async function lockAccountAndCountMemberships(
 }
 
 /**
- * Groups that others may add an account to, as a multiple of `limits.groups-per-user`. They have a bound of their own, so
- * that nobody can use up what the account may create and join. One owner cannot fill it: its own bound is smaller.
+ * Groups that others may add an account to, as a multiple of `limits.groups-per-user`. Their bound is separate, so that
+ * nobody can use up the number of groups that the account may create and join. One owner cannot fill it: its own bound
+ * is smaller.
  */
 const ADDED_BY_OTHERS_LIMIT_FACTOR = 10;
 

@@ -50,13 +50,13 @@ async function setGroupArchived(
       const { tx, conversationId } = group;
       const isChange = await setArchived(tx, conversationId, archived);
       if (isChange) await group.addNotice(archived ? 'archived' : 'unarchived');
-      // Nobody could post meanwhile.
+      // Nobody could post while the group was archived.
       if (isChange && !archived) await restartExpectations(tx, conversationId);
       return { changed: isChange, hash: await findIntegrationTokenHash(tx, conversationId) };
     },
   );
-  // Every node asks the database anew about this token. Nothing depends on the word: the statement that writes a message
-  // looks at the group itself, and an archived group is never remembered.
+  // Every node asks the database about this token again. Nothing depends on this event: the statement that writes a
+  // message checks the group itself, and an archived group is never cached.
   if (hash !== null) services.bus.publish('tokensRevoked', [hash]);
   return { group: access.conversationId, archived, changed };
 }

@@ -49,7 +49,7 @@ export const showOwnConversation = defineTargetedOperation({
     showConversation(services, { accountId: requireAccount(caller).accountId, only: conversationId }),
 });
 
-/** A conversation as its member sees it. Throws `not_found` for who is none. */
+/** A conversation as its member sees it. Throws `not_found` for an account that is no member. */
 export async function showConversation(
   { database }: Services,
   request: { accountId: AccountId; only: ConversationId },

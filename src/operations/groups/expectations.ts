@@ -15,7 +15,7 @@ import { defineTargetedOperation } from '../core/operation.ts';
 import { groupField, groupReference, changedField } from '../core/schemas.ts';
 import { expectationSchema, serializeExpectation } from './group-view.ts';
 
-/** With white space around it, which is taken off. */
+/** Includes white space around the key, which is trimmed. */
 const MAX_GIVEN_KEY_LENGTH = 400;
 const MAX_DURATION_LENGTH = 100;
 

@@ -61,7 +61,9 @@ export const rotateToken = defineTargetedOperation({
   },
 });
 
-/** Replaces the token under the head's lock: after every flush that was admitted with the old one. Returns the new one. */
+/**
+ * Replaces the token under the head's lock: after every flush that was admitted with the old one. Returns the new one.
+ */
 export async function replaceGroupToken({ sealer }: Pick<Services, 'sealer'>, group: LockedGroup): Promise<string> {
   const token = newIntegrationToken(sealer);
   await group.addNotice('token_rotated');

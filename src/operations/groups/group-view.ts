@@ -16,7 +16,7 @@ import { aboutField, createdAtField, groupField, groupRoleSchema, titleField, me
 import type { Services } from '../core/services.ts';
 import { readRefusedPosts, refusedPostsSchema } from './refused-posts.ts';
 
-/** How groups look to those who may see them. */
+/** A group, as it is shown to those who may see it. */
 
 export const groupSchema = z.object({
   id: groupField,
@@ -44,7 +44,7 @@ const groupAddressSchema = z.object({
     .describe('Programs that are set up so; docs/callers.md has the lines of their configuration.'),
 });
 
-/** What a group expects: a post with this key at least so often. */
+/** An expectation of a group: a post with this key at least this often. */
 export const expectationSchema = z.object({
   key: z.string().describe('The `key` that the posts have.'),
   within: z.string().describe('How long a post may stay away: a duration, such as `26h`.'),
@@ -59,7 +59,7 @@ export const expectationSchema = z.object({
     ),
 });
 
-/** Its optional keys are there for the group's owner and admins, and the installation's administrators, alone. */
+/** Only the group's owner and admins, and the installation's administrators, get the optional keys. */
 export const groupInfoSchema = groupSchema.extend({
   role: groupRoleSchema.nullable().describe("The caller's own; null for an administrator who is no member."),
   webhook: z.string().optional().describe('Where to post: it holds the token.'),
@@ -120,7 +120,7 @@ export function serializeExpectation(expectation: Expectation): z.infer<typeof e
   };
 }
 
-/** Members never, and no bot whose token is not for it. */
+/** False for plain members, and for a bot whose token lacks the scope `hooks:manage`. */
 function maySeeIntegration(caller: Caller, role: GroupRole | null): boolean {
   if (isAdministrator(caller)) return true;
   if (caller.kind !== 'account' || (role !== 'owner' && role !== 'admin')) return false;
@@ -137,7 +137,7 @@ export function webhookUrl({ config }: Services, token: string): string {
   return `${config.http.baseUri}/v1/webhooks/${token}`;
 }
 
-/** Without those at which the server does not answer. */
+/** Leaves out addresses at which the server does not answer. */
 function pasteableAddresses({ config }: Services, token: string): z.infer<typeof groupAddressSchema>[] {
   const { baseUri, callerPaths: hasCallerPaths } = config.http;
   return groupAddresses({ baseUri, token, hasCallerPaths }).map(({ name, values, programs }) => {
@@ -149,7 +149,7 @@ export function serializeGroup(group: Group): z.infer<typeof groupSchema> {
   return { ...serializeGroupSummary(group), about: group.about };
 }
 
-/** Without what is long. */
+/** The group without `about`, which is long. */
 export function serializeGroupSummary(group: Omit<Group, 'about'>): Omit<z.infer<typeof groupSchema>, 'about'> {
   return {
     id: group.id,

@@ -34,9 +34,9 @@ interface NewGroup {
   readonly title: string;
   readonly about: string | null;
   readonly public: boolean;
-  /** Null: nobody's. */
+  /** Null: the group has no owner. */
   readonly owner: { readonly id: AccountId; readonly nick: string } | null;
-  /** Whose doing it is; null: the command line's. */
+  /** The account that creates the group; null: the command line. */
   readonly actorId: AccountId | null;
 }
 

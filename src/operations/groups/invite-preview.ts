@@ -8,7 +8,7 @@ import { defineOperation } from '../core/operation.ts';
 import type { Services } from '../core/services.ts';
 import { titleField, aboutField, membersField } from '../core/schemas.ts';
 
-/** What an invitation is to, for somebody who is not in yet. */
+/** The group of an invitation, for somebody who is no member yet. */
 const invitePreviewSchema = z.object({
   group: z
     .object({ title: titleField, about: aboutField, members: membersField })
@@ -35,7 +35,7 @@ export const previewInvite = defineOperation({
   run: async (services, { invite }) => readInvitePreview(services, invite),
 });
 
-/** To which group an invitation is. Throws `invalid_invite`, for an archived group's as well. */
+/** The group of an invitation. Throws `invalid_invite`, also for an archived group. */
 export async function readInvitePreview({ database }: Services, linkOrToken: string): Promise<InvitePreview> {
   return translateLostRead(
     database.general.run(async (sql) => {
@@ -45,7 +45,7 @@ export async function readInvitePreview({ database }: Services, linkOrToken: str
       const { title, about, members } = group;
       return {
         group: { title, about, members },
-        // Who is in a group that is not public is told to its members alone.
+        // Only members may learn who is in a group that is not public.
         invited_by: group.public ? (creatorUnlessCommandLine?.name ?? null) : null,
         expires_at: expiresAt?.toISOString() ?? null,
       };

@@ -20,7 +20,7 @@ import type { Services } from '../core/services.ts';
 
 /** 256 random bits in base64url. */
 const TOKEN_BYTES = 32;
-/** What could be an invitation's token at all; anything else is answered without asking the database. */
+/** The form of an invitation's token; any other text is answered without asking the database. */
 const TOKEN_PATTERN = /^[A-Za-z0-9_-]{43}$/;
 const SEAL_PURPOSE = 'group-invite';
 const MINUTE_S = 60;
@@ -49,7 +49,7 @@ function hashInviteToken(token: string): string {
   return createHash('sha256').update(token).digest('hex');
 }
 
-/** The token at the end of an invitation's link, or of what stands for one. */
+/** The token at the end of an invitation's link, or the given token itself. */
 export function inviteTokenOf(linkOrToken: string): string {
   return linkOrToken.trim().replace(/\/$/, '').split('/').at(-1)!;
 }

@@ -90,13 +90,11 @@ function toJoiningAccount({ accountId: id, nick }: AccountCaller): JoiningAccoun
   return { id, nick };
 }
 
-/** Who joins. */
 interface JoiningAccount {
   readonly id: AccountId;
   readonly nick: string;
 }
 
-/** What came of joining. */
 interface JoinResult {
   readonly group: ConversationId;
   readonly title: string;
@@ -104,8 +102,9 @@ interface JoinResult {
 }
 
 /**
- * Makes an account a member of the group of an invitation, within the caller's transaction, which publishes the news
- * behind its commit; a use is counted with it or not at all. Throws `invalid_invite`, `group_archived`, `quota_exceeded`.
+ * Adds an account to the group of an invitation, within the caller's transaction; the calling code publishes `events`
+ * after the commit. The use of the invitation is counted in the same transaction. Throws `invalid_invite`,
+ * `group_archived`, `quota_exceeded`.
  */
 export async function acceptInvite(
   services: Pick<Services, 'config'>,
@@ -117,7 +116,7 @@ export async function acceptInvite(
   return joinLockedGroup(services, await lockConversation(tx, where, events), { account, invite });
 }
 
-/** A member joins no second time, and its invitation is not used up. */
+/** If the account is a member already, nothing changes, and its invitation is not used up. */
 async function joinLockedGroup(
   { config: { limits } }: Pick<Services, 'config'>,
   locked: LockedGroup,
@@ -126,7 +125,8 @@ async function joinLockedGroup(
   const { tx, conversationId, head } = locked;
   const group = await findGroup(tx, conversationId);
   const role = await findGroupRole(tx, { conversationId, accountId: account.id });
-  // Nobody learns from this which groups there are that are not public, nor which number is a private conversation's.
+  // One error for all cases, so that nobody learns which groups exist that are not public, or which numbers are those
+  // of private conversations.
   if (group === null || (role === null && invite === null && !group.public)) throw groupNotFound(conversationId);
   const joined = { group: conversationId, title: group.title, joined: role === null };
   if (role !== null) return joined;

@@ -122,11 +122,14 @@ async function addNewMember(
     }
   }
   if (role === 'owner') await demoteOwner(group);
-  // Whoever adds others decides without them; only an administrator can add itself.
+  // An account that others add has not asked for it; only an administrator can add itself.
   await addToGroup({ limits, group }, account, { role, requested: account.id === access.accountId });
 }
 
-/** Only the owner makes admins of members, and members of admins; only an administrator makes owners past the owner. */
+/**
+ * Only the owner makes members admins, and admins members. Only an administrator names a new owner without the present
+ * one.
+ */
 function requireMayChangeRole(authority: Authority, { old, next }: { old: GroupRole | null; next: GroupRole }): void {
   if (authority === 'administrator') return;
   if (next === 'owner' || old === 'owner') {
@@ -138,8 +141,8 @@ function requireMayChangeRole(authority: Authority, { old, next }: { old: GroupR
 }
 
 /**
- * Gives a member another role, and the members a notice; the owner until now becomes an admin when there is a new one.
- * Throws `last_owner` for another role of the owner: a group loses its owner to the next one alone.
+ * Changes the role of a member and adds a notice. If the member becomes the owner, the present owner becomes an admin.
+ * Throws `last_owner` for another role of the owner: a group loses its owner only to a new one.
  */
 export async function changeRoleWithoutRevocation(
   group: LockedGroup,
@@ -148,7 +151,7 @@ export async function changeRoleWithoutRevocation(
 ): Promise<boolean> {
   if (old === next) return false;
   if (old === 'owner') throw new KlatchError('last_owner');
-  // First: of two owners at a time there is not even a moment.
+  // The present owner first, so that there are never two owners at a time.
   if (next === 'owner') await demoteOwner(group);
   await saveRole(group, account, next);
   return true;

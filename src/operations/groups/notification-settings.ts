@@ -47,7 +47,7 @@ export const updateNotifications = defineTargetedOperation({
     const { accountId } = requireAccount(caller);
     const key = { conversationId, accountId };
     const change = { level, mutedUntil: typeof muted_until === 'string' ? requireTimestamp(muted_until) : muted_until };
-    // Repeating it does no harm, so a lost answer is like one that was never sent.
+    // A repeat does no harm, so a lost answer is treated as if nothing had been done.
     const setting = await translateLostRead(
       database.general.transaction((tx) => updateNotificationSetting(tx, key, change)),
     );

@@ -43,7 +43,10 @@ export const openPrivateConversation = defineOperation({
   },
 });
 
-/** Whom one can talk to. Throws `not_found`, `invalid_input` for oneself, and `blocked`. */
+/**
+ * The account that the caller can talk to. Throws `not_found`, `invalid_input` for the caller's own account, and
+ * `blocked`.
+ */
 async function requireUnblockedPeer(sql: Sql, self: AccountCaller, user: string | number): Promise<TargetAccount> {
   const peer = await requireActiveAccount(sql, user);
   if (peer.id === self.accountId) {
@@ -53,7 +56,7 @@ async function requireUnblockedPeer(sql: Sql, self: AccountCaller, user: string 
   return peer;
 }
 
-/** Throws `blocked`, in one sentence where it is the other one's doing and in another where it is the own. */
+/** Throws `blocked`, with one sentence if the peer blocks the caller, and another if the caller blocks the peer. */
 async function requireNoBlock(sql: Sql | Transaction, self: AccountCaller, peer: TargetAccount): Promise<void> {
   const { byFirst, bySecond } = await findBlocks(sql, [self.accountId, peer.id]);
   if (bySecond) throw new KlatchError('blocked');
@@ -71,7 +74,8 @@ async function createPrivateConversation(
   const me = { id: self.accountId, nick: self.nick };
   const pair: UnsortedAccountPair = [me.id, peer.id];
   return withEventsAfterCommit(services, async (tx, events) => {
-    // The lower number first, as everybody who locks two accounts; who of two is second finds the first one's.
+    // The lower number first, as in all code that locks two accounts. Of two calls at once, the second finds the first
+    // one's conversation.
     const both = me.id < peer.id ? [me, peer] : [peer, me];
     const counts: RequestedAndAddedMembershipCounts[] = [];
     for (const one of both) counts.push(await lockAccountAndCountMemberships(tx, one));

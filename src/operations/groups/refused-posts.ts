@@ -3,7 +3,7 @@ import type { ConversationId } from '../../model/ids.ts';
 import type { Sql } from '../../storage/db/connection.ts';
 import { listRefusedPosts } from '../../storage/groups/refused-posts.ts';
 
-/** Refused posts that differ in nothing but their moment, and in the numbers of the sentence. */
+/** Refused posts that differ only in their time, and in the numbers of the sentence. */
 export const refusedPostsSchema = z.object({
   first_at: z.string().describe('Time of the first one.'),
   last_at: z.string().describe('Time of the newest one.'),
@@ -20,7 +20,7 @@ export const refusedPostsSchema = z.object({
   sentence: z.string().describe('The sentence that answered the newest one.'),
 });
 
-/** Of a group, newest first; at most 20. */
+/** The refused posts of a group, newest first; at most 20. */
 export async function readRefusedPosts(sql: Sql, id: ConversationId): Promise<z.infer<typeof refusedPostsSchema>[]> {
   const found = await listRefusedPosts(sql, id);
   return found.map(({ firstAt, lastAt, posts, userAgent, format, code, sentence }) => ({

@@ -13,18 +13,21 @@ import type { Services } from '../core/services.ts';
 /** Who changes a group's reverse webhooks: the holder of its token, its owner or an admin, an administrator. */
 export interface HookActor {
   readonly conversationId: ConversationId;
-  /** Whose doing it is, for the notice; null: the administrator's command line. */
+  /** The account that acts, for the notice; null: the administrator's command line. */
   readonly actorId: AccountId | null;
-  /** An administrator's requests are not counted. */
+  /** False for an administrator, whose requests are not counted. */
   readonly isSubjectToRateLimit: boolean;
-  /** What gave access still does, and does so until the transaction ends. Rejects when it does not. */
+  /**
+   * Checks that the token or the role still gives access, and locks it until the transaction ends. Rejects if it no
+   * longer does.
+   */
   readonly lockAccess: (tx: Transaction) => Promise<void>;
 }
 
-/** A hook with who changes it. */
+/** A hook, and the actor who changes it. */
 export type HookAccess = HookReference & HookActor;
 
-/** The holder of a token. A body may take its time: a token that was rotated meanwhile changes nothing any more. */
+/** The holder of a token. While a body arrives, the token may be rotated; its holder changes nothing then. */
 export function actorByToken({ conversationId, accountId, tokenHash }: Integration): HookActor {
   return {
     conversationId,
@@ -48,7 +51,7 @@ export function actorByAccess(access: ConversationAccess, caller: Caller): HookA
   };
 }
 
-/** The hook of a token's group; whether there is one says what is done with it. */
+/** The hook with this number in a token's group. Whether it exists shows when it is used. */
 export function hookByToken(integration: Integration, id: number): HookAccess {
   return { ...actorByToken(integration), hookId: id as HookId };
 }
@@ -67,8 +70,8 @@ export async function hookByAccess(
 }
 
 /**
- * Counts a request that changes a hook or sends its messages again. Throws `token_rate_limited` when a group has made as many
- * in the last minute as it may. The administrator's are not counted.
+ * Counts a request that changes a hook or sends its messages again. Throws `token_rate_limited` when a group has made
+ * as many in the last minute as it may. An administrator's requests are not counted.
  */
 export function limitGroupHookChanges(
   { hookChangeLimiterByGroup, config }: Services,

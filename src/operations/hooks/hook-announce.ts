@@ -5,18 +5,18 @@ import { PARTITIONS } from '../../storage/hooks/lanes.ts';
 import { findLease, type LeaseState } from '../../storage/hooks/leases.ts';
 import type { Services } from '../core/services.ts';
 
-/** In all, so that a caller has its answer within the time that a request may take. */
+/** Time-out of the whole confirmation, so that a caller has its answer within the time that a request may take. */
 const TOTAL_CONFIRM_TIMEOUT_MS = 9_500;
-/** A node that is well answers within this time; until then its lease is not looked at again. */
+/** A healthy node confirms within this time; its lease is not read again before. */
 const FIRST_CONFIRMATION_WAIT_MS = 2_000;
-/** After that the lease is looked at this often, and the node asked anew. */
+/** After that, the lease is read and the node is asked again at this interval. */
 const LATER_CONFIRMATION_WAIT_MS = 500;
-/** Rest before a database that is away is asked again. */
+/** Wait before a database that is away is asked again. */
 const DATABASE_RETRY_MS = 250;
-/** One look at the lease. */
+/** Time-out of one query of the lease. */
 const LEASE_QUERY_TIMEOUT_MS = 2_000;
 
-/** What announcing works with. */
+/** Dependencies of announcing a change. */
 export type AnnouncingServices = Pick<Services, 'bus' | 'database' | 'node' | 'log'>;
 
 /** A hook that was changed, and its group. */
@@ -26,13 +26,13 @@ interface ChangedHookAndGroup {
 }
 
 /**
- * Tells every process that a hook's row was changed (its generation was raised and committed before), and resolves once
- * no attempt starts any more that knows nothing of the change. Rejects with `change_unconfirmed` when that could not be
- * learnt in time; the change is stored all the same.
+ * Tells every process that a hook's row was changed (its generation was raised and committed before). Resolves once no
+ * attempt can start any longer without knowing the change. Rejects with `change_unconfirmed` if this was not confirmed
+ * in time; the change is stored all the same.
  *
- * Only the holder of the partition's lease starts attempts. This process has stopped by the time `publish` returns;
- * another one says so itself; one that says nothing has stopped when its lease ended or changed hands. Whoever claims the
- * partition later reads the row as it is now.
+ * Only the holder of the partition's lease starts attempts. This process knows the change when `publish` returns;
+ * another holder confirms it. A holder that does not confirm has stopped when its lease ended or got another holder. A
+ * later holder reads the row as it is now.
  */
 export async function announceAndConfirmChange(services: AnnouncingServices, hook: ChangedHookAndGroup): Promise<void> {
   const { bus, node, log } = services;
@@ -75,9 +75,9 @@ function readDeliveryLeaseOfHook(
 }
 
 /**
- * Writes a change of a hook and announces it; resolves to what was written. Where writing fails, everybody is told
- * nevertheless, without waiting: a change whose answer was lost is a change. Rejects with what `write` rejects with, or
- * with `change_unconfirmed`.
+ * Writes a change of a hook and announces it; resolves to the result of `write`. If `write` fails, the change is
+ * announced without waiting: it may have been made, with a lost answer. Rejects with what `write` rejects with, or with
+ * `change_unconfirmed`.
  */
 export async function withAnnouncedHookChange<T>(
   services: AnnouncingServices,

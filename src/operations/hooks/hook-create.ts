@@ -7,7 +7,7 @@ import { defineTargetedOperation } from '../core/operation.ts';
 import { groupField, groupReference, hookField } from '../core/schemas.ts';
 
 const MAX_DESCRIPTION_LENGTH = 200;
-/** Before it is normalised; what is left of it has a bound of its own. */
+/** Bound before normalisation; the normalised URL has its own bound. */
 const MAX_RAW_URL_LENGTH = 8_192;
 
 export const createHook = defineTargetedOperation({

@@ -11,7 +11,7 @@ import { pageOf, pageLimit } from '../core/page.ts';
 import { categoryField, groupField, hookField, hookNumber, statusField } from '../core/schemas.ts';
 import type { Services } from '../core/services.ts';
 
-/** Rows of a delivery log that are given at once. */
+/** At most this many rows of a delivery log are returned at once. */
 export const MAX_LOG_PAGE_SIZE = 100;
 
 /** One row of a delivery log. */
@@ -63,13 +63,13 @@ function formatLogPosition({ at, firstSeq, rev, attempt }: LogPosition): string 
   return `${at.toISOString()}_${firstSeq}_${attempt}${rev === 0 ? '' : `_r${rev}`}`;
 }
 
-/** Which rows of a log to give: those before a place, newest first. */
+/** The rows of a log to return: those before a place, newest first. */
 export interface HookLogPageRequest {
   readonly before: string | undefined;
   readonly limit: number;
 }
 
-/** A page of a log; `next` is the place to go on before, null when this was all. */
+/** A page of a log; `next` is `before` of the next page, null if there is none. */
 export interface HookLogPage {
   readonly attempts: z.infer<typeof loggedAttemptSchema>[];
   readonly next: string | null;

@@ -21,7 +21,7 @@ const oneOf = <const Value extends string>(values: readonly Value[]) =>
   z.enum(values, { error: `must be one of ${values.join(', ')}` });
 const withoutRepeats = <Value>(values: readonly Value[]): Value[] => [...new Set(values)];
 
-/** How a hook delivers, as every edge takes it. */
+/** The options of a hook's deliveries, as every edge accepts them. */
 export const hookOptionsSchema = {
   format: oneOf(hookFormats).optional().describe('How its requests look: ours, or those of another product.'),
   order: oneOf(['strict', 'none']).optional().describe('`strict`, the default: one request after the other, in order.'),
@@ -62,7 +62,7 @@ export const hookOptionsSchema = {
 
 type HookOptionsInput = z.infer<z.ZodObject<typeof hookOptionsSchema>>;
 type HookOptions = Pick<NewHook, 'format' | 'order' | 'batch' | 'signature' | 'events' | keyof HookFilter>;
-/** What is left out stays as it is; a new format brings the filter of its own. */
+/** An option that is left out stays as it is; a new format brings its own filter. */
 type HookOptionChanges = { readonly [Key in keyof HookOptions]?: HookOptions[Key] | undefined };
 
 const DEFAULT_OPTIONS: HookOptions = {
@@ -74,12 +74,12 @@ const DEFAULT_OPTIONS: HookOptions = {
   ...defaultFilter('klatch'),
 };
 
-/** What a registration asks for, with what it leaves out. */
+/** The options of a registration, completed by defaults. */
 export function newHookOptions(input: HookOptionsInput): HookOptions {
   return optionsAfterChange(DEFAULT_OPTIONS, hookOptionChanges(input));
 }
 
-/** What a request wants changed. */
+/** The changes of options that a request asks for. */
 export function hookOptionChanges({ max_age: maxAgeS, ...changes }: HookOptionsInput): HookOptionChanges {
   return { ...changes, maxAgeS };
 }
@@ -93,7 +93,10 @@ export function optionsAfterChange(current: HookOptions, changes: HookOptionChan
   return { format, order, batch, signature, events, skip, triggers, maxAgeS };
 }
 
-/** Throws `invalid_hook_url` or `invalid_input`, with what to do, where a hook's format cannot do what the hook asks. */
+/**
+ * Throws `invalid_hook_url` or `invalid_input`, with what to do, if a hook's format does not support the hook's
+ * options.
+ */
 export function requireOptionsOfFormat(url: string, options: HookOptions): void {
   const { format, batch, events, triggers, maxAgeS } = options;
   const receiver = receiverFormat(format);

@@ -26,7 +26,7 @@ export async function sendHookPing(
   services: Services,
   hook: HookReference,
 ): Promise<{ result: z.infer<typeof pingSchema>; host: string }> {
-  // As after a question: where the claim's answer was lost, nothing was sent.
+  // A lost answer counts as that of a read: if the answer to the claim was lost, nothing was sent.
   const target = await translateLostRead(
     services.database.general.run((sql) => claimPing(sql, hook, MIN_PING_INTERVAL_S)),
   );

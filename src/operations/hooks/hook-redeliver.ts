@@ -25,7 +25,7 @@ import { groupField, hookField, hookNumber } from '../core/schemas.ts';
 import type { Services } from '../core/services.ts';
 import { pendingSchema } from './hooks.ts';
 
-/** Messages that can be asked for again by their ids, at once. */
+/** At most this many messages can be redelivered by their ids at once. */
 const MAX_REDELIVERED_IDS = 100;
 /** A settlement takes some milliseconds, unless the database is slow. */
 const SETTLEMENT_TIMEOUT_MS = 500;
@@ -41,23 +41,24 @@ export const redeliveredIdsSchema = z
   .max(MAX_REDELIVERED_IDS)
   .describe('The ids of single messages that are sent again.');
 
-/** Where to begin again, or which single messages to send. */
+/** The place from which messages are sent again, or the ids of single messages. */
 export type RedeliveryRequest =
   | { readonly from: string; readonly only?: undefined }
   | { readonly only: readonly string[]; readonly from?: undefined };
 
-/** What is sent again. */
+/** The messages that are sent again. */
 interface RedeliveryResult {
   /** Id of the first message that is sent; null when there is none at or after the place that was asked for. */
   readonly from: string | null;
-  /** What the hook has to deliver now. */
+  /** The number of messages and events that the hook has to deliver now. */
   readonly pending: number;
 }
 
 /**
- * Sends messages again: all from one on, in order, with the events behind them; or single ones apart from it. Never one
- * from before the hook's registration or one that a retention rule removed: a place before it is moved, a single message
- * is refused. Throws `hook_not_found`, `invalid_input` and `too_many_retries`.
+ * Sends messages again: all from one on, in order, with the events after them, or single messages outside of this
+ * order. Messages from before the hook's registration, or that a retention rule removed, are never sent: a start before
+ * the first possible message is moved to it, and a single message is refused. Throws `hook_not_found`, `invalid_input`
+ * and `too_many_retries`.
  */
 export async function redeliverMessages(
   services: Services,
@@ -80,8 +81,8 @@ export async function redeliverMessages(
 }
 
 /**
- * A message can have arrived and not be settled yet, so that it reads as one that is still to be delivered. What has
- * really to be delivered still is waited for in vain, and that is no harm.
+ * Waits until the delivery of these messages is settled: one that has arrived and is not settled yet looks like one
+ * that is still to be delivered. For a message that really is, the wait is in vain, but does no harm.
  */
 async function awaitSettlement({ database }: Services, hook: HookReference, ids: readonly string[]): Promise<void> {
   const last = Math.max(...ids.map((id) => Number(parseMessageId(id)?.seq ?? 0)));
@@ -140,8 +141,8 @@ async function idOfMessage(tx: Transaction, { conversationId }: LockedHook, seq:
 }
 
 /**
- * The seqs of messages of the hook's group by their ids. Throws `invalid_input` when one is none: of another group, not
- * posted yet, or lost before a restore, behind which another message has its seq.
+ * The seqs of messages of the hook's group by their ids. Throws `invalid_input` for an id of no such message: one of
+ * another group, one that is not posted yet, or one that a restore lost and whose seq another message has.
  */
 async function findSeqs(
   tx: Transaction,
@@ -163,7 +164,10 @@ async function findSeqs(
   return [...new Set(seqs)];
 }
 
-/** Drops all that a hook has still to deliver; resolves with how many messages and events that were. Throws `hook_not_found`. */
+/**
+ * Drops everything that a hook still has to deliver; resolves to the number of these messages and events. Throws
+ * `hook_not_found`.
+ */
 export async function skipHookBacklog(services: Services, hook: HookAccess): Promise<number> {
   return changeLockedHookAndAnnounce(services, hook, {
     unknownOutcomeSentence: 'The backlog may have been dropped: look at the hook before you repeat it',

@@ -45,7 +45,7 @@ export const restoreRemovedHook = defineTargetedOperation({
   },
 });
 
-/** Beneath the head's lock nobody counts hooks, registers one, or restores this one. */
+/** Under the head's lock nobody else counts hooks, registers one, or restores this one. */
 async function restoreUnderGroupLock(services: Services, tx: Transaction, access: HookAccess): Promise<HookDetails> {
   const { conversationId, hookId: id, actorId, lockAccess: admit } = access;
   const max = services.config.limits.hooksPerGroup;
@@ -57,7 +57,7 @@ async function restoreUnderGroupLock(services: Services, tx: Transaction, access
     const sentence = `Group ${conversationId} has ${max} reverse webhooks already, as many as it may have (limits.hooks-per-group)`;
     throw new KlatchError('too_many_hooks', { sentence });
   }
-  // Between the look and this one its row can only have gone for good.
+  // Since the row was read, it can only have been deleted for good.
   if (!(await restoreTargetRemovedHook(tx, { conversationId, hookId: id })))
     throw new KlatchError('not_found', { sentence: `There is no reverse webhook ${id}` });
   const details = { hook: id, host: new URL(hook.url).hostname };
@@ -77,7 +77,7 @@ async function hookExistsError(
   return new KlatchError('hook_exists', { sentence, cause });
 }
 
-/** Until when a hook that its target removed at this moment can be brought back. */
+/** The end of the time in which a hook can be restored that its target removed at this moment. */
 export function restorableUntil({ config }: Services, removedAt: Date): Date {
   return new Date(removedAt.getTime() + config.retention.removedHooksMs);
 }
@@ -87,7 +87,7 @@ function assertRemovedByTargetRecently(services: Services, hook: ListedHook): vo
   const notRestorable = (sentence: string): KlatchError => new KlatchError('hook_not_restorable', { sentence });
   if (hook.removedAt === null)
     throw notRestorable(`Reverse webhook ${hook.id} is not removed: there is nothing to restore`);
-  // The contract keeps what a target's 410 removed. What its group deleted was not wanted any more.
+  // The contract keeps hooks that a target's 410 removed. A hook that its group deleted was no longer wanted.
   if (hook.removedBy === 'client') {
     throw notRestorable(
       `Reverse webhook ${hook.id} was deleted by its group or an administrator, not by a 410 of its target: register it again`,

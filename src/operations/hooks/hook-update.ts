@@ -27,9 +27,9 @@ import { groupField, hookField, hookNumber } from '../core/schemas.ts';
 import type { Services } from '../core/services.ts';
 
 /**
- * Runs `work` on a hook beneath its lock, and with `notices` beneath its group's, and commits; when it resolves, nothing
- * of before is sent any more. Throws `hook_not_found`, what `admit` and `work` throw, `change_unconfirmed`, and
- * `outcome_unknown` with the sentence `unknown`.
+ * Runs `work` on a hook under its lock, with `needsGroupLock` also under its group's, and commits. When it resolves,
+ * nothing is sent any longer by the hook's former state. Throws `hook_not_found`, what `lockAccess` and `work` throw,
+ * `change_unconfirmed`, and `outcome_unknown` with `unknownOutcomeSentence`.
  */
 export async function changeLockedHookAndAnnounce<T>(
   services: Services,
@@ -43,7 +43,7 @@ export async function changeLockedHookAndAnnounce<T>(
   return withAnnouncedHookChange(services, hook, async () => {
     try {
       return await services.database.general.transaction(async (tx) => {
-        // The head first, as everybody who tells the group of a hook.
+        // The head first, as in all code that adds a notice about a hook.
         if (control.needsGroupLock === true) await lockGroup(tx, hook.conversationId);
         await hook.lockAccess(tx);
         const locked = await lockHook(tx, hook);
@@ -56,29 +56,29 @@ export async function changeLockedHookAndAnnounce<T>(
   });
 }
 
-/** What of a hook is to be changed, checked by its edge. */
+/** The changes of a hook, checked by their edge. */
 export interface HookChangesAndSecretRotation extends Omit<HookOptionsAndPauseChanges, 'secretSealed'> {
-  /** A new secret; the one until now signs beside it for 24 hours. */
+  /** Makes a new secret; the present one signs beside it for 24 hours. */
   readonly rotateSecret: boolean;
 }
 
 const UPDATE_OUTCOME_UNKNOWN_SENTENCE =
   'The hook may have been changed: look at it before you repeat it; if its secret was to be replaced, replace it again, since the new one is not shown twice';
 
-/** The outcome of a change: the hook's health, and what of its secrets its receiver has to learn of. */
+/** The outcome of a change: the hook's health, and the secrets that its receiver has to learn. */
 interface HookUpdateResult {
   readonly health: HookHealthReport;
   readonly shown: {
-    /** The new one, where it was to get one. */
+    /** The new secret, if one was asked for. */
     readonly secret?: string;
-    /** What its requests carry, where it has changed and the format has such a field. */
+    /** The token in its requests, if it has changed and the format has such a field. */
     readonly token?: string;
   };
 }
 
 /**
- * Changes how a hook delivers; what is so already stays without a trace. Throws `hook_not_found`, `no_server_key`,
- * `invalid_input` and `invalid_hook_url`.
+ * Changes how a hook delivers. An option that has the value already changes nothing. Throws `hook_not_found`,
+ * `no_server_key`, `invalid_input` and `invalid_hook_url`.
  */
 export async function applyHookUpdate(
   services: Services,
@@ -93,7 +93,7 @@ export async function applyHookUpdate(
     const options = optionsAfterChange(locked, changes);
     requireOptionsOfFormat(locked.url, options);
     await applyChanges(tx, locked, { ...options, paused: changes.paused, secretSealed });
-    // In the same transaction: a secret whose answer fails after the commit would be known to nobody.
+    // Read in the same transaction: if a read after the commit failed, nobody would know the new secret.
     const [info] = await findHooks(tx, hook.conversationId, hook.hookId);
     const isTokenNew = secret !== null || options.format !== locked.format;
     const openSecret = (): string => secret ?? services.sealer.open('hook-secret', locked.secretSealed);
@@ -109,12 +109,13 @@ export async function applyHookUpdate(
   try {
     return await changeLockedHookAndAnnounce(services, hook, {
       unknownOutcomeSentence: UPDATE_OUTCOME_UNKNOWN_SENTENCE,
-      // A hook that begins to ask starts behind the newest change, and each later one finds that it asks.
+      // A hook that begins to ask for events starts after the newest change, and each later change finds that it asks.
       needsGroupLock: changes.events !== undefined,
       work,
     });
   } catch (error) {
-    // A node that has not heard of it signs with the old secret, which holds for a day. The new one is shown only here.
+    // A node that does not know the change yet signs with the old secret, which is valid for a day. Only this answer
+    // shows the new one.
     const isUnconfirmed = error instanceof KlatchError && error.code === 'change_unconfirmed';
     if (isUnconfirmed && updated !== null && secret !== null && changes.paused !== true) return updated;
     throw error;
@@ -122,8 +123,8 @@ export async function applyHookUpdate(
 }
 
 /**
- * Removes a hook; when it resolves, no new attempt starts on any node. Throws `hook_not_found`, and `change_unconfirmed` for a
- * hook that is removed and whose node has not confirmed it.
+ * Removes a hook; when it resolves, no new attempt starts on any node. Throws `hook_not_found`, and
+ * `change_unconfirmed` if the hook is removed, but its node has not confirmed it.
  */
 export async function unregisterHook(services: Services, hook: HookAccess): Promise<void> {
   const { conversationId, hookId, actorId } = hook;
@@ -139,7 +140,7 @@ export async function unregisterHook(services: Services, hook: HookAccess): Prom
       work: remove,
     });
   } finally {
-    // Whatever was answered: a removal that is not confirmed, or whose commit was lost, is one.
+    // In any case: a removal that is not confirmed, or whose commit's answer was lost, may have been made.
     services.bus.publish('nonMessageChangesCommitted', [conversationId]);
   }
 }

@@ -48,7 +48,7 @@ export const hookHealthSchema = z.object({
 
 export type HookHealthReport = z.infer<typeof hookHealthSchema>;
 
-/** What a registration asks for, checked by its edge except for the URL. */
+/** The hook that a registration asks for, checked by its edge except for the URL. */
 export type HookRequest = Omit<NewHook, 'conversationId' | 'secretSealed' | 'startAfterSeq' | 'startRev'>;
 
 /** Counts a registration, before its input is read. Throws `token_rate_limited`. */
@@ -62,9 +62,9 @@ export function limitGroupHookRegistrations(
 }
 
 /**
- * Registers a reverse webhook that was counted; forwarding starts with the first message committed after it. Throws what
- * `admit` throws, `invalid_hook_url`, `hook_address_forbidden`, `invalid_input`, `no_server_key`, `too_many_hooks` and
- * `hook_exists`. `token`: what its requests carry, in a format that has such a field.
+ * Registers a reverse webhook whose registration was counted; forwarding starts with the first message committed after
+ * it. Throws what `lockAccess` throws, `invalid_hook_url`, `hook_address_forbidden`, `invalid_input`, `no_server_key`,
+ * `too_many_hooks` and `hook_exists`. `token` is the token in its requests, if the format has such a field.
  */
 export async function registerNewHook(
   services: Services,
@@ -82,7 +82,7 @@ export async function registerNewHook(
     const id = await database.general.transaction(async (tx) => {
       // Under the head's lock nothing else numbers messages or changes, or counts hooks: starts and bound are exact.
       const head = await lockGroup(tx, conversationId);
-      // A rotation waits for the same lock: a request that was let in before it does nothing after it.
+      // A rotation of the token waits for the same lock: a request that was admitted before it does nothing after it.
       await actor.lockAccess(tx);
       const { lastSeq: startAfterSeq, lastRev: startRev } = head!;
       const hook: NewHook = { ...request, url, conversationId, secretSealed, startAfterSeq, startRev };
@@ -100,13 +100,13 @@ export async function registerNewHook(
     if (violatesUnique(error, 'reverse_hook_url')) throw new KlatchError('hook_exists', { cause: error });
     throw translateCommitUnknown(error, 'The hook may have been registered: look at the list before you repeat it');
   } finally {
-    // Whatever was answered: a registration whose commit was lost is a registration.
+    // In any case: a registration whose commit's answer was lost may have been made.
     bus.publish('hooksChanged', [conversationId]);
     bus.publish('nonMessageChangesCommitted', [conversationId]);
   }
 }
 
-/** Throws `no_server_key` where deliveries could not be signed as asked: nothing would ever arrive. */
+/** Throws `no_server_key` if deliveries could not be signed as asked: nothing would ever arrive. */
 export function requireServerKeyForSignature({ serverKeys }: Services, signature: HookSignature): void {
   if (signature !== 'v1' && serverKeys.length === 0) throw new KlatchError('no_server_key');
 }
@@ -119,7 +119,7 @@ export function queryGroupHookSummaries(
   return translateLostRead(services.database.general.run((sql) => readHookSummaries(services, sql, conversationId)));
 }
 
-/** The same beside other readings. */
+/** The group's hooks, oldest first, read with the given connection. */
 export async function readHookSummaries(
   services: Services,
   sql: Sql,

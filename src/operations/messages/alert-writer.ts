@@ -11,14 +11,20 @@ import { retryWhileDatabaseIsAway } from '../core/database-wait.ts';
 import type { Services } from '../core/services.ts';
 import { postOrExplainRefusal, type PresentedToken, type WebhookMessage } from './post-webhook.ts';
 
-/** What a message says. */
+/** The content of a message. */
 export type MessageContent = Pick<WebhookMessage, 'text' | 'cardsJson'>;
 
-/** The texts that show a change of an alert, with their cards; first those of its message, new or edited. */
+/**
+ * The texts that show a change of an alert, with their cards: those of the alert's message, new or edited, and of a
+ * follow-up.
+ */
 export interface AlertTexts extends MessageContent {
-  /** Of a new message that follows the edit; null: the edit says enough. */
+  /** The content of a new message that follows the edit; null: the edit says enough. */
   readonly followUp: MessageContent | null;
-  /** True: the text is a new message, which shows the alert from now on, and the one that showed it stays as it is. */
+  /**
+   * True: the text is a new message, which shows the alert from now on. The message that showed it before stays as it
+   * is.
+   */
   readonly isNewMessage?: boolean;
 }
 
@@ -30,7 +36,9 @@ export interface AlertMessage {
   readonly isReminderDue: boolean;
 }
 
-/** A post that tells something of an alert. Its `key` is the idempotency key; `alertKey` says which alert of which format. */
+/**
+ * A post that reports about an alert. Its `key` is the idempotency key; `alertKey` says which alert of which format.
+ */
 export interface AlertPost extends Omit<WebhookMessage, keyof MessageContent | 'attachments' | 'alert'> {
   readonly source: string;
   readonly alertKey: string;
@@ -38,21 +46,22 @@ export interface AlertPost extends Omit<WebhookMessage, keyof MessageContent | '
   /** Posts nothing unless the alert is known as firing. */
   readonly onlyAfterFiring?: boolean;
   /**
-   * Writes the texts; called for each try. They hold moments and no elapsed times, because stored text is not updated as
-   * time passes. The same state has the same text, so that its repetition is no edit. `shown` is null where a new message
-   * will show the alert. `before` and `after` of the change are the same object where nothing but a reminder is due.
+   * Writes the texts; called for each try. They hold moments and no elapsed times, because stored text is not updated
+   * as time passes. The same state has the same text, so that its repetition is no edit. `shown` is null where a new
+   * message will show the alert. `before` and `after` of the change are the same object where nothing but a reminder is
+   * due.
    */
   readonly writeTexts: (change: AlertChange, shown: AlertMessage | null) => AlertTexts | Promise<AlertTexts>;
 }
 
-/** A post is decided so often, each time because another node changed the alert since it was read. */
+/** At most this many tries for a post. A try fails if another node changed the alert since it was read. */
 const MAX_TRIES = 50;
 /** Posts of this process that wait for others of the same alert, or for the database. */
 const MAX_UNANSWERED_POSTS = 1_000;
 
 /**
- * Posts what senders tell of alerts. A new incident is a message; what follows edits that one and may add a message. Posts of
- * one alert are decided one after the other here; another node's may come in between, and the post is decided again then.
+ * Posts the reports of alerts. A new incident is a message; later reports edit it and may add a message. This process
+ * decides posts of one alert one after the other. If another node's post comes in between, the post is decided again.
  */
 export class AlertWriter {
   readonly #services: Services;
@@ -65,8 +74,8 @@ export class AlertWriter {
 
   /**
    * Resolves, after the commit, to the id of the message that shows the alert, or to null for a post that is
-   * `onlyAfterFiring` where the alert does not fire. Where that message was deleted, a change is posted as a new one, which
-   * shows the alert from then on. Throws what `postMessage` does, and `overloaded`.
+   * `onlyAfterFiring` where the alert does not fire. Where that message was deleted, a change is posted as a new one,
+   * which shows the alert from then on. Throws what `postMessage` does, and `overloaded`.
    */
   async post(access: PresentedToken, alertPost: AlertPost): Promise<string | null> {
     const { conversationId } = access.integration;
@@ -84,7 +93,7 @@ export class AlertWriter {
     }
   }
 
-  /** Runs the work of one alert one after the other: side by side all but one would be decided in vain. */
+  /** Runs the work of one alert one after the other: of concurrent decisions, all but one would be in vain. */
   async #runInTurn<Result>(alert: string, work: () => Promise<Result>): Promise<Result> {
     const before = this.#lastTurnByAlert.get(alert);
     const turn = Promise.withResolvers<void>();
@@ -125,7 +134,10 @@ export class AlertWriter {
     throw new KlatchError('overloaded', { sentence });
   }
 
-  /** The end that a repeated post told at first, by its idempotency key; null: nothing was posted for it. */
+  /**
+   * The answer to the first post with this idempotency key, for a repeated report of an end: a message's id; null:
+   * nothing was posted for it.
+   */
   async #readFirstAnswer(conversationId: ConversationId, { key, bodyHash }: AlertPost): Promise<string | null> {
     if (key === null) return null;
     const first = await translateLostRead(
@@ -144,11 +156,11 @@ export class AlertWriter {
     );
   }
 
-  /** New messages are announced by the log. Null: nobody knows what was written. */
+  /** New messages are announced by the log. `posted` null: it is unknown what was written. */
   #announceEdit(conversationId: ConversationId, posted: Exclude<PostResult, { outcome: 'refused' }> | null): void {
     const { bus } = this.#services;
     const written = posted?.outcome === 'new' ? posted.alert : undefined;
-    // Of a repetition the first answer may have been lost, and nobody have heard.
+    // For a repetition: the first answer may have been lost, and its change not announced.
     if (written === undefined || written.isEdited) bus.publish('nonMessageChangesCommitted', [conversationId]);
     if (written === undefined || (written.isEdited && written.wantsEvents))
       bus.publish('hookEventsCommitted', [conversationId]);
@@ -180,10 +192,12 @@ async function decideMessage(alertPost: AlertPost, stored: StoredAlert | null): 
   return message(followUp ?? NO_CONTENT, { ...edit, newMessage: followUp === null ? 'none' : 'follow-up', state });
 }
 
-/** Of a post that becomes no message. */
+/** The content of a post that becomes no message. */
 const NO_CONTENT: MessageContent = { text: '', cardsJson: null };
 
-/** A repetition is worth a line where there was none for long: senders repeat what fires so that nobody forgets it. */
+/**
+ * A repetition is worth a line where there was none for long: senders repeat firing alerts so that nobody forgets them.
+ */
 function reminderOf(stored: StoredAlert | null): AlertChange | null {
   if (stored?.state !== 'firing' || !stored.isReminderDue || stored.shownText === null) return null;
   const { state, since, senderAlerts } = stored;

@@ -13,7 +13,10 @@ export function checkAttachments(ids: readonly string[], max: number): readonly 
   return ids;
 }
 
-/** Throws `file_not_attachable` where the account cannot attach one of these; says which by its number, for names are its own. */
+/**
+ * Throws `file_not_attachable` where the account cannot attach one of these; says which by its number, for names are
+ * its own.
+ */
 export async function assertAttachable(
   { database }: Pick<Services, 'database'>,
   accountId: AccountId,

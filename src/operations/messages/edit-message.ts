@@ -52,13 +52,13 @@ export const editMessage = defineTargetedOperation({
       if (!isOwn) requireAdminOrOwner(access, message, 'edit');
       const key = { conversationId: access.conversationId, accountId };
       if (access.kind === 'private' && (await isBlockedByPeer(tx, key))) throw new KlatchError('blocked');
-      // What it carries stays with it, and is all that it needs.
+      // The message's files stay with it, and with files it needs no text.
       if (text === '') checkMessageText(given, textCodePoints, { hasAttachments: message.attachments.length > 0 });
       if (message.text === text) return null;
       const { conversationId } = key;
       const change = { conversationId, seq: message.seq, actorId: accountId, hops: 0 };
       const { rev, at } = await updateMessageText(tx, change, text);
-      // Or it would read as if its sender had said that.
+      // Without the notice, the text would read as if the message's sender had written it.
       const details = { seq: message.seq };
       if (!isOwn) await insertNotice(tx, { conversationId, kind: 'message_edited', actorId: accountId, details });
       return { ...message, text, cards: [], rev, editedAt: at };
@@ -84,18 +84,18 @@ export const deleteMessage = defineTargetedOperation({
       if (message.deletedAt !== null) return null;
       const change = { conversationId: access.conversationId, seq: message.seq, actorId: accountId, hops: 0 };
       const { rev, at } = await eraseMessage(tx, change);
-      // Of what else it held nothing is shown once it is deleted (serializeMessage).
+      // Nothing else of a deleted message is shown (serializeMessage).
       return { ...message, text: '', rev, deletedAt: at };
     });
   },
 });
 
-/** By the role that was read beneath the lock. */
+/** Decided by the role that was read under the lock. */
 function isAdminOrOwner({ kind }: ConversationAccess, { role }: LockedMessageWithRole): boolean {
   return kind === 'group' && role !== 'member';
 }
 
-/** Throws `forbidden` for who may change only what is their own. */
+/** Throws `forbidden` for members who may change only their own messages. */
 function requireAdminOrOwner(
   access: ConversationAccess,
   message: LockedMessageWithRole,
@@ -106,7 +106,7 @@ function requireAdminOrOwner(
   throw new KlatchError('forbidden', { sentence: `Only ${who} may ${verb} it` });
 }
 
-/** What a change makes of a message; null: it is so already, and takes no new rev. */
+/** Changes a message and returns it; null: nothing changes, and the message gets no new rev. */
 type Revise = (tx: Transaction, message: LockedMessageWithRole) => Promise<StoredMessage | null>;
 
 async function reviseMessage(
@@ -116,7 +116,8 @@ async function reviseMessage(
 ): Promise<SerializedMessage> {
   const { conversationId } = access;
   let wantsEvents = false;
-  // Also of what is so already: it may have been changed by a request whose answer was lost, and nobody have heard.
+  // Also published if nothing changes: an earlier request whose answer was lost may have changed the message without an
+  // announcement.
   const publish = (): void => {
     bus.publish('nonMessageChangesCommitted', [conversationId]);
     if (wantsEvents) bus.publish('hookEventsCommitted', [conversationId]);
@@ -125,7 +126,7 @@ async function reviseMessage(
     const message = await database.general.transaction(async (tx) => {
       const found = await lockHeadAndReadMessage(tx, { conversationId, seq: seq as Seq, accountId });
       wantsEvents = found?.wantsEvents ?? false;
-      // Judged beneath the lock: who was a member when the request came may have been removed since.
+      // Checked under the lock: the caller may have been removed since the request came.
       if (found !== null && found.role === null) throw notAMember(conversationId);
       if (found === null) throw new KlatchError('not_found', { sentence: `There is no message ${seq} here` });
       return (await revise(tx, found)) ?? found;

@@ -20,7 +20,7 @@ import {
 import { pageLimit, nextSeqSchema } from '../core/page.ts';
 
 const MAX_HISTORY_PAGE_SIZE = 200;
-/** A page ends where its texts have so many bytes, so that 200 of the longest messages are no 32 MB. */
+/** A page ends where its texts have this many bytes: 200 of the longest messages would be 32 MB. */
 const MAX_PAGE_BYTES = 512 * 1024;
 /** Bounds the notices of a page: their number between two messages has no limit. */
 const MAX_PAGE_NOTICES = 200;
@@ -87,8 +87,9 @@ interface PageNotices {
 }
 
 /**
- * A page of history; its notices come from a second statement. That one looks behind messages of the page alone: a message
- * that is written between the two statements is in no page yet, and neither are the notices behind it.
+ * A page of history; its notices come from a second statement. The second statement reads only notices after messages
+ * of the page. A message that is written between the two statements is in no page yet, and neither are the notices
+ * after it.
  */
 async function readPage(
   sql: Sql,
@@ -105,7 +106,7 @@ async function readPage(
   return { ...page, notices: { notices: serialized, notices_complete: complete } };
 }
 
-/** Behind which messages the notices of a page come; null: behind none. */
+/** The range of seqs after which the notices of a page come; null: it has none. */
 function noticeRange(
   { direction, seq }: HistoryRequest,
   { messages, firstSeq }: HistoryPage,

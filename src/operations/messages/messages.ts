@@ -22,7 +22,10 @@ import { notAMember } from '../core/conversation-access.ts';
 const clientMessageIdSchema = z.string().regex(/^[\x21-\x7e]{1,255}$/, 'must have 1 to 255 visible ASCII characters');
 /** The most that `limits.attachments-per-message` can be set to. */
 const MAX_CONFIGURABLE_FILES_PER_MESSAGE = 100;
-/** A post that is refused for a reason that is gone when one looks for it (left and joined at once) is tried so often. */
+/**
+ * At most this many attempts of a post that is refused for a reason that cannot be found afterwards (the member left
+ * and joined at once).
+ */
 const MAX_POST_ATTEMPTS = 3;
 
 export const sendMessage = defineTargetedOperation({
@@ -71,7 +74,7 @@ export const sendMessage = defineTargetedOperation({
     const text = checkMessageText(given, limits.textCodePoints, { hasAttachments: attachments.length > 0 });
     const senderId = await resolveCallerOrNamedMember(services, caller, { conversationId, as });
     const unlabelled = { admission: null, label: null, iconUrl: null, cardsJson: null, hops: 0 };
-    // Beside the keys of the webhook and of other members: a key means something to its own sender only.
+    // In the sender's own namespace, apart from the keys of the webhook and of other members.
     const keyed =
       clientId === undefined
         ? { key: null, bodyHash: null }
@@ -89,8 +92,8 @@ export const sendMessage = defineTargetedOperation({
 });
 
 /**
- * The message that a post became, as it is now. Throws `outcome_unknown` where a new one is stored and cannot be read: what
- * says that nothing was written would make the sender post it again.
+ * The posted message, as it is now. Throws `outcome_unknown` if a new message is stored and cannot be read: an error
+ * that says that nothing was written would make the sender post it again.
  */
 async function readPosted(
   { database }: Services,
@@ -108,14 +111,14 @@ function throwPostedButUnread(cause: unknown): never {
   throw new KlatchError('outcome_unknown', { sentence, cause });
 }
 
-/** Ids have a fixed length and no NUL, which no text holds: two different messages are never hashed as one. */
+/** Neither texts nor ids hold NUL, and ids have a fixed length: two different messages are never hashed as one. */
 function bodyHash(text: string, attachments: readonly string[]): string {
   return createHash('sha256')
     .update([text, ...attachments].join('\u0000'))
     .digest('hex');
 }
 
-/** Who posts: the caller, or the member that the command line names. */
+/** The sender: the caller, or the member that the command line names. */
 async function resolveCallerOrNamedMember(
   { database }: Services,
   caller: Caller,
@@ -138,7 +141,7 @@ async function resolveCallerOrNamedMember(
   );
 }
 
-/** Posts as a member. Throws what keeps the post out: no membership, an archived group, a block, a file. */
+/** Posts as a member. Throws the reason of a refusal: no membership, an archived group, a block, a file. */
 async function appendAsMember(services: Services, post: Post): Promise<Exclude<PostResult, { outcome: 'refused' }>> {
   for (let attempts = 1; ; attempts += 1) {
     const posted = await appendPost(services, post);
@@ -163,7 +166,10 @@ async function assertMayPost(
   );
 }
 
-/** Hands a post to the message log. Throws `outcome_unknown`, with what to do, when nobody can tell whether it is there. */
+/**
+ * Hands a post to the message log. Throws `outcome_unknown`, with what to do, if it is unknown whether the post is
+ * stored.
+ */
 export async function appendPost({ messageLog }: Services, post: Post): Promise<PostResult> {
   try {
     return await messageLog.append(post);

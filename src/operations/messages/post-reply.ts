@@ -19,15 +19,16 @@ import type { Services } from '../core/services.ts';
 import { appendPost } from './messages.ts';
 import { awaitRateLimit } from './post-webhook.ts';
 
-/** A reply has a few cards at most; what a caller may post has more. */
+/** Lower limits than those of a caller's post: a reply has a few cards at most. */
 const REPLY_LIMITS: JsonLimits = { maxDepth: 32, maxValues: 10_000, maxShapes: 1_000 };
 const MAX_RATE_LIMITED_GROUPS = 10_000;
-/** Between the look for the group's token and the post, the token may be replaced. */
+/** Bound of attempts: the token may be replaced after it was looked up and before the post is written. */
 const MAX_POST_ATTEMPTS = 3;
 
 /**
- * Makes the function that posts replies as the webhook of their groups, at the rate of one token. A key of hook and
- * message holds for a day: a delivery that is repeated posts nothing twice. It rejects where a later call can post the reply.
+ * Makes the function that posts replies as the webhook of their groups, at the rate of one token. The idempotency key
+ * of hook and message is kept for a day, so a repeated delivery posts nothing twice. The function rejects if a later
+ * call can post the reply.
  */
 export function createReplyPoster(services: Services): PostReply {
   const { limits } = services.config;
@@ -44,7 +45,7 @@ export function createReplyPoster(services: Services): PostReply {
   };
 }
 
-/** Null: it says nothing. Rejects where the hook's answers have taken too much of the event loop just now. */
+/** The reply in an answer; null: there is none. Rejects if the hook's answers have used up their parse time. */
 function readAnswer(
   { parseBudget, config }: Services,
   { hookId, format, body }: ReceivedAnswer,
@@ -52,7 +53,7 @@ function readAnswer(
   const refusal = (): Error => new KlatchError('overloaded');
   return parseBudget.run(sourceKey(`reverse webhook ${hookId}`), refusal, () => {
     const text = body.toString();
-    // Most receivers that do not reply answer with a word.
+    // Most receivers without a reply answer with a word.
     if (!text.trimStart().startsWith('{')) return null;
     try {
       const { value } = parseJsonRepairingControls(text, REPLY_LIMITS);
@@ -94,7 +95,7 @@ async function postAsIntegration(
   return 'reply refused';
 }
 
-/** Callers' keys begin with the name of a header, so that none of theirs is one of these. */
+/** The key is none of a caller's, which begin with the name of a header. */
 function toPost(integration: Integration, { hookId, seq, logEpoch, hops }: ReceivedAnswer, reply: ReceiverReply): Post {
   const { conversationId, admission, accountId: senderId } = integration;
   const { text } = reply;

@@ -15,7 +15,7 @@ export interface WebhookMessage extends Omit<Post, 'conversationId' | 'admission
   readonly expectation?: PostedExpectation;
 }
 
-/** Waits for this token's turn. Throws `token_rate_limited` when that is further away than a post may wait. */
+/** Waits for this token's turn. Throws `token_rate_limited` if the turn comes later than a post may wait. */
 export async function awaitRateLimit(
   limiter: RateLimiter<number>,
   integration: Integration,
@@ -28,8 +28,8 @@ export async function awaitRateLimit(
 
 /**
  * Posts into the token's group as its integration. Resolves, after the commit, to the message's id; for a repeat, to
- * the first one's. Throws `invalid_token`, `group_archived`, `signing_changed`, `idempotency_key_reused`, `quota_exceeded`
- * (for its expectation), and what the log rejects with.
+ * the first one's. Throws `invalid_token`, `group_archived`, `signing_changed`, `idempotency_key_reused`,
+ * `quota_exceeded` (for its expectation), and what the log rejects with.
  */
 export async function postMessage(
   services: Services,
@@ -39,7 +39,10 @@ export async function postMessage(
   return (await postMessageReportingIsNew(services, access, message)).id;
 }
 
-/** The same with files of the integration; `isNew`: this message took them, and no earlier one is the answer. */
+/**
+ * As `postMessage`, for a message with files of the integration. `isNew`: this message took the files; false: an
+ * earlier message is the answer.
+ */
 export async function postMessageReportingIsNew(
   services: Services,
   access: PresentedToken,
@@ -49,13 +52,13 @@ export async function postMessageReportingIsNew(
   return { id: messageId(access.integration.conversationId, seq, logEpoch), isNew: outcome === 'new' };
 }
 
-/** An integration token and what it gives access to. */
+/** An integration token, and the integration that it gives access to. */
 export interface PresentedToken {
   readonly integration: Integration;
   readonly token: string;
 }
 
-/** The same as `postMessage`, with all that became of the post. */
+/** As `postMessage`, but resolves to the whole result. */
 export async function postOrExplainRefusal(
   services: Services,
   { integration, token }: PresentedToken,
@@ -65,7 +68,7 @@ export async function postOrExplainRefusal(
   if (expectation !== undefined) await applyPostedExpectation(services, integration, expectation);
   const posted = await appendPost(services, toPost(integration, message));
   if (posted.outcome === 'refused') {
-    // What is remembered of the token was out of date, or the group is archived: the database knows.
+    // The cached state of the token was outdated, or the group is archived: the database says which.
     const now = await services.tokens.findBypassingCache(token);
     if (now?.archived === false && now.admission !== integration.admission) throw new KlatchError('signing_changed');
     if (now?.archived === false) await assertAttachable(services, integration.accountId, message.attachments);

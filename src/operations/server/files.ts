@@ -10,10 +10,10 @@ import { defineOperation } from '../core/operation.ts';
 import { limitSchema, pageOf } from '../core/page.ts';
 import { createdAtField } from '../core/schemas.ts';
 
-/** How long an address that somebody asks for is good. */
+/** How long an address of `files.link` is valid. */
 const LINK_TTL_MS = 60 * 60_000;
 
-/** A place in the list of one's files: when the file there was made, and its id. */
+/** A position in the list of the caller's files: when the file there was made, and its id. */
 const CREATED_US_AND_ID_PATTERN = /^(\d{1,16})\.([A-Za-z0-9_-]{22})$/;
 
 /** A file by its id; any text, since one that cannot be an id names no file. */

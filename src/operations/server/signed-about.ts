@@ -4,7 +4,7 @@ import { MAX_KEYS_THAT_SIGN, type ServerKey } from '../../model/server-key.ts';
 import { announcedEndpoints } from './endpoints.ts';
 import type { Services } from '../core/services.ts';
 
-/** What the server says about itself, and who vouches for it. */
+/** The server's signed statement about itself. */
 interface SignedAbout {
   /** JSON, and the exact bytes (UTF-8) that are signed. */
   readonly statement: string;
@@ -12,7 +12,7 @@ interface SignedAbout {
   readonly signatures: readonly { readonly key: string; readonly signature: string }[];
 }
 
-/** A statement is given out this long: signing costs as much as the rest of the request, and anybody may ask. */
+/** A statement is reused for this long: signing costs as much as the rest of the request, and anybody may ask. */
 const SIGNED_STATEMENT_CACHE_MS = 60_000;
 
 /** The server's statement about itself, signed again when it is a minute old. */
@@ -32,7 +32,9 @@ export class AboutSigner {
     this.#keys = serverKeys.slice(0, MAX_KEYS_THAT_SIGN);
   }
 
-  /** `now` is the wall clock, which the statement shows; one that was put back signs anew. */
+  /**
+   * `now` is the wall clock, which the statement shows. After the clock was put back, the statement is signed again.
+   */
   current(now = new Date()): SignedAbout {
     const ageMs = now.getTime() - this.#signedAtMs;
     if (this.#signed === null || ageMs < 0 || ageMs >= SIGNED_STATEMENT_CACHE_MS) {
@@ -49,7 +51,7 @@ export class AboutSigner {
       type: 'klatch.about',
       projectName: config.projectName,
       endpoints: announcedEndpoints({ config, listeners: this.#listeners }),
-      // Of what its own endpoints show; where a proxy ends TLS, the certificate is the proxy's.
+      // Certificates of the server's own endpoints; where a proxy ends TLS, clients see the proxy's.
       certificates: this.#certificateFingerprints,
       date: now.toISOString(),
     });
