@@ -17,7 +17,7 @@ export interface FormFile {
   readonly name: string;
   /** Called once, when the file is admitted. */
   readonly bytes: () => Readable;
-  /** When it is aborted, the upload ends with its reason. */
+  /** When this signal is aborted, the upload ends with the signal's reason. */
   readonly signal: AbortSignal;
 }
 

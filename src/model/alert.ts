@@ -21,7 +21,7 @@ export interface AlertState {
 
 /** A post's report about an alert. */
 export interface AlertUpdate {
-  /** The state of all that the sender has under this key together. */
+  /** The state of all the sender's alerts under this key together. */
   readonly state: AlertStatus;
   readonly senderAlerts: readonly SenderAlert[];
   /** The time of the report: as the sender says, or else when it was received. */

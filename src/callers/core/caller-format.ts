@@ -4,7 +4,7 @@ import type { JsonObject } from './values.ts';
 /** A program's request: a JSON object or the fields of a form, with the headers and the query. */
 export interface CallerRequest {
   readonly body: JsonObject;
-  /** By lower-case name. */
+  /** Headers by lower-case name. */
   readonly headers: Readonly<Record<string, string | undefined>>;
   readonly query: URLSearchParams;
 }

@@ -7,7 +7,7 @@ export interface MessageForm {
   readonly label: string | null;
   /** As it came; the code that stores it checks whether it is an address. */
   readonly iconUrl: string | null;
-  /** Stands before the cards. */
+  /** Text before the cards. */
   readonly text: string;
   readonly cards: readonly Card[];
   /** Used only where neither text nor cards say anything: `fallback` of Slack, `summary` of Teams. */
@@ -89,7 +89,7 @@ export interface AlertUpdate {
 
 export interface SingleAlert {
   readonly fingerprint: string;
-  /** As it came, in ISO 8601. */
+  /** The start of the alert as it came, in ISO 8601. */
   readonly startsAt: string;
   readonly state: 'firing' | 'resolved';
 }

@@ -27,7 +27,7 @@ const MOOD_BY_COLOUR: ReadonlyMap<string, Mood> = new Map<string, Mood>([
 /** An attachment as Slack has had them before its blocks, and as Mattermost and Rocket.Chat have them still. */
 export interface Attachment {
   readonly card: Card;
-  /** Stands before the card. */
+  /** Text before the card. */
   readonly pretext: string;
   readonly fallback: string;
   /** Whether the card shows blocks. */

@@ -7,7 +7,7 @@ export type LayoutPiece =
   | { readonly slot: 'field'; readonly field: Field }
   | { readonly slot: 'link'; readonly link: Link };
 
-/** In the order in which the text of a card has them. */
+/** The slots after the text, in the order in which a card has them. */
 const TAIL_SLOTS = ['field', 'link', 'image', 'footer'] as const;
 type TailSlot = (typeof TAIL_SLOTS)[number];
 const MAX_OF_SLOT: Readonly<Record<TailSlot, number>> = { field: MAX_FIELDS, link: MAX_LINKS, image: 1, footer: 1 };

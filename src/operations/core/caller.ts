@@ -87,7 +87,7 @@ export interface LiveSession {
   setForeground(isForeground: boolean): void;
 }
 
-/** Who calls an operation. */
+/** The caller of an operation. */
 export type Caller = ControlSocketCaller | AnonymousCaller | AccountCaller;
 
 /** Whether the caller may do what the installation's administrators may. */

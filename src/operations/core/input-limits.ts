@@ -83,7 +83,9 @@ const FREE_EXPANDED_BYTES = 64 * KIB;
 /** JSON of machines expands 10 to 30 times, and a bomb of deflate 1,000 times. */
 const MAX_COMPRESSION_RATIO = 50;
 
-/** The size to which a compressed body may expand: its sender has to send a fiftieth of that. */
+/**
+ * The size to which a compressed body may expand: above FREE_EXPANDED_BYTES, its sender has to send a fiftieth of it.
+ */
 export function maxExpandedBytes(sentBytes: number): number {
   return Math.max(FREE_EXPANDED_BYTES, sentBytes * MAX_COMPRESSION_RATIO);
 }

@@ -30,7 +30,7 @@ export interface Services extends FileServices {
   readonly node: string;
   /** Addresses on which the process listens; each begins with a scheme. */
   readonly listeners: readonly string[];
-  /** SHA-256 of the certificates that its endpoints show. */
+  /** SHA-256 of the certificates that the server's endpoints show. */
   readonly certificateFingerprints: readonly string[];
   /** The address of the metrics; null if they are not served. */
   readonly metricsUrl: string | null;
@@ -38,7 +38,7 @@ export interface Services extends FileServices {
   /** "PostgreSQL 18.4, embedded": for people. */
   readonly databaseVersion: string;
   readonly sealer: Sealer;
-  /** In the order of the configuration; the first `MAX_KEYS_THAT_SIGN` sign. */
+  /** Server keys in the order of the configuration; the first `MAX_KEYS_THAT_SIGN` sign. */
   readonly serverKeys: readonly ServerKey[];
   readonly messageLog: MessageLog;
   readonly refusedPosts: RefusedPostRecorder;

@@ -34,7 +34,7 @@ export class SessionCache {
   /** Requests with a token that is not valid, for metrics. */
   readonly counts = { unknown: 0 };
   readonly #pool: Pick<Pool, 'run'>;
-  /** By the hash of the token. */
+  /** Sessions by the hash of their token. */
   readonly #cached = new BoundedCache<string, FoundSession>(MAX_CACHED_SESSIONS, {
     ttl: CACHE_TTL_MS,
     ttlResolution: 1_000,

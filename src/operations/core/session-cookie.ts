@@ -32,7 +32,7 @@ export function klatchCookiesIn(header: string | undefined): readonly KlatchCook
 /** The digits with which the names of an installation's cookies end. */
 interface NameDigits {
   readonly own: string;
-  /** Of the installation whose backup was restored here: browsers still have its cookie. Null: none was. */
+  /** The digits of the installation whose backup was restored here: browsers still have its cookie. Null: none was. */
   readonly former: string | null;
 }
 

@@ -2,7 +2,7 @@ import type { JsonSchema } from './operation-docs.ts';
 
 /** One field of an input or output, for people to read. */
 interface SchemaField {
-  /** Its place: `text`, `users[].nick`. */
+  /** The field's place: `text`, `users[].nick`. */
   readonly path: string;
   /** "whole number, 1 to 1000"; a shape with a name is its name in angle brackets. */
   readonly type: string;
