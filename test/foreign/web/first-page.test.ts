@@ -134,7 +134,7 @@ describe('a sign-in link that a person was sent', () => {
     await page.getByText('This is not a sign-in link').waitFor();
     await page.getByLabel('Paste the sign-in link').fill(`${server.url}/v1/groups/invites/${'A'.repeat(43)}`);
     await page.getByRole('button', { name: 'Sign in' }).click();
-    await page.getByText('This is an invitation to a group').waitFor();
+    await page.getByText('This invitation is over').waitFor();
     await page.getByLabel('Paste the sign-in link').fill(`${server.url}/v1/sign-in#${token}`);
     await page.getByLabel('Paste the sign-in link').press('Enter');
     await page.getByText('Signed in as Bob').waitFor();
