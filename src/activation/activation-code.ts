@@ -28,8 +28,8 @@ export class ActivationHasher {
   }
 
   /**
-   * Whether the code has this verifier. Without a verifier it compares too, so that the time does not reveal whether
-   * one exists.
+   * Whether the stored verifier is the keyed hash of this code. Without a stored one it compares too, so that the time
+   * does not reveal whether there is one.
    */
   matchesVerifier(transactionHash: string, code: string, verifier: string | null): boolean {
     const expected = Buffer.from(verifier ?? this.#hmac('none', transactionHash).toString('hex'), 'hex');

@@ -8,7 +8,7 @@ import { StopSignals } from './core/stop-signals.ts';
 import { readText } from './core/text-input.ts';
 import { refuseCommand } from './core/unknown-command.ts';
 
-/** Adds the chat commands, with the parts that they share with the other commands. */
+/** Adds the chat commands. Gives them the helpers of the other commands, since the client imports nothing of `src`. */
 export function addChat(program: Command, context: CommandContext): void {
   addChatCommands(program, {
     env: context.env,

@@ -20,7 +20,7 @@ interface PresentCauses {
   readonly databaseBlockers: readonly CheckResult[] | null;
 }
 
-/** The statuses are those of `cli/core/exit-codes.ts`, as the record of the run keeps them. */
+/** Advice by the exit code (`cli/core/exit-codes.ts`) that the last run recorded. */
 const ADVICE_BY_EXIT_CODE: ReadonlyMap<number | null, string> = new Map([
   [69, 'Put the database right, then start the server; docs/operations.md has what to do about each reason.'],
   [73, 'Put right what the reason names, as the user of the server, then start it.'],

@@ -64,8 +64,8 @@ class RollbackError extends Error {
 
 /**
  * Compares a page of the database with the store. A row is written before the first byte of its file, and deleted after
- * the file. So a file whose row is missing after the listing belongs neither to an account nor to an upload in
- * progress. `repair` selects the repairs: rows of lost files, strays in the store, and counts.
+ * the file. The check lists the store first and reads the rows afterwards. So a listed file without a row belongs neither
+ * to an account nor to an upload in progress. `repair` selects the repairs: rows of lost files, strays in the store, and counts.
  */
 export async function checkStorePage(
   deps: StoreCheckDeps,

@@ -86,7 +86,7 @@ export async function askMissing(
   return { answers, database };
 }
 
-/** Adds the flags about the database to the answers, unless the configuration already contains the whole database. */
+/** Adds the flags about the database to the answers, unless the configuration already answers all questions about it. */
 export function answersWithDatabase(source: ConfigText, { answers, database: flags }: GivenAnswers): Answers {
   if (flags.embedded) return { ...answers, database: { embedded: true } };
   const { embedded: _, local: __, cluster: ___, ...given } = flags;

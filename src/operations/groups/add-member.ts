@@ -48,9 +48,9 @@ export async function lockAccountAndCountMemberships(
 }
 
 /**
- * Groups that others may add an account to, as a multiple of `limits.groups-per-user`. Their bound is separate, so that
- * nobody can use up the number of groups that the account may create and join. One owner cannot fill it: its own bound
- * is smaller.
+ * Others may add an account to this many times `limits.groups-per-user` groups. These groups are counted apart, so that
+ * nobody uses up the number of groups that the account may create and join. No single group owner can reach the
+ * multiple, because an owner has at most `limits.groups-per-user` groups.
  */
 const ADDED_BY_OTHERS_LIMIT_FACTOR = 10;
 

@@ -35,8 +35,9 @@ interface StoredRefusedPosts extends RefusalReason {
 }
 
 /**
- * Adds refused posts, at most one entry for each group and fingerprint, in one statement. It deletes rows beyond the
- * bound of a group, or does not insert them. Two nodes at once may leave more until the next call for the group.
+ * Adds refused posts, at most one entry for each group and fingerprint, in one statement. A group keeps its newest
+ * `MAX_REFUSED_POSTS_PER_GROUP` rows: the statement deletes older rows and does not insert older entries. Two nodes at
+ * once may leave more until the next call for the group.
  */
 export async function addRefusedPosts(sql: Sql, added: readonly NewRefusedPosts[]): Promise<void> {
   const column = <Value>(valueOf: (entry: NewRefusedPosts) => Value): Value[] => added.map(valueOf);

@@ -26,7 +26,7 @@ interface TimelineBarrier {
   readonly silentNodes: readonly string[];
 }
 
-/** The decision for a timeline. */
+/** Whether the log's epoch is raised for a new timeline; one node decides for all. */
 interface TimelineDecision {
   readonly epochRaised: boolean;
   /** True: this call made the decision. */
