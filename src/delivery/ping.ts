@@ -104,7 +104,7 @@ export class Pinger {
     const attempt = await this.#client.post(url, { ...signed, ...headers }, body);
     const { category, code, detail, durationMs } = attempt;
     log.info('a ping', { hook: target.hookId, host: new URL(target.url).hostname, category, code, detail, durationMs });
-    // A failed attempt without a category has no verdict: the server stopped the client.
+    // A failed attempt has no category if this server closed its HTTP client: it says nothing about the receiver.
     return attempt.delivered || category !== null ? attempt : null;
   }
 }

@@ -133,8 +133,8 @@ export class SendQueue {
   }
 
   /**
-   * Removes the entries whose seq the list of conversations includes. The server sends no change for messages that it
-   * stored before the page connected.
+   * Removes texts that the server has stored, once the last seq in the list of conversations includes theirs. The server
+   * reports no change for messages that it stored before the page connected, so nothing else removes these texts.
    */
   forgetShown(): void {
     for (const [clientId, sending] of this.#byClientId) if (this.#isShown(sending)) this.#remove(clientId);

@@ -21,7 +21,10 @@ export interface AnswerDialect {
   readonly success: (posted: PostedMessage, req: IncomingMessage) => Answer;
   /** The request was understood, and nothing is posted for it. */
   readonly ignored: (event: Ignored) => Answer;
-  /** `Retry-After` is added to it. Statuses that ask for a repeat stay as the catalogue of errors has them. */
+  /**
+   * The answer to a refused request; the server adds `Retry-After`. A dialect does not change a status that asks for a
+   * repeat (429, 503): it is that of the catalogue of errors.
+   */
   readonly failure: (error: KlatchError) => Answer;
 }
 

@@ -77,7 +77,7 @@ async function hookExistsError(
   return new KlatchError('hook_exists', { sentence, cause });
 }
 
-/** The end of the time in which a hook can be restored that its target removed at this moment. */
+/** When the time ends in which a hook can be restored, if its target removed it at `removedAt`. */
 export function restorableUntil({ config }: Services, removedAt: Date): Date {
   return new Date(removedAt.getTime() + config.retention.removedHooksMs);
 }

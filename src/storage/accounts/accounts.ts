@@ -31,7 +31,7 @@ interface ListedAccount extends Account {
   readonly nick: string;
   readonly createdAt: Date;
   readonly deactivated: boolean;
-  /** Whether it has a session, or a bot has a token. */
+  /** Whether the account has a session; for a bot, whether it has a token. */
   readonly signedIn: boolean;
   readonly groups: number;
   readonly groupRole: GroupRole | null;

@@ -18,15 +18,15 @@ export interface ActivationCounts {
   readonly ofAddress: number;
   /** Of this address and begun from this network, in 24 hours. */
   readonly ofAddressByNetwork: number;
-  /** By this source, in an hour. */
+  /** Of any address, begun from this source in the last hour. */
   readonly ofSource: number;
-  /** By this network, in an hour. */
+  /** Of any address, begun from this network in the last hour. */
   readonly ofNetwork: number;
-  /** Codes that were sent to addresses of accounts, in an hour. */
+  /** Codes that were sent to addresses of accounts in the last hour. */
   readonly sentToAccounts: number;
-  /** Codes that were sent to other addresses, in an hour. */
+  /** Codes that were sent to other addresses in the last hour. */
   readonly sentToStrangers: number;
-  /** Without a code, in an hour. */
+  /** Activations of the last hour for which no code was sent. */
   readonly withoutCode: number;
   /** Ms since this network last began an activation for this address; null: none in 24 hours. */
   readonly sinceSameAddressAndNetworkMs: number | null;

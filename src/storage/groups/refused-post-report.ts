@@ -5,7 +5,7 @@ import { readOnly } from '../db/read-only.ts';
 /** A group whose posts were refused lately. */
 export interface RefusingGroup {
   readonly conversationId: ConversationId;
-  /** The refused posts since `firstAt`, of the reasons that occurred lately. */
+  /** All refused posts since `firstAt` for those reasons that also occurred within the report's hours. */
   readonly posts: number;
   readonly firstAt: Date;
   readonly lastAt: Date;

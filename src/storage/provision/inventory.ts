@@ -89,6 +89,7 @@ async function isKlatchDatabase(sql: Sql): Promise<boolean> {
 }
 
 async function opensCanaryIfAny(sql: Sql, secret: string | null): Promise<boolean> {
-  // An empty secret opens no canary, so this distinguishes a database with sealed values from one without.
+  // `opensCanary` answers null if the database has no sealed values. An empty secret opens no canary, so without a secret
+  // the result is true only for such a database.
   return (await opensCanary(sql, new Sealer(secret ?? ''))) !== false;
 }

@@ -88,7 +88,8 @@ export async function removeExpiredLogsKeysHooks(
     keys: await inPages(deletePagesOfOldKeys(before(retention.idempotencyKeysMs))),
     hooks: await inPages((sql) => deleteRemovedHooks(sql, before(retention.removedHooksMs))),
     pushes: await inPages((sql) => deleteOldPushLog(sql, before(retention.pushLogMs), DELETE_PAGE_ROWS)),
-    // The counts tell whose log is too long, so they are kept as long as its rows.
+    // The clean-up of the delivery log finds hooks with too many rows by these counts. So the counts are kept as long as
+    // the rows.
     stats: await inPages((sql) =>
       deleteOldHookStats(sql, before(Math.max(MIN_HOOK_STATS_RETENTION_MS, retention.deliveryLogMs)), DELETE_PAGE_ROWS),
     ),
