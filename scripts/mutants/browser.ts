@@ -43,6 +43,22 @@ export const BROWSER_MUTANTS: readonly Mutant[] = [
     tests: ['test/http/browser/session', '-t', 'signs up with a code'],
   },
   {
+    name: 'wrong-invitation-tells-nicks',
+    promise: 'A sign-up with a wrong invitation tells which nicks are taken.',
+    file: 'src/operations/auth/auth-sign-up.ts',
+    find: '  if (invite !== undefined) await requireInvite(tx, invite);\n',
+    replace: '',
+    tests: ['test/operations/sign-up-by-invite', '-t', 'tells nothing of the nicks'],
+  },
+  {
+    name: 'uncoded-sign-ups-without-limit',
+    promise: 'Whoever has the link of an invitation fills a server with accounts.',
+    file: 'src/operations/auth/auth-sign-up.ts',
+    find: '    if (source !== null) activations.limitUncodedSignUps(source);\n',
+    replace: '',
+    tests: ['test/operations/sign-up-by-invite', '-t', 'for one network'],
+  },
+  {
     name: 'app-password-creates-another',
     promise: 'Somebody who found an app password creates others, which outlive it.',
     file: 'src/operations/auth/app-passwords.ts',
