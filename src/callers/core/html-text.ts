@@ -17,7 +17,7 @@ const INLINE_TAGS = new Set(
     ' ',
   ),
 );
-/** Tags whose content stands on its own lines. */
+/** Tags whose content begins and ends with a line break. */
 const BLOCK_TAGS = new Set(
   'blockquote details div footer h1 h2 h3 h4 h5 h6 hr li ol p pre summary table tbody tfoot thead tr ul'.split(' '),
 );
