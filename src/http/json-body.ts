@@ -16,7 +16,9 @@ export function decodeUtf8(body: Buffer): string {
 
 /** The type of a Content-Type header without its parameters, lower case; empty when there is none. */
 export function mediaType(contentType: string | undefined): string {
-  return (contentType ?? '').split(';', 1)[0]!.trim().toLowerCase();
+  if (contentType === undefined) return '';
+  const end = contentType.indexOf(';');
+  return (end === -1 ? contentType : contentType.slice(0, end)).trim().toLowerCase();
 }
 
 /** The value of a body; an empty body counts as an empty object. Throws `unsupported_media`, `invalid_input`. */

@@ -7,7 +7,7 @@ import { RateLimiter } from '../operations/core/rate-limiter.ts';
 import type { Services } from '../operations/core/services.ts';
 import { AlertWriter } from '../operations/messages/alert-writer.ts';
 import { countWithoutMessage } from '../operations/messages/posted-expectation.ts';
-import { awaitRateLimit, postMessage } from '../operations/messages/post-webhook.ts';
+import { postMessage, rateLimitDelay } from '../operations/messages/post-webhook.ts';
 import { startDeadline } from './deadline.ts';
 import { NEEDLESS_SUCCESS } from './callers/caller-input.ts';
 import { foreignExpectation } from './callers/posted-expectation.ts';
@@ -34,24 +34,13 @@ export type PostHandler = (
   body?: Buffer,
 ) => Promise<void>;
 
-/** The handler of all posts. A post that is refused for its content is recorded for the group. */
+/**
+ * The handler of all posts. A post that is refused for its content is recorded for the group.
+ *
+ * The way of a post is one asynchronous function, because each further one adds a promise and turns of the microtask
+ * queue to every post.
+ */
 export function createPostHandler(
-  services: Services,
-  proxies: TrustedProxies,
-  largePosts: LargePostReader,
-): PostHandler {
-  const handle = createUnrecordedPostHandler(services, proxies, largePosts);
-  return async (req, res, grant, body) => {
-    try {
-      await handle(req, res, grant, body);
-    } catch (error) {
-      recordIfRefused(services.refusedPosts, { req, res, integration: grant.integration }, error);
-      throw error;
-    }
-  };
-}
-
-function createUnrecordedPostHandler(
   services: Services,
   proxies: TrustedProxies,
   largePosts: LargePostReader,
@@ -66,52 +55,37 @@ function createUnrecordedPostHandler(
   });
   const receive = createPostReceiver(services, largePosts);
   return async (req, res, grant, body) => {
-    if (grant.integration.archived) throw new KlatchError('group_archived');
-    const source = proxies.sourceKeyOf(req);
-    // Checked before the body is read as well: decompressing it takes time, too.
-    if (!parseBudget.hasTimeLeft(source)) throw parseBudgetExhaustedError();
-    await awaitRateLimit(rate, grant.integration, limits.tokenQueueTimeoutMs);
-    const rejectRead = (error: unknown): Promise<never> => revalidateTokenAndReject(services, grant, error);
-    const message = await receive({ req, res, source }, grant, body).catch(rejectRead);
-    const dialect = callerRouteOf(req)?.dialect ?? ownDialect;
-    if (isIgnored(message)) {
-      await countWithoutMessage(services, grant.integration, foreignExpectation(originalUrlOf(req)));
-      sendAnswer(res, dialect.ignored(message));
-      return;
+    const { integration } = grant;
+    try {
+      if (integration.archived) throw new KlatchError('group_archived');
+      const source = proxies.sourceKeyOf(req);
+      // Checked before the body is read as well: decompressing it takes time, too.
+      if (!parseBudget.hasTimeLeft(source)) throw parseBudgetExhaustedError();
+      const delay = rateLimitDelay(rate, integration, limits.tokenQueueTimeoutMs);
+      if (delay !== null) await delay;
+      const message = await receive({ req, res, source }, grant, body);
+      const dialect = callerRouteOf(req)?.dialect ?? ownDialect;
+      if (isIgnored(message)) {
+        await countWithoutMessage(services, integration, foreignExpectation(originalUrlOf(req)));
+        sendAnswer(res, dialect.ignored(message));
+      } else if ('alertPost' in message) {
+        const { alertPost, text } = message;
+        const id = await alerts.post(grant, alertPost).finally(message.release);
+        if (id === null) await countWithoutMessage(services, integration, alertPost.expectation ?? null);
+        sendAnswer(res, id === null ? dialect.ignored(NEEDLESS_SUCCESS) : dialect.success({ id, text }, req));
+      } else {
+        const { text } = message.message;
+        const id =
+          'discardFiles' in message
+            ? await postForm(services, grant, message)
+            : await postMessage(services, grant, message.message);
+        sendAnswer(res, dialect.success({ id, text }, req));
+      }
+    } catch (error) {
+      recordIfRefused(services.refusedPosts, { req, res, integration }, error);
+      throw error;
     }
-    if ('alertPost' in message) {
-      const { alertPost, text } = message;
-      const id = await alerts.post(grant, alertPost).finally(message.release);
-      if (id === null) await countWithoutMessage(services, grant.integration, alertPost.expectation ?? null);
-      sendAnswer(res, id === null ? dialect.ignored(NEEDLESS_SUCCESS) : dialect.success({ id, text }, req));
-      return;
-    }
-    const post = message.message;
-    const id =
-      'discardFiles' in message ? await postForm(services, grant, message) : await postMessage(services, grant, post);
-    sendAnswer(res, dialect.success({ id, text: post.text }, req));
   };
-}
-
-/**
- * The log checks the token of each post that it writes in the database. A post that cannot be read never gets there, so
- * its token is checked here: a sender whose token was rotated on another node must learn nothing about the body. Always
- * rejects.
- */
-async function revalidateTokenAndReject(
-  { tokens }: Services,
-  { token, integration: remembered }: TokenGrant,
-  error: unknown,
-): Promise<never> {
-  if (!(error instanceof KlatchError) || error.status === 503) throw error;
-  // Without the database, the error of the body is still known.
-  const integration = await tokens.findBypassingCache(token).catch(() => undefined);
-  if (integration === null) throw new KlatchError('invalid_token');
-  if (integration?.archived === true) throw new KlatchError('group_archived');
-  // The post was checked with a secret that has changed since.
-  if (integration !== undefined && integration.admission !== remembered.admission)
-    throw new KlatchError('signing_changed');
-  throw error;
 }
 
 /**

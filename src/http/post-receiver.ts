@@ -1,4 +1,5 @@
 import type { Ignored } from '../callers/core/message-form.ts';
+import { KlatchError } from '../errors.ts';
 import type { SourceKey } from '../model/source-key.ts';
 import { GIT_EVENT_LIMITS, WEBHOOK_POST_LIMITS } from '../operations/core/input-limits.ts';
 import type { ParseBudget } from '../operations/core/parse-budget.ts';
@@ -48,15 +49,40 @@ export function createPostReceiver(services: Services, largePosts: LargePostRead
     return withBudget(() => readFormFields(body, req.headers)).then(readBody);
   };
   return async ({ req, res, source }, grant, readBefore) => {
-    const signature = postSignature(req, grant.integration.incomingSecret, callerRouteOf(req)?.format ?? null);
-    const request = { req, res, source, signature };
-    if (readBefore !== undefined) signature?.verifyBody(readBefore);
-    const received =
-      readBefore ?? (await readFormOrBody(services, request, { grant, size: mayBeGitEvent(req) ? eventSize : size }));
-    const post = Buffer.isBuffer(received) ? await read(request, received) : received;
-    if (!('message' in post) || post.files === undefined || post.files.length === 0) return post;
-    return storeBodyFiles(services, grant.integration, post.message, post.files);
+    try {
+      const signature = postSignature(req, grant.integration.incomingSecret, callerRouteOf(req)?.format ?? null);
+      const request = { req, res, source, signature };
+      if (readBefore !== undefined) signature?.verifyBody(readBefore);
+      const received =
+        readBefore ?? (await readFormOrBody(services, request, { grant, size: mayBeGitEvent(req) ? eventSize : size }));
+      const post = Buffer.isBuffer(received) ? await read(request, received) : received;
+      if (!('message' in post) || post.files === undefined || post.files.length === 0) return post;
+      return await storeBodyFiles(services, grant.integration, post.message, post.files);
+    } catch (error) {
+      return revalidateTokenAndReject(services, grant, error);
+    }
   };
+}
+
+/**
+ * The log checks the token of each post that it writes in the database. A post that cannot be read never gets there, so
+ * its token is checked here: a sender whose token was rotated on another node must learn nothing about the body. Always
+ * rejects.
+ */
+async function revalidateTokenAndReject(
+  { tokens }: Services,
+  { token, integration: remembered }: TokenGrant,
+  error: unknown,
+): Promise<never> {
+  if (!(error instanceof KlatchError) || error.status === 503) throw error;
+  // Without the database, the error of the body is still known.
+  const integration = await tokens.findBypassingCache(token).catch(() => undefined);
+  if (integration === null) throw new KlatchError('invalid_token');
+  if (integration?.archived === true) throw new KlatchError('group_archived');
+  // The post was checked with a secret that has changed since.
+  if (integration !== undefined && integration.admission !== remembered.admission)
+    throw new KlatchError('signing_changed');
+  throw error;
 }
 
 /** Charges time of the thread to the source like time of the event loop. */

@@ -17,7 +17,7 @@ import { parseJsonRepairingControls } from '../core/parse-json.ts';
 import { RateLimiter } from '../core/rate-limiter.ts';
 import type { Services } from '../core/services.ts';
 import { appendPost } from './messages.ts';
-import { awaitRateLimit } from './post-webhook.ts';
+import { rateLimitDelay } from './post-webhook.ts';
 
 /** Lower limits than those of a caller's post: a reply has a few cards at most. */
 const REPLY_LIMITS: JsonLimits = { maxDepth: 32, maxValues: 10_000, maxShapes: 1_000 };
@@ -82,7 +82,7 @@ async function postAsIntegration(
       services.database.general.run((sql) => findIntegrationOfConversation(sql, conversationId)),
     );
     if (integration === null || integration.archived) return 'group archived';
-    await awaitRateLimit(rate, integration, services.config.limits.tokenQueueTimeoutMs);
+    await rateLimitDelay(rate, integration, services.config.limits.tokenQueueTimeoutMs);
     try {
       const { outcome } = await appendPost(services, toPost(integration, answer, reply));
       if (outcome !== 'refused') return null;

@@ -15,15 +15,18 @@ export interface WebhookMessage extends Omit<Post, 'conversationId' | 'admission
   readonly expectation?: PostedExpectation;
 }
 
-/** Waits for this token's turn. Throws `token_rate_limited` if the turn comes later than a post may wait. */
-export async function awaitRateLimit(
+/**
+ * Counts a post of this token, and returns the wait that the rate limit imposes on it; null: none. Nearly all posts wait
+ * for none, and then no promise is made. Throws `token_rate_limited` if the wait would be longer than a post may wait.
+ */
+export function rateLimitDelay(
   limiter: RateLimiter<number>,
   integration: Integration,
   maxWaitMs: number,
-): Promise<void> {
+): Promise<void> | null {
   const waitMs = limiter.reserve(integration.conversationId, maxWaitMs);
   if (waitMs === null) throw new KlatchError('token_rate_limited');
-  if (waitMs > 0) await wait(waitMs);
+  return waitMs === 0 ? null : wait(waitMs);
 }
 
 /**
@@ -36,7 +39,7 @@ export async function postMessage(
   access: PresentedToken,
   message: WebhookMessage,
 ): Promise<string> {
-  return (await postMessageReportingIsNew(services, access, message)).id;
+  return idOf(access, await postOrExplainRefusal(services, access, message));
 }
 
 /**
@@ -48,8 +51,12 @@ export async function postMessageReportingIsNew(
   access: PresentedToken,
   message: WebhookMessage,
 ): Promise<{ readonly id: string; readonly isNew: boolean }> {
-  const { outcome, seq, logEpoch } = await postOrExplainRefusal(services, access, message);
-  return { id: messageId(access.integration.conversationId, seq, logEpoch), isNew: outcome === 'new' };
+  const posted = await postOrExplainRefusal(services, access, message);
+  return { id: idOf(access, posted), isNew: posted.outcome === 'new' };
+}
+
+function idOf({ integration }: PresentedToken, { seq, logEpoch }: StoredPost): string {
+  return messageId(integration.conversationId, seq, logEpoch);
 }
 
 /** An integration token, and the integration that it gives access to. */
@@ -58,12 +65,15 @@ export interface PresentedToken {
   readonly token: string;
 }
 
+/** The result of a post that is in the log. */
+type StoredPost = Exclude<PostResult, { outcome: 'refused' }>;
+
 /** As `postMessage`, but resolves to the whole result. */
 export async function postOrExplainRefusal(
   services: Services,
   { integration, token }: PresentedToken,
   message: WebhookMessage,
-): Promise<Exclude<PostResult, { outcome: 'refused' }>> {
+): Promise<StoredPost> {
   const { expectation } = message;
   if (expectation !== undefined) await applyPostedExpectation(services, integration, expectation);
   const posted = await appendPost(services, toPost(integration, message));
