@@ -20,7 +20,7 @@ import { uptimeKuma } from './uptime-kuma.ts';
 
 /**
  * All formats, in the order in which a body is compared with them if its address has no suffix. Of formats that share a
- * key, the more specific one stands first. The shape counts before headers, since Gitea sends GitHub's headers with
+ * key, the more specific one comes first. The shape counts before headers, since Gitea sends GitHub's headers with
  * Slack's body.
  */
 export const formats: readonly CallerFormat[] = [

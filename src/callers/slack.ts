@@ -60,7 +60,7 @@ function textOf(body: JsonObject): string {
   return body['mrkdwn'] === false ? unformattedText(text) : mrkdwnText(text);
 }
 
-/** A pretext that does not stand in front of all cards begins its card's text. */
+/** Puts each pretext before the text of its card; the first one only where the message does not show it elsewhere. */
 function cardsOf(attachments: readonly Attachment[], isFirstPretextShown: boolean): Card[] {
   return attachments.map(({ card: each, pretext }, index) =>
     pretext === '' || (index === 0 && isFirstPretextShown) ? each : { ...each, text: joined([pretext, each.text]) },

@@ -48,8 +48,8 @@ complete -F _${name} ${name}
 }
 
 /**
- * The part that is the same for every program: it reads the words up to the cursor, then lists the words that can stand
- * there.
+ * The part that is the same for every program: it reads the words up to the cursor, then lists the words that can
+ * come next.
  */
 function renderCompletionFunction(programName: string): string {
   return `

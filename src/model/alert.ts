@@ -87,7 +87,7 @@ function createKnownOrOutdatedCheck(known: readonly SenderAlert[]): (alert: Send
   };
 }
 
-/** The known alerts with the reported changes; those that became known last stand at the end. */
+/** The known alerts with the reported changes; those that became known last come last. */
 function mergeSenderAlerts(
   known: readonly SenderAlert[],
   update: { reported: readonly SenderAlert[]; reportedChanges: readonly SenderAlert[]; state: AlertStatus },

@@ -9,7 +9,7 @@ type SkippableKind = 'webhook' | 'bot';
 /** Entries of a hook's `triggers`, and characters (UTF-16 units) of each. */
 export const MAX_TRIGGERS = 20;
 export const MAX_TRIGGER_LENGTH = 50;
-/** In seconds: as long as a failing hook reads as failing or parked by default, and some days more. */
+/** In seconds. A week: longer than the three days after which a failing hook is parked by default. */
 export const MAX_MAX_AGE_S = 7 * 24 * 60 * 60;
 
 /** A command that a bot gets late does harm: the person who typed it has long given up on it. */

@@ -1,4 +1,4 @@
-import type { PushConfig } from '../config/config.ts';
+import type { PushConfig } from '../config/services.ts';
 import type { Log } from '../log.ts';
 import type { AccountId } from '../model/ids.ts';
 import { DatabaseUnavailableError, CommitUnknownError } from '../storage/db/database-error.ts';
@@ -35,8 +35,8 @@ const MIN_FREE_SLOT_SHARE = 0.4;
 /** Rows per claim: each with up to 13 KB of texts, if no two belong to one conversation. */
 const MAX_ROWS_PER_CLAIM = 500;
 /**
- * The limit while nothing is in flight: a smaller claim returns sooner, and so the first push starts sooner (15 ms, of
- * a thousand devices).
+ * Rows per claim while nothing is in flight: a smaller claim returns sooner. With a thousand devices, the first push then
+ * started 15 ms sooner.
  */
 const MAX_ROWS_IF_NONE_IN_FLIGHT = 100;
 /** Outcomes that arrive within this time are stored together, while other pushes are in flight. */

@@ -14,9 +14,10 @@ import type { Services } from '../operations/core/services.ts';
 /** Every quarter of an hour: short rounds, so that no backlog grows. */
 const SCHEDULE = '*/15 * * * *';
 /**
- * How long a node holds the lock of a round; each step extends it. It is longer than a step and than the clock
- * difference of nodes, so that other nodes find the lock taken. It is shorter than the interval of rounds: a node that
- * was killed or froze midway does not block the next round.
+ * How long a node holds the lock of a round; each step extends it.
+ * - Longer than a step: other nodes find the lock taken until the round ends.
+ * - Longer than the clocks of nodes differ: a node whose clock is ahead does not see the lock as expired.
+ * - Shorter than the interval of rounds: a node that was killed or froze midway does not block the next round.
  */
 const JOB_LOCK_MS = 10 * 60_000;
 

@@ -232,7 +232,7 @@ function commonParts(shown: readonly ShownAlert[]): AlertParts {
   };
 }
 
-/** The alert as one line. A summary of several lines stands above the line of details. */
+/** The alert as one line. A summary of several lines comes above the line of details. */
 function alertText(alert: AlertParts, common: AlertParts): string {
   const summary = alert.summary === common.summary ? '' : alert.summary;
   const details = [

@@ -2,7 +2,7 @@ import { clipped, labelledLink, safeLink } from './plain-text.ts';
 
 /** How a program's Markdown differs from that of others. */
 interface MarkdownRules {
-  /** The text that replaces `<content>`; null leaves it as it stands. */
+  /** The text that replaces `<content>`; null leaves it as it is. */
   readonly angleText?: (content: string) => string | null;
   /** Characters that a backslash escapes; the backslash is dropped. Without this rule, the backslash stays. */
   readonly escapable?: RegExp;

@@ -128,6 +128,6 @@ export function listOf(value: unknown): unknown {
   }
 }
 
-/** Attachments of Mattermost may stand one level deeper. */
+/** Attachments of Mattermost may be one level deeper. */
 export const attachmentsIn = (body: JsonObject): unknown =>
   listOf(body['attachments'] ?? objectOf(body['props'])['attachments']);

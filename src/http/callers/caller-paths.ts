@@ -17,7 +17,7 @@ import type { Answer, AnswerDialect } from './caller-route.ts';
 
 /** A path by which programs reach a group. */
 export interface CallerPath {
-  /** With `token` as a parameter, unless the token stands elsewhere in the request. */
+  /** With `token` as a parameter, unless the token is in another part of the request. */
   readonly path: string | RegExp;
   /** The name of a format; null: the shape of the body decides. */
   readonly format: string | null;

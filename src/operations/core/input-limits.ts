@@ -69,7 +69,7 @@ export const SUBSCRIBE_LIMITS: BodyLimits = { ...SIGNED_IN_OPERATION_LIMITS, ...
 
 /** Frames before signing in. */
 export const ANONYMOUS_FRAME_LIMITS: JsonLimits = { maxDepth: 8, maxValues: 60, maxShapes: 60 };
-/** Bytes of a frame, and of those that wait, before signing in. */
+/** Bytes of one frame before signing in, and of all frames of a connection that wait for their turn then. */
 export const ANONYMOUS_FRAME_BYTES = 16 * KIB;
 
 /** The limits of an operation: its own, or those for its callers. */

@@ -14,8 +14,8 @@ export function checkAttachments(ids: readonly string[], max: number): readonly 
 }
 
 /**
- * Throws `file_not_attachable` where the account cannot attach one of these; says which by its number, for names are
- * its own.
+ * Throws `file_not_attachable` if the account cannot attach one of these files. The error gives the position of the file
+ * in the list and not its name, which may be another account's.
  */
 export async function assertAttachable(
   { database }: Pick<Services, 'database'>,

@@ -186,9 +186,9 @@ export async function countOverdueExpectations(sql: Sql): Promise<number> {
 }
 
 /**
- * Adds to the intake clock the time since its last advance, at most `openMs`, the time for which this node could take
- * posts without a break. So the clock leaves out times when no node could take posts, and counts no time twice. A jump
- * of a node's clock costs at most a step. Writes nothing where no group has an expectation.
+ * Advances the intake clock, which counts only time in which some node could take posts. It advances by the time since
+ * its last advance, but at most by `openMs`: the time for which this node has taken posts without a break. Several nodes
+ * may call it: none counts time that another has counted. Writes nothing where no group has an expectation.
  */
 export async function advanceIntakeClock(sql: Sql, openMs: number): Promise<void> {
   await sql`
