@@ -12,7 +12,7 @@ import type { Services } from '../../src/operations/core/services.ts';
 import { Database } from '../../src/storage/database.ts';
 import type { Integration } from '../../src/storage/groups/integrations.ts';
 import { MessageLog } from '../../src/storage/messages/message-log.ts';
-import { postgresqlConfig } from '../../test/support/database.ts';
+import { postgresqlConfig } from '../../test/support/config.ts';
 
 const CALLERS = 64;
 const TIMEOUT_MS = 10_000;

@@ -1,7 +1,7 @@
 import addressparser from 'nodemailer/lib/addressparser';
 import MailComposer from 'nodemailer/lib/mail-composer';
 import SMTPConnection from 'nodemailer/lib/smtp-connection';
-import type { SmtpConfig } from '../config/config.ts';
+import type { SmtpConfig } from '../config/services.ts';
 import type { EmailTemplate } from '../config/email-template.ts';
 import { fillEmailTemplate } from '../config/email-template.ts';
 import { parseProofAddress } from '../model/proof-address.ts';

@@ -1,324 +1,239 @@
-import type { ActivationProviderName } from '../model/proof-address.ts';
-import type { LiveTransport } from '../model/transport.ts';
-
 /**
  * The server's configuration after reading: every value checked, every unit in the name, every path absolute.
- * `reference.conf` explains the keys to administrators; this interface is their structure inside the program.
+ * `reference.conf` explains the keys to administrators; the objects that are built here are their structure inside the
+ * program. Their types follow from the schema, so that a key is written in three places: there, in `reference.conf`
+ * with its default, and here.
  */
-export interface Config {
-  /** Absolute path of the file that was read. */
-  readonly file: string;
-  readonly projectName: string;
-  /** The server secret, from which the key of all sealed data is derived. Never logged. */
-  readonly secret: string;
-  /** Folder of the server's state: lock, control socket, embedded database. */
-  readonly dataDir: string;
-  /** Public addresses for clients: ws://, wss://, tcp:// or tls:// only. */
-  readonly publicEndpoints: readonly string[];
-  /** The limit of the JavaScript heap; null: V8's own limit. */
-  readonly heapBytes: number | null;
-  readonly http: HttpConfig;
-  readonly web: WebConfig;
-  readonly metrics: MetricsConfig;
-  readonly postgresql: PostgresqlConfig;
-  readonly registration: Registration;
-  readonly endpoints: readonly EndpointConfig[];
-  readonly live: LiveConfig;
-  /** The activation gate; null: there is none. */
-  readonly activation: { readonly uri: string; readonly authToken: string } | null;
-  /** The mail server that sends codes; null: none. */
-  readonly smtp: SmtpConfig | null;
-  /** The providers that prove addresses, in order of preference; providers that are not configured are skipped. */
-  readonly activationProviders: readonly ActivationProviderName[];
-  /** Public address that invite links begin with, without a trailing slash. */
-  readonly inviteBaseUri: string;
-  readonly push: PushConfig;
-  readonly googlePush: GooglePushConfig;
-  readonly applePush: ApplePushConfig;
-  /** The keys that identify this server to browsers' push services; null: no pushes to browsers. */
-  readonly webPush: WebPushConfig | null;
-  readonly files: FileStoreConfig;
-  readonly serverSigningKeys: readonly ServerKeyFiles[];
-  readonly limits: LimitsConfig;
-  readonly delivery: DeliveryConfig;
-  readonly retention: RetentionConfig;
-  readonly log: { readonly level: LogLevel; readonly format: 'auto' | 'json' | 'text' };
-}
+import type { DeepReadonly } from './deep-readonly.ts';
+import type { EndpointSetting, Settings } from './schema.ts';
+import {
+  buildApplePush,
+  buildFileStore,
+  buildGooglePush,
+  buildPostgresql,
+  buildPush,
+  buildSmtp,
+  buildWebPush,
+} from './services.ts';
 
-/** Who may get an account: everybody who proves an address, only invited people, or nobody. */
-export type Registration = 'open' | 'invite' | 'closed';
-export type SmtpTls = 'starttls' | 'implicit' | 'none';
+/** The ranges of the keywords `loopback` and `private` in the list of proxies; the same as in the address policy. */
+const NAMED_RANGES = {
+  loopback: ['127.0.0.0/8', '::1/128'],
+  private: ['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', 'fc00::/7'],
+} as const;
+
+export type Config = DeepReadonly<ReturnType<typeof buildConfig>>;
+
+/** Converts the settings, which have the names of server.conf, into the program's own structure. */
+export function buildConfig(file: string, settings: Settings) {
+  const uri = settings['services.klatch-activation.uri'];
+  const authToken = settings['services.klatch-activation.auth-token'];
+  return {
+    /** Absolute path of the file that was read. */
+    file,
+    projectName: settings['project-name'],
+    /** The server secret, from which the key of all sealed data is derived. Never logged. */
+    secret: settings.secret,
+    /** Folder of the server's state: lock, control socket, embedded database. */
+    dataDir: settings['data-dir'].path,
+    /** Public addresses for clients: ws://, wss://, tcp:// or tls:// only. */
+    publicEndpoints: settings['public-endpoints'],
+    /** The limit of the JavaScript heap; null: V8's own limit. */
+    heapBytes: settings['memory.heap'],
+    http: buildHttp(settings),
+    /** The settings of the browser client. */
+    web: { webClientEnabled: settings['web.enabled'] },
+    metrics: buildMetrics(settings),
+    postgresql: buildPostgresql(settings),
+    registration: settings.registration,
+    endpoints: settings.endpoints.map(buildEndpoint),
+    live: buildLive(settings),
+    /** The mail server that sends codes; null: none. */
+    smtp: buildSmtp(settings),
+    /** The providers that prove addresses, in order of preference; providers that are not configured are skipped. */
+    activationProviders: settings['activation.providers'],
+    /** Public address that invite links begin with, without a trailing slash. */
+    inviteBaseUri:
+      settings['modules.messaging.groups.invite.base-uri'] ?? `${settings['http.base-uri']}/v1/groups/invites`,
+    /** The activation gate; null: there is none. */
+    activation: uri === null || authToken === null ? null : { uri, authToken },
+    push: buildPush(settings),
+    googlePush: buildGooglePush(settings),
+    applePush: buildApplePush(settings),
+    /** The keys that identify this server to browsers' push services; null: no pushes to browsers. */
+    webPush: buildWebPush(settings),
+    files: buildFileStore(settings),
+    serverSigningKeys: (settings['modules.security.server-keys'] ?? []).map(buildServerKeyFiles),
+    limits: buildLimits(settings),
+    delivery: buildDelivery(settings),
+    retention: buildRetention(settings),
+    log: { level: settings['log.level'], format: settings['log.format'] },
+  };
+}
 
 /** A listener for clients; with `tls` it is wss:// or tls://. */
-export interface EndpointConfig {
-  readonly type: LiveTransport;
-  readonly interface: string;
-  readonly port: number;
+export type EndpointConfig = DeepReadonly<ReturnType<typeof buildEndpoint>>;
+
+/** By default a listener without TLS accepts only connections from this machine. */
+export function buildEndpoint({ type, interface: host, port, certificate, key }: EndpointSetting) {
   /** Absolute paths of PEM files. */
-  readonly tls: { readonly certificate: string; readonly key: string } | null;
-}
-
-/** Bounds of live connections. */
-export interface LiveConfig {
-  readonly maxFrameBytes: number;
-  readonly authTimeoutMs: number;
-  /**
-   * The server pings a connection that was silent for this time, and closes it after the same time without an answer.
-   */
-  readonly heartbeatMs: number;
-  /** Unsent bytes of one connection at which the server closes it. */
-  readonly sendQueueBytes: number;
-  readonly maxLiveConnections: number;
-  readonly maxConnectionsPerUser: number;
-  /** The limit of connections that have not authenticated yet. */
-  readonly maxUnauthenticatedConnections: number;
-  /** Allowed origins of browsers in addition to the one of `http.base-uri`; `["*"]`: any. */
-  readonly allowedLiveOrigins: readonly string[];
-}
-
-export interface SmtpConfig {
-  readonly host: string;
-  readonly port: number;
-  readonly tls: SmtpTls;
-  readonly user: string | null;
-  readonly password: string | null;
-  readonly from: string;
-  /** Absolute path of the e-mail's template; null: the default template. */
-  readonly emailTemplatePath: string | null;
-}
-
-/** The content of a push: the message, only its sender, or only that there is a message. */
-export type PushContent = 'full' | 'sender' | 'none';
-
-/** The settings of pushes to devices of all vendors. */
-export interface PushConfig {
-  readonly content: PushContent;
-  /** How long the server collects messages before it sends a push about them. */
-  readonly pushDebounceMs: number;
-  /** The limit of concurrent pushes to one vendor. */
-  readonly maxInFlightPerVendor: number;
-  /** The longest that a vendor may take for an answer. */
-  readonly timeoutMs: number;
-  /** The waits before each retry; the last one applies to all further retries, until the push expires. */
-  readonly pushRetryDelaysMs: readonly number[];
-  readonly pushExpiresAfterMs: number;
-}
-
-export interface GooglePushConfig {
-  /** `key`: the absolute path of a service account's file, or its JSON. */
-  readonly keys: readonly { readonly projectId: string; readonly key: string }[];
-  readonly googlePushEndpoint: string;
-  readonly tokenEndpoint: string;
-}
-
-export interface ApplePushConfig {
-  readonly keys: readonly ApplePushKey[];
-  /** Null: Apple's own endpoint, or that of its sandbox for keys with `sandbox`. */
-  readonly applePushEndpoint: string | null;
-  /** Absolute path of a PEM file with authorities to trust beside the system's; null: none. */
-  readonly extraAppleCaFile: string | null;
-}
-
-export interface ApplePushKey {
-  readonly keyId: string;
-  readonly teamId: string;
-  /** Absolute path of the .p8 file. */
-  readonly path: string;
-  /** The id of the app, which Apple calls the topic. */
-  readonly bundleId: string;
-  readonly sandbox: boolean;
-}
-
-/** VAPID (RFC 8292): both keys in base64url, the point uncompressed. */
-export interface WebPushConfig {
-  readonly public: string;
-  readonly private: string;
-  readonly vapidSubject: string;
-}
-
-/** The settings of the file store. */
-export interface FileStoreConfig {
-  /** Absolute path of the folder of local files. Not used with `s3`. */
-  readonly localFilesFolder: string;
-  readonly s3: S3Config | null;
-}
-
-/** Whether downloads go through this server, or clients are redirected to the bucket. */
-export type S3Downloads = 'proxy' | 'redirect';
-
-export interface S3Config {
-  readonly bucket: string;
-  readonly accessKey: string;
-  readonly secretKey: string;
-  readonly s3Endpoint: string;
-  readonly region: string;
-  /** True: the bucket's name is the first part of the path; false: the first part of the host name. */
-  readonly pathStyle: boolean;
-  readonly downloads: S3Downloads;
-}
-
-export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
-
-export interface HttpConfig {
-  readonly interface: string;
-  readonly port: number;
-  /** Public base address, without a trailing slash. */
-  readonly baseUri: string;
-  /** Origins that browsers may call from; empty: none; `["*"]`: any. */
-  readonly cors: readonly string[];
-  /** Whether programs can post by the paths of other products, such as `/hooks/<token>`. */
-  readonly callerPaths: boolean;
-  /** Addresses and CIDR ranges of proxies whose `X-Forwarded-For` names the caller. */
-  readonly trustedProxies: readonly string[];
-  readonly maxBodyBytes: number;
-  /** The limit for events of git hosts, if it is greater than `maxBodyBytes`. */
-  readonly maxEventBodyBytes: number;
-  readonly maxHeaderBytes: number;
-  readonly requestToResponseTimeoutMs: number;
-  /** How long a stop waits for running requests and deliveries. */
-  readonly stopDrainTimeoutMs: number;
-}
-
-/** The settings of the browser client. */
-interface WebConfig {
-  readonly webClientEnabled: boolean;
-}
-
-/** The settings of the metrics, which have a port of their own. */
-export interface MetricsConfig {
-  readonly metricsEnabled: boolean;
-  readonly interface: string;
-  readonly port: number;
-}
-
-/**
- * The protection of the connection to PostgreSQL. `require`: encryption only. `verify-full`: the server's certificate
- * must also prove its name.
- */
-export type DatabaseTlsMode = 'require' | 'verify-full';
-
-/** Paths of PEM files, or null. */
-export interface DatabaseTlsConfig {
-  readonly mode: DatabaseTlsMode;
-  /** The certificate authorities to trust for the server's certificate; null: those of Node. */
-  readonly databaseCaFile: string | null;
-  /** The client certificate, for a database that requests one. */
-  readonly certificate: string | null;
-  readonly key: string | null;
-}
-
-export interface PostgresqlConfig {
-  /** True: run a private server in the data directory; host, port, db, user and password are then not used. */
-  readonly embedded: boolean;
-  /** Folder of `initdb` and `postgres`; null: the server searches for it. Only for the embedded database. */
-  readonly binDir: string | null;
-  /** A host name, an address, or the folder of a Unix socket. */
-  readonly host: string;
-  readonly port: number;
-  /** The other servers of the database's cluster, in the order in which they are tried. */
-  readonly otherHosts: readonly { readonly host: string; readonly port: number }[];
-  readonly db: string;
-  readonly user: string;
-  readonly password: string;
-  /** Null: without TLS. */
-  readonly tls: DatabaseTlsConfig | null;
-  /** True: a database that runs with `fsync = off` is accepted. */
-  readonly allowFsyncOff: boolean;
-  /** Connections of the general pool; intake, settling and listening have their own. */
-  readonly generalPoolSize: number;
-  /** The limit of calls that wait for a connection of one pool; further calls are refused. */
-  readonly poolQueue: number;
-  readonly connectTimeoutMs: number;
-  /** The connection of a query without an answer is closed after this time. */
-  readonly databaseCallTimeoutMs: number;
-  /** The same limit for one flush of posted messages. */
-  readonly flushTimeoutMs: number;
-  readonly lockTimeoutMs: number;
+  const tls = certificate === null || key === null ? null : { certificate: certificate.path, key: key.path };
+  return { type, interface: host ?? (tls === null ? '127.0.0.1' : '::'), port, tls };
 }
 
 /** PEM files: Ed25519, PKCS#8 and SPKI. */
-export interface ServerKeyFiles {
-  readonly public: string;
-  readonly private: string;
+export type ServerKeyFiles = DeepReadonly<ReturnType<typeof buildServerKeyFiles>>;
+
+function buildServerKeyFiles(pair: NonNullable<Settings['modules.security.server-keys']>[number]) {
+  return { public: pair.public.path, private: pair.private.path };
 }
 
-export interface LimitsConfig {
-  readonly textCodePoints: number;
-  readonly intakePosts: number;
-  readonly intakeBytes: number;
-  /** How long a post may wait in the intake queue before its flush begins. */
-  readonly intakeTimeoutMs: number;
-  readonly maxFlushPosts: number;
-  readonly maxFlushBytes: number;
-  /** Posts per second and token, the burst above it, and how long a post waits for its turn. */
-  readonly postsPerSecondPerToken: number;
-  readonly postBurstPerToken: number;
-  readonly tokenQueueTimeoutMs: number;
-  readonly unknownTokenTtlMs: number;
-  readonly unknownTokenCacheSize: number;
-  /** Answers about unknown tokens per second and source address before they are slowed. */
-  readonly unknownTokensPerSecondPerSource: number;
-  /** How long the event loop may parse and check the input of one source, within any second. */
-  readonly sourceParseMsPerSecond: number;
-  readonly hooksPerGroup: number;
-  readonly hookRegistrationsPerGroupPerMinute: number;
-  readonly hookChangesPerGroupPerMinute: number;
-  /** A post whose hop count (`klatch-hops`) reaches this number is refused. */
-  readonly hopLimit: number;
-  /** Requests of one session per second, and the burst above it. */
-  readonly sessionRequestRate: number;
-  readonly sessionRequestBurst: number;
-  readonly sessionsPerUser: number;
-  readonly botsPerUser: number;
-  readonly createdOrJoinedConversationsPerUser: number;
-  readonly membersPerGroup: number;
-  readonly invitesPerGroup: number;
-  readonly devicesPerUser: number;
-  /** The limits of one file, of all files of an account, and of all files. */
-  readonly fileBytes: number;
-  readonly storagePerUserBytes: number;
-  readonly storageTotalBytes: number;
-  /** The limits of concurrent uploads, in total and of one account. */
-  readonly concurrentUploads: number;
-  readonly concurrentUploadsPerUser: number;
-  /** The limit of files of one message. */
-  readonly attachmentsPerMessage: number;
-  /** Activation codes: of the whole installation an hour, to one source address an hour, to one address a day. */
-  readonly codesPerHourPerBudget: number;
-  readonly codesPerSourcePerHour: number;
-  readonly dailyCodesPerAddressAndNetwork: number;
+export type HttpConfig = DeepReadonly<ReturnType<typeof buildHttp>>;
+
+function buildHttp(settings: Settings) {
+  return {
+    interface: settings['http.interface'],
+    port: settings['http.port'],
+    /** Public base address, without a trailing slash. */
+    baseUri: settings['http.base-uri'],
+    /** Origins that browsers may call from; empty: none; `["*"]`: any. */
+    cors: settings['http.cors'],
+    /** Whether programs can post by the paths of other products, such as `/hooks/<token>`. */
+    callerPaths: settings['http.caller-paths'],
+    /** Addresses and CIDR ranges of proxies whose `X-Forwarded-For` names the caller. */
+    trustedProxies: settings['http.trusted-proxies'].flatMap((entry) =>
+      entry === 'loopback' || entry === 'private' ? NAMED_RANGES[entry] : [entry],
+    ),
+    maxBodyBytes: settings['http.max-body-size'],
+    /** The limit for events of git hosts, if it is greater than `maxBodyBytes`. */
+    maxEventBodyBytes: settings['http.max-event-body'],
+    maxHeaderBytes: settings['http.max-header-size'],
+    requestToResponseTimeoutMs: settings['http.request-timeout'],
+    /** How long a stop waits for running requests and deliveries. */
+    stopDrainTimeoutMs: settings['http.stop-timeout'],
+  };
 }
 
-export interface DeliveryConfig {
-  /**
-   * The targets that the address policy allows in addition to public addresses: CIDR, `loopback`, `private`, host
-   * globs.
-   */
-  readonly allow: readonly string[];
-  readonly maxInFlight: number;
-  readonly maxInFlightPerHost: number;
-  readonly connectTimeoutMs: number;
-  readonly responseHeadersTimeoutMs: number;
-  readonly responseBytes: number;
-  readonly responseBodyReadMs: number;
-  readonly dnsTimeoutMs: number;
-  readonly dnsCacheTtlMs: number;
-  readonly dnsNegativeTtlMs: number;
-  readonly dnsConcurrency: number;
-  /** The waits before each retry; the last one applies to all further retries. */
-  readonly retryDelaysMs: readonly number[];
-  /** Longest `Retry-After` that is honoured. */
-  readonly retryAfterMaxMs: number;
-  /** A hook that has failed for this long counts as `parked`. */
-  readonly parkAfterMs: number;
+/** The settings of the metrics, which have a port of their own. */
+export type MetricsConfig = DeepReadonly<ReturnType<typeof buildMetrics>>;
+
+function buildMetrics(settings: Settings) {
+  return {
+    metricsEnabled: settings['metrics.enabled'],
+    interface: settings['metrics.interface'],
+    port: settings['metrics.port'],
+  };
 }
 
-export interface RetentionConfig {
-  readonly idempotencyKeysMs: number;
-  readonly deliveryLogMs: number;
-  readonly deliveryLogRowsPerHook: number;
-  readonly removedHooksMs: number;
-  /** How long a file is kept that belongs to no message. */
-  readonly orphanedFilesMs: number;
-  readonly pushLogMs: number;
+/** Bounds of live connections. */
+export type LiveConfig = DeepReadonly<ReturnType<typeof buildLive>>;
+
+function buildLive(settings: Settings) {
+  return {
+    maxFrameBytes: settings['live.max-frame-size'],
+    authTimeoutMs: settings['live.auth-timeout'],
+    /**
+     * The server pings a connection that was silent for this time, and closes it after the same time without an answer.
+     */
+    heartbeatMs: settings['live.heartbeat'],
+    /** Unsent bytes of one connection at which the server closes it. */
+    sendQueueBytes: settings['live.send-queue-size'],
+    maxLiveConnections: settings['live.connections'],
+    maxConnectionsPerUser: settings['live.connections-per-user'],
+    /** The limit of connections that have not authenticated yet. */
+    maxUnauthenticatedConnections: settings['live.unauthenticated-connections'],
+    /** Allowed origins of browsers in addition to the one of `http.base-uri`; `["*"]`: any. */
+    allowedLiveOrigins: settings['live.origins'],
+  };
+}
+
+export type LimitsConfig = DeepReadonly<ReturnType<typeof buildLimits>>;
+
+function buildLimits(settings: Settings) {
+  return {
+    textCodePoints: settings['limits.text-length'],
+    intakePosts: settings['limits.intake-posts'],
+    intakeBytes: settings['limits.intake-size'],
+    /** How long a post may wait in the intake queue before its flush begins. */
+    intakeTimeoutMs: settings['limits.intake-timeout'],
+    maxFlushPosts: settings['limits.flush-posts'],
+    maxFlushBytes: settings['limits.flush-size'],
+    /** Posts per second and token, the burst above it, and how long a post waits for its turn. */
+    postsPerSecondPerToken: settings['limits.token-rate'],
+    postBurstPerToken: settings['limits.token-burst'],
+    tokenQueueTimeoutMs: settings['limits.token-queue-timeout'],
+    unknownTokenTtlMs: settings['limits.unknown-token-ttl'],
+    unknownTokenCacheSize: settings['limits.unknown-token-cache'],
+    /** Answers about unknown tokens per second and source address before they are slowed. */
+    unknownTokensPerSecondPerSource: settings['limits.unknown-token-rate'],
+    /** How long the event loop may parse and check the input of one source, within any second. */
+    sourceParseMsPerSecond: settings['limits.parse-time'],
+    hooksPerGroup: settings['limits.hooks-per-group'],
+    hookRegistrationsPerGroupPerMinute: settings['limits.hook-registrations-per-minute'],
+    hookChangesPerGroupPerMinute: settings['limits.hook-changes-per-minute'],
+    /** A post whose hop count (`klatch-hops`) reaches this number is refused. */
+    hopLimit: settings['limits.hops'],
+    /** Requests of one session per second, and the burst above it. */
+    sessionRequestRate: settings['limits.session-rate'],
+    sessionRequestBurst: settings['limits.session-burst'],
+    sessionsPerUser: settings['limits.sessions-per-user'],
+    botsPerUser: settings['limits.bots-per-user'],
+    createdOrJoinedConversationsPerUser: settings['limits.groups-per-user'],
+    membersPerGroup: settings['limits.members-per-group'],
+    invitesPerGroup: settings['limits.invites-per-group'],
+    devicesPerUser: settings['limits.devices-per-user'],
+    /** The limits of one file, of all files of an account, and of all files. */
+    fileBytes: settings['limits.file-size'],
+    storagePerUserBytes: settings['limits.storage-per-user'],
+    storageTotalBytes: settings['limits.storage-total'],
+    /** The limits of concurrent uploads, in total and of one account. */
+    concurrentUploads: settings['limits.concurrent-uploads'],
+    concurrentUploadsPerUser: settings['limits.concurrent-uploads-per-user'],
+    /** The limit of files of one message. */
+    attachmentsPerMessage: settings['limits.attachments-per-message'],
+    /** Codes an hour to addresses with an account, and as many to addresses without one. */
+    codesPerHourPerBudget: settings['limits.codes-per-hour'],
+    /** Codes an hour at the request of one source address. */
+    codesPerSourcePerHour: settings['limits.codes-per-ip'],
+    dailyCodesPerAddressAndNetwork: settings['limits.codes-per-address'],
+  };
+}
+
+export type DeliveryConfig = DeepReadonly<ReturnType<typeof buildDelivery>>;
+
+function buildDelivery(settings: Settings) {
+  return {
+    /** The targets that the address policy allows besides public addresses: CIDR, `loopback`, `private`, host globs. */
+    allow: settings['delivery.allow'],
+    maxInFlight: settings['delivery.in-flight'],
+    maxInFlightPerHost: settings['delivery.per-host'],
+    connectTimeoutMs: settings['delivery.connect-timeout'],
+    responseHeadersTimeoutMs: settings['delivery.headers-timeout'],
+    responseBytes: settings['delivery.response-size'],
+    responseBodyReadMs: settings['delivery.response-timeout'],
+    dnsTimeoutMs: settings['delivery.dns-timeout'],
+    dnsCacheTtlMs: settings['delivery.dns-cache-ttl'],
+    dnsNegativeTtlMs: settings['delivery.dns-negative-ttl'],
+    dnsConcurrency: settings['delivery.dns-concurrency'],
+    /** The waits before each retry; the last one applies to all further retries. */
+    retryDelaysMs: settings['delivery.retry'],
+    /** Longest `Retry-After` that is honoured. */
+    retryAfterMaxMs: settings['delivery.retry-after-max'],
+    /** A hook that has failed for this long counts as `parked`. */
+    parkAfterMs: settings['delivery.park-after'],
+  };
+}
+
+export type RetentionConfig = DeepReadonly<ReturnType<typeof buildRetention>>;
+
+function buildRetention(settings: Settings) {
+  return {
+    idempotencyKeysMs: settings['retention.idempotency-keys'],
+    deliveryLogMs: settings['retention.delivery-log'],
+    deliveryLogRowsPerHook: settings['retention.delivery-log-rows'],
+    removedHooksMs: settings['retention.removed-hooks'],
+    /** How long a file is kept that belongs to no message. */
+    orphanedFilesMs: settings['retention.orphaned-files'],
+    pushLogMs: settings['retention.push-log'],
+  };
 }

@@ -107,7 +107,7 @@ function nonSecretScalar<T>(expected: string, judge: (value: Value) => ScalarRes
 }
 
 /** One of a few words. */
-export function choice<T extends string>(words: readonly T[]): ValueType<T> {
+export function choice<const T extends string>(words: readonly T[]): ValueType<T> {
   const quoted = words.map((word) => `"${word}"`);
   const expected = `${quoted.slice(0, -1).join(', ')} or ${quoted.at(-1)}`;
   return nonSecretScalar(expected, (value) => {

@@ -8,7 +8,6 @@ import {
   browserOrigin,
   trustedProxy,
 } from './address.ts';
-import type { Config, DatabaseTlsMode, LogLevel, PushContent, Registration, S3Downloads, SmtpTls } from './config.ts';
 import { activationProviderNames } from '../model/proof-address.ts';
 import { liveTransports, type LiveTransport } from '../model/transport.ts';
 import { list, oneOrList, record } from './value-types.ts';
@@ -130,7 +129,7 @@ export const SCHEMA = {
   'project-name': defaulted(text('a name of 1 to 80 characters', { min: 1, max: 80, quotableInMessages: true })),
   'data-dir': defaulted(location('the path of a folder')),
   'public-endpoints': defaulted(list('a list of addresses', clientEndpointUrl(), { max: 32 })),
-  registration: defaulted(choice<Registration>(['open', 'invite', 'closed'])),
+  registration: defaulted(choice(['open', 'invite', 'closed'])),
   endpoints: defaulted(list('a list of objects', endpointSetting, { max: 16, rule: tlsRule })),
 
   'live.max-frame-size': defaulted(size({ min: 64 * BYTES.kib, max: 16 * BYTES.mib })),
@@ -173,7 +172,7 @@ export const SCHEMA = {
   'services.postgresql.db': defaulted(postgresqlIdentifier('name of a database')),
   'services.postgresql.user': defaulted(postgresqlIdentifier('name of a database user')),
   'services.postgresql.password': defaulted(password('a password')),
-  'services.postgresql.tls': defaulted(choice<DatabaseTlsMode | 'disable'>(['disable', 'require', 'verify-full'])),
+  'services.postgresql.tls': defaulted(choice(['disable', 'require', 'verify-full'])),
   'services.postgresql.ca-file': optional(location('the path of a PEM file', { isKeyFile: true })),
   'services.postgresql.certificate': optional(location('the path of a PEM file', { isKeyFile: true })),
   'services.postgresql.key': optional(location('the path of a PEM file', { isKeyFile: true })),
@@ -193,7 +192,7 @@ export const SCHEMA = {
   ),
   'services.smtp.host': optional(connectHostValueType('a host name or an address')),
   'services.smtp.port': defaulted(port(1)),
-  'services.smtp.tls': defaulted(choice<SmtpTls>(['starttls', 'implicit', 'none'])),
+  'services.smtp.tls': defaulted(choice(['starttls', 'implicit', 'none'])),
   'services.smtp.user': optional(text('a user name on one line', { min: 1, max: 320 })),
   'services.smtp.password': optional(password('a password')),
   'services.smtp.from': optional(
@@ -243,8 +242,8 @@ export const SCHEMA = {
     text('the name of a region', { min: 1, max: 64, pattern: /^[a-z0-9-]+$/, quotableInMessages: true }),
   ),
   'services.aws.s3.path-style-access': defaulted(flag()),
-  'services.aws.s3.downloads': defaulted(choice<S3Downloads>(['proxy', 'redirect'])),
-  'push.content': defaulted(choice<PushContent>(['full', 'sender', 'none'])),
+  'services.aws.s3.downloads': defaulted(choice(['proxy', 'redirect'])),
+  'push.content': defaulted(choice(['full', 'sender', 'none'])),
   'push.debounce': defaulted(duration({ min: 0, max: MS.minute })),
   'push.in-flight': defaulted(integer({ min: 1, max: 1000 })),
   'push.timeout': defaulted(duration({ min: 100, max: MS.minute })),
@@ -315,8 +314,8 @@ export const SCHEMA = {
   'retention.orphaned-files': defaulted(duration({ min: MS.minute, max: 365 * MS.day })),
   'retention.push-log': defaulted(duration({ min: MS.hour, max: 365 * MS.day })),
 
-  'log.level': defaulted(choice<LogLevel>(['debug', 'info', 'warn', 'error'])),
-  'log.format': defaulted(choice<Config['log']['format']>(['auto', 'json', 'text'])),
+  'log.level': defaulted(choice(['debug', 'info', 'warn', 'error'])),
+  'log.format': defaulted(choice(['auto', 'json', 'text'])),
 } as const;
 
 type Schema = typeof SCHEMA;

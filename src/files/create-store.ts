@@ -1,4 +1,4 @@
-import type { FileStoreConfig } from '../config/config.ts';
+import type { FileStoreConfig } from '../config/services.ts';
 import { LocalStore } from './local-store.ts';
 import { S3Store } from './s3/s3-store.ts';
 import type { FileStore } from './store.ts';

@@ -1,6 +1,6 @@
 import type { Bus } from '../bus/bus.ts';
 import { LogFollower } from '../bus/log-follower.ts';
-import type { PushConfig } from '../config/config.ts';
+import type { PushConfig } from '../config/services.ts';
 import type { Log } from '../log.ts';
 import type { DeviceKind } from '../model/device.ts';
 import type { AccountId, ConversationId } from '../model/ids.ts';

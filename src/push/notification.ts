@@ -1,4 +1,4 @@
-import type { PushContent } from '../config/config.ts';
+import type { PushConfig } from '../config/services.ts';
 import {
   OLDER_MESSAGE_CHARACTERS,
   MAX_CANDIDATE_MESSAGES_PER_PUSH,
@@ -9,7 +9,7 @@ import type { PushNotification } from './vendors/vendor.ts';
 
 /** The inputs of a notification besides its contents. */
 interface NotificationRenderOptions {
-  readonly content: PushContent;
+  readonly content: PushConfig['content'];
   /** The title of a push without contents. */
   readonly projectName: string;
   readonly pushExpiresAfterMs: number;

@@ -1,6 +1,6 @@
 import type { Bus } from '../bus/bus.ts';
 import type { LogFollower } from '../bus/log-follower.ts';
-import type { PushConfig } from '../config/config.ts';
+import type { PushConfig } from '../config/services.ts';
 import type { Log } from '../log.ts';
 import { deviceKinds, type DeviceKind } from '../model/device.ts';
 import type { AccountId } from '../model/ids.ts';

@@ -1,4 +1,4 @@
-import type { PostgresqlConfig } from '../config/config.ts';
+import type { PostgresqlConfig } from '../config/services.ts';
 import type { Log } from '../log.ts';
 import type { ConnectionTarget } from './db/connection.ts';
 import { Pool, type PoolMetrics } from './db/pool.ts';

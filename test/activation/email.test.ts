@@ -4,7 +4,7 @@ import { createServer as createTlsServer } from 'node:tls';
 import { afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import type { SMTPServerOptions } from 'smtp-server';
 import { EmailCodeProvider, parseSender, type EmailOptions } from '../../src/activation/email.ts';
-import type { SmtpConfig } from '../../src/config/config.ts';
+import type { SmtpConfig } from '../../src/config/services.ts';
 import { DEFAULT_EMAIL_TEMPLATE } from '../../src/config/email-template.ts';
 import { selfSigned } from '../outbound/fixture.ts';
 import { within } from '../run/machine-speed.ts';

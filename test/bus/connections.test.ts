@@ -4,7 +4,8 @@ import { DEDICATED_DATABASE_CONNECTIONS } from '../../src/doctor/open-files.ts';
 import { silentLog } from '../../src/log.ts';
 import type { ConversationId, Seq } from '../../src/model/ids.ts';
 import type { Pool } from '../../src/storage/db/pool.ts';
-import { createTestDatabase, postgresqlConfig } from '../support/database.ts';
+import { postgresqlConfig } from '../support/config.ts';
+import { createTestDatabase } from '../support/database.ts';
 import { eventually, HANG_MS } from '../support/eventually.ts';
 import { TestServer } from '../support/server.ts';
 

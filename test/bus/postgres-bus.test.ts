@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { BusEvents } from '../../src/bus/bus.ts';
 import { PostgresBus, type PostgresBusOptions } from '../../src/bus/postgres-bus.ts';
 import { RELIABLE_EVENTS } from '../../src/bus/wire-format.ts';
-import type { PostgresqlConfig } from '../../src/config/config.ts';
+import type { PostgresqlConfig } from '../../src/config/services.ts';
 import { Connection } from '../../src/storage/db/connection.ts';
 import { listen, notify } from '../../src/storage/db/notifications.ts';
 import { eventually } from '../support/eventually.ts';

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import { buffer } from 'node:stream/consumers';
-import type { S3Config } from '../../src/config/config.ts';
+import type { S3Config } from '../../src/config/services.ts';
 import { refuseSignature, type Keys } from './s3-signature.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');

@@ -3,7 +3,7 @@ import dns from 'node:dns';
 import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, jest, test } from '@jest/globals';
-import type { S3Config } from '../../src/config/config.ts';
+import type { S3Config } from '../../src/config/services.ts';
 import { S3RequestSigner } from '../../src/files/s3/s3-signing.ts';
 import { S3Store } from '../../src/files/s3/s3-store.ts';
 import { BUCKET, KEYS, S3Server } from './s3-server.ts';

@@ -1,5 +1,5 @@
 import { LocalBus } from '../../src/bus/bus.ts';
-import type { PushConfig } from '../../src/config/config.ts';
+import type { PushConfig } from '../../src/config/services.ts';
 import { silentLog } from '../../src/log.ts';
 import { deviceKinds, type DeviceKind, type ConversationNotificationLevel } from '../../src/model/device.ts';
 import type { AccountId, ConversationId, DeviceId, Seq } from '../../src/model/ids.ts';

@@ -2,12 +2,13 @@ import { randomBytes } from 'node:crypto';
 import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { PostgresqlConfig } from '../../src/config/config.ts';
+import type { PostgresqlConfig } from '../../src/config/services.ts';
 import { silentLog } from '../../src/log.ts';
 import { Connection, type ConnectionTarget, type Sql } from '../../src/storage/db/connection.ts';
 import { Database } from '../../src/storage/database.ts';
 import { migrate } from '../../src/storage/db/migrate.ts';
 import { Pool } from '../../src/storage/db/pool.ts';
+import { postgresqlConfig } from './config.ts';
 import { HANG_MS } from './eventually.ts';
 
 /**
@@ -24,27 +25,6 @@ export function testServer(database: string): ConnectionTarget {
   const { socketDir, port, user } = JSON.parse(text) as { socketDir: string; port: number; user: string };
   return { host: socketDir, port, user, database, password: '', connectTimeoutMs: 20_000, lockTimeoutMs: 1_000 };
 }
-
-export const postgresqlConfig: PostgresqlConfig = {
-  embedded: false,
-  binDir: null,
-  host: '',
-  port: 5432,
-  otherHosts: [],
-  db: '',
-  user: '',
-  password: '',
-  tls: null,
-  // The server of the tests does not wait for the disk.
-  allowFsyncOff: true,
-  generalPoolSize: 4,
-  poolQueue: 1_000,
-  // Long enough for a machine that stalls for a moment; a test about a timeout sets its own.
-  connectTimeoutMs: 20_000,
-  databaseCallTimeoutMs: 20_000,
-  flushTimeoutMs: 20_000,
-  lockTimeoutMs: 1_000,
-};
 
 export interface TestDatabase {
   readonly target: ConnectionTarget;

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import type { AddressInfo, Socket } from 'node:net';
 import PostalMime, { type Email } from 'postal-mime';
 import { SMTPServer, type SMTPServerOptions, type SMTPServerSession } from 'smtp-server';
-import type { SmtpConfig } from '../../src/config/config.ts';
+import type { SmtpConfig } from '../../src/config/services.ts';
 
 /** An e-mail as it arrived. */
 export interface ReceivedLetter {

@@ -6,7 +6,7 @@ import type { ConnectionTarget } from '../../src/storage/db/connection.ts';
 import { silentLog } from '../../src/log.ts';
 import { MessageLog } from '../../src/storage/messages/message-log.ts';
 import type { Post } from '../../src/storage/messages/write-posts.ts';
-import { postgresqlConfig } from './database.ts';
+import { postgresqlConfig } from './config.ts';
 
 /** The input of the process. */
 export interface PostingPlan {

@@ -7,7 +7,8 @@ import { Connection, type Sql } from '../../src/storage/db/connection.ts';
 import { Database } from '../../src/storage/database.ts';
 import { SUPERUSER } from '../../src/storage/embedded/cluster.ts';
 import { startEmbedded, type EmbeddedServer } from '../../src/storage/embedded/embedded.ts';
-import { postgresqlConfig, type TestDatabase } from './database.ts';
+import { postgresqlConfig } from './config.ts';
+import { type TestDatabase } from './database.ts';
 import { HANG_MS } from './eventually.ts';
 
 /** A private server of one version of PostgreSQL, with as many empty databases as a test asks for. */

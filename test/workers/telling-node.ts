@@ -8,7 +8,7 @@ import type { Services } from '../../src/operations/core/services.ts';
 import { Database } from '../../src/storage/database.ts';
 import type { ConnectionTarget } from '../../src/storage/db/connection.ts';
 import { ExpectationMonitor } from '../../src/workers/expectation-monitor.ts';
-import { postgresqlConfig } from '../support/database.ts';
+import { postgresqlConfig } from '../support/config.ts';
 
 const database = new Database(JSON.parse(process.argv[2]!) as ConnectionTarget, postgresqlConfig, silentLog());
 const bus = new LocalBus();

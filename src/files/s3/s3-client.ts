@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { Agent, request as send, type Dispatcher } from 'undici';
-import type { S3Config } from '../../config/config.ts';
+import type { S3Config } from '../../config/services.ts';
 import {
   isRetryable,
   parseErrorResponse,

@@ -1,5 +1,5 @@
 import { AwsV4Signer } from 'aws4fetch';
-import type { S3Config } from '../../config/config.ts';
+import type { S3Config } from '../../config/services.ts';
 
 /** SHA-256 of an empty body. */
 const EMPTY_BODY_SHA256 = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855';

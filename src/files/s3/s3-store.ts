@@ -1,5 +1,5 @@
 import type { Readable } from 'node:stream';
-import type { S3Config } from '../../config/config.ts';
+import type { S3Config } from '../../config/services.ts';
 import { PartBufferPool } from '../part-buffer-pool.ts';
 import { appendToS3 } from './s3-append.ts';
 import { S3Bucket } from './s3-bucket.ts';

@@ -1,5 +1,5 @@
 import { getCACertificates } from 'node:tls';
-import type { ApplePushConfig, ApplePushKey } from '../../config/config.ts';
+import type { ApplePushConfig, ApplePushKey } from '../../config/services.ts';
 import { readAppleKey, readCaFile } from '../../config/keys/push-keys.ts';
 import { readApnsResponse, apnsReasonOf } from './apple-response.ts';
 import { AppleProviderTokens } from './apple-token.ts';

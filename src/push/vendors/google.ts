@@ -1,5 +1,5 @@
 import { Agent, request } from 'undici';
-import type { GooglePushConfig } from '../../config/config.ts';
+import type { GooglePushConfig } from '../../config/services.ts';
 import { readServiceAccount } from '../../config/keys/push-keys.ts';
 import { readResponse, type VendorResponse } from './response.ts';
 import { readFcmResponse, refusesAccessToken } from './google-response.ts';

@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto';
 import webPush from 'web-push';
-import type { WebPushConfig } from '../../config/config.ts';
+import type { WebPushConfig } from '../../config/services.ts';
 import { webPushPairProblem } from '../../config/keys/push-keys.ts';
 import { BoundedCache } from '../../model/bounded-cache.ts';
 import type { WebSubscription } from '../../model/device.ts';

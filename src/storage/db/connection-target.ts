@@ -1,5 +1,5 @@
 import type postgres from 'postgres';
-import type { DatabaseTlsConfig } from '../../config/config.ts';
+import type { DatabaseTlsConfig } from '../../config/services.ts';
 
 /** A client of one connection; statements take this or a transaction of it. */
 export type Sql = postgres.Sql<{ bigint: number }>;

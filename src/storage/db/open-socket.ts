@@ -1,5 +1,5 @@
 import net from 'node:net';
-import type { DatabaseTlsConfig } from '../../config/config.ts';
+import type { DatabaseTlsConfig } from '../../config/services.ts';
 import type { ServerAddress } from './connection-target.ts';
 import { startTls } from './tls.ts';
 

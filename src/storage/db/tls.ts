@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import net from 'node:net';
 import tls from 'node:tls';
-import type { DatabaseTlsConfig } from '../../config/config.ts';
+import type { DatabaseTlsConfig } from '../../config/services.ts';
 import { keyPathForMessage } from '../../config/key-path-for-message.ts';
 
 /** The message that asks for TLS: its length, and a code in the place of the protocol version. */

@@ -1,6 +1,6 @@
 import { realpath } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { PostgresqlConfig } from '../../config/config.ts';
+import type { PostgresqlConfig } from '../../config/services.ts';
 import type { ConnectionTarget } from '../db/connection.ts';
 import { chooseOsUser } from './os-user.ts';
 import { readClusterMajor, refuseUnfinishedUpgrade } from './cluster.ts';

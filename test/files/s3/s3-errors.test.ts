@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import type { S3Config } from '../../../src/config/config.ts';
+import type { S3Config } from '../../../src/config/services.ts';
 import { S3Store } from '../../../src/files/s3/s3-store.ts';
 import { NotInStoreError, StoreUnavailableError, StoreFullError } from '../../../src/files/store.ts';
 import { answerError, KEYS, S3Server } from '../s3-server.ts';

@@ -1,7 +1,7 @@
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createStatusOnlyStartingApp } from '../../../src/http/app.ts';
-import type { S3Config } from '../../../src/config/config.ts';
+import type { S3Config } from '../../../src/config/services.ts';
 import { silentLog } from '../../../src/log.ts';
 import { createServer, type Server } from 'node:http';
 import { once } from 'node:events';

@@ -1,5 +1,5 @@
 import { PostgresBus } from '../../../src/bus/postgres-bus.ts';
-import type { PostgresqlConfig } from '../../../src/config/config.ts';
+import type { PostgresqlConfig } from '../../../src/config/services.ts';
 import { silentLog } from '../../../src/log.ts';
 import type { AlertChange, AlertStatus, SenderAlert } from '../../../src/model/alert.ts';
 import { parseMessageId, type Seq } from '../../../src/model/ids.ts';

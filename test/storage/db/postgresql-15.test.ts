@@ -19,7 +19,8 @@ import { searchMessagesByWords } from '../../../src/storage/messages/search.ts';
 import { ensureAttemptPartitions } from '../../../src/storage/retention/retention.ts';
 import type { AccountId, HookId, Rev, Seq } from '../../../src/model/ids.ts';
 import { PushStage } from '../../push/stage.ts';
-import { postgresqlConfig, type TestDatabase } from '../../support/database.ts';
+import { postgresqlConfig } from '../../support/config.ts';
+import { type TestDatabase } from '../../support/database.ts';
 import { eventually } from '../../support/eventually.ts';
 import {
   keyedPost,

@@ -3,7 +3,7 @@ import { copyFileSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
-import type { DatabaseTlsConfig } from '../../../src/config/config.ts';
+import type { DatabaseTlsConfig } from '../../../src/config/services.ts';
 import { Connection, type ConnectionTarget, type Sql } from '../../../src/storage/db/connection.ts';
 import { CommitUnknownError, DatabaseUnavailableError } from '../../../src/storage/db/database-error.ts';
 import { CertificateAuthority } from '../../support/certificate-authority.ts';

@@ -12,7 +12,7 @@ import { newestSchemaVersion } from '../../../src/storage/db/migration-files.ts'
 import { IncompatibleSchemaError } from '../../../src/storage/db/schema-compatibility.ts';
 import { readPasswd } from '../../../src/data-dir/passwd.ts';
 import { createOrCheckCanary, Sealer } from '../../../src/storage/db/sealed.ts';
-import { postgresqlConfig } from '../../support/database.ts';
+import { postgresqlConfig } from '../../support/config.ts';
 import { eventually } from '../../support/eventually.ts';
 import { LocalPostgres, localPrograms, serverOwner } from '../../support/local-postgres.ts';
 
