@@ -106,4 +106,12 @@ export const FILES_MUTANTS: readonly Mutant[] = [
     replace: 'return { width, height };',
     tests: ['test/model/picture-size.test.ts', '-t', 'lies on its side'],
   },
+  {
+    name: 'hole-in-an-upload-of-two-nodes',
+    promise: 'An upload that two nodes with one folder write at once has all its bytes.',
+    file: 'src/files/local-store.ts',
+    find: 'await this.#requireSize(handle, received);\n      return handle;',
+    replace: 'await this.#truncateIfLonger(handle, received);\n      return handle;',
+    tests: ['test/files/local-store', '-t', 'two nodes'],
+  },
 ];

@@ -181,7 +181,10 @@ export class LocalStore implements FileStore {
     }
   }
 
-  /** Opens an upload for writing, and truncates it after `received`. */
+  /**
+   * Opens an upload for writing. It keeps bytes after `received`, which the writer overwrites: on a shared folder another
+   * node may still write them and count them. Truncated first, its next write would leave a hole of zeros.
+   */
   async #openUpload(key: FileKey, received: number): Promise<FileHandle> {
     const isNew = received === 0;
     if (isNew) await this.#folders.ensureStoreFolders();
@@ -192,7 +195,7 @@ export class LocalStore implements FileStore {
       FILE_MODE,
     ).catch((error: unknown) => this.#rejectMissing(error));
     try {
-      await this.#truncateIfLonger(handle, received);
+      await this.#requireSize(handle, received);
       return handle;
     } catch (error) {
       await handle.close();
@@ -218,14 +221,18 @@ export class LocalStore implements FileStore {
     }
   }
 
-  /**
-   * True when something was truncated. Throws NotInStoreError when the file is shorter: bytes that were safe are lost.
-   */
+  /** True when something was truncated. Throws NotInStoreError when the file is shorter. */
   async #truncateIfLonger(handle: FileHandle, received: number): Promise<boolean> {
+    const isLonger = (await this.#requireSize(handle, received)) > received;
+    if (isLonger) await handle.truncate(received);
+    return isLonger;
+  }
+
+  /** The size of the file. Throws NotInStoreError when it is shorter: bytes that were safe are lost. */
+  async #requireSize(handle: FileHandle, received: number): Promise<number> {
     const found = await handle.stat();
     if (!found.isFile() || found.size < received) throw notInStoreError(this.description);
-    if (found.size > received) await handle.truncate(received);
-    return found.size > received;
+    return found.size;
   }
 
   async #openFile(key: FileKey): Promise<FileHandle> {

@@ -42,7 +42,7 @@ beforeEach(async () => {
 
 afterEach(() => rm(location, { recursive: true, force: true }));
 
-/** The whole check, page by page. */
+/** Runs the whole check, page by page. */
 async function check(repair: boolean, of: FileStore = store): Promise<{ findings: FileFinding[]; looked: number[] }> {
   const findings: FileFinding[] = [];
   const looked = [0, 0];
@@ -157,7 +157,7 @@ describe('the check of files', () => {
         insert into file (id, owner_id, name, type, size, received, state)
         select id, ${owner}, 'a', 'text/plain', 1, 1, 'stored' from unnest(${keys}::text[]) as id`,
     );
-    // Each third one is in the store, together with as many unknown files.
+    // Every third file is in the store, together with as many unknown files.
     const there = keys.filter((_, index) => index % 3 === 0);
     const strays = Array.from({ length: 800 }, newKey);
     const folders = [...there, ...strays];

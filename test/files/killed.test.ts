@@ -75,13 +75,13 @@ async function uploadUntilStored(isWhole: boolean): Promise<string | null> {
 test('kill -9 during 200 uploads leaves no file without a row and no row without a file, once it is repaired', async () => {
   let through = 0;
   const enough = Promise.withResolvers<void>();
-  // Half of them never become complete before the kill, however late it comes.
+  // Half of the uploads never become complete before the kill, however late it comes.
   const uploads = Array.from({ length: UPLOADS }, async (_, n) => {
     const id = await uploadUntilStored(n % 2 === 0);
     if (id !== null && (through += 1) === THROUGH) enough.resolve();
     return id;
   });
-  // Without the race, a rejection would wait for the kill for ever.
+  // Without the race, a rejected upload would make the test wait for the kill for ever.
   await Promise.race([enough.promise, Promise.all(uploads)]);
   await server.end('SIGKILL');
   const ids = (await Promise.all(uploads)).filter((id) => id !== null);

@@ -16,6 +16,7 @@ import {
   StoreFullError,
   type UploadProgress,
 } from '../../src/files/store.ts';
+import { eventually } from '../support/eventually.ts';
 import { newKey, NOTHING, storeFile } from './store-fixture.ts';
 
 let parent: string;
@@ -101,6 +102,33 @@ describe('a local store', () => {
     expect(progress.received).toBe(9);
     await store.finish(key, progress);
     expect((await buffer(await store.read(key, null))).toString()).toBe('hello you');
+  });
+
+  test('has no hole after two nodes wrote the same upload at once', async () => {
+    const key = newKey();
+    const content = randomBytes(200);
+    const first = new PassThrough();
+    const state = await store.prepareStoreForUpload(key);
+    const appending = store.append(key, NOTHING, { bytes: first, onProgress: () => {} });
+    first.write(content.subarray(0, 100));
+    const path = join(location, 'uploads', key);
+    await eventually(
+      () =>
+        stat(path).then(
+          ({ size }) => size,
+          () => 0,
+        ),
+      (size) => size === 100,
+    );
+    // The client has reconnected to another node, which continues from the row.
+    await new LocalStore(location).append(
+      key,
+      { received: 0, state },
+      { bytes: Readable.from([content.subarray(0, 10)]), onProgress: () => {} },
+    );
+    first.end(content.subarray(100));
+    await store.finish(key, await appending);
+    expect((await buffer(await store.read(key, null))).equals(content)).toBe(true);
   });
 
   test('cuts off at the end what the row does not count', async () => {

@@ -28,7 +28,6 @@ export async function call(
   return readJson(await fetch(`${server.url}/v1/api/${operation}`, request));
 }
 
-/** Stores a file. */
 export async function upload(
   server: { readonly url: string },
   { token, bytes, name = 'a.bin' }: { token: string; bytes: Buffer; name?: string },

@@ -23,7 +23,7 @@ describe('PartSlots', () => {
     const waiting = slots.take(null);
     first.release();
     const second = await waiting;
-    // The buffer went from one to the other: no further one is free.
+    // The released buffer went to the waiting caller, so no other one is free.
     await expect(slots.take(null)).rejects.toBeInstanceOf(StoreUnavailableError);
     second.release();
     await slots.take(null);
@@ -37,7 +37,7 @@ describe('PartSlots', () => {
       called.push('second');
       second.release();
     });
-    // A full part waits for the store, whatever it was before.
+    // A full part waits for the store, so nobody is asked to give its buffer back.
     first.markFull();
     const third = await slots.take(() => called.push('third'));
     expect(called).toEqual(['second']);
@@ -65,7 +65,7 @@ describe('uploads that trickle into a bucket', () => {
 
   beforeAll(async () => {
     server = await S3Server.start();
-    // Parts so large that the memory holds two of them.
+    // The parts are so large that the memory holds two of them.
     store = new S3Store(server.config({}), {
       maxFileBytes: 10_000 * TWO,
       bounds: S3_TEST_BOUNDS,
@@ -99,7 +99,7 @@ describe('uploads that trickle into a bucket', () => {
     expect(await left!.ended).toBeNull();
   });
 
-  /** An upload of which 300 KiB have arrived; nothing more comes, and it holds a buffer. */
+  /** An upload of which 300 KiB have arrived. Nothing more comes, and the upload holds a buffer. */
   async function trickle() {
     const key = newKey();
     let progress: UploadProgress = { received: 0, state: await store.prepareStoreForUpload(key) };

@@ -31,7 +31,7 @@ export interface SeenRequest {
   readonly bytes: number;
 }
 
-/** A test's treatment of a request; undefined: the request passes. */
+/** Handles a request in place of the gate; undefined: the request passes. */
 export type Interference = (seen: SeenRequest, response: ServerResponse) => 'taken' | undefined;
 
 /**
@@ -148,7 +148,7 @@ export class S3Server {
       .map(([uploadId, upload]) => ({ uploadId, ...upload }))
       .filter(({ key, uploadId }) => key.startsWith(prefix) && `${key} ${uploadId}` > after)
       .sort((a, b) => (`${a.key} ${a.uploadId}` < `${b.key} ${b.uploadId}` ? -1 : 1));
-    // Pages of two, so that every listing needs several.
+    // A page has two uploads, so that every listing needs several pages.
     const page = all.slice(0, 2);
     const isCut = page.length < all.length;
     const last = page.at(-1);

@@ -84,7 +84,7 @@ function fromQuery({ searchParams }: URL): Given {
   };
 }
 
-/** Sorted by name, each side encoded as in RFC 3986; "+" is no space here. */
+/** The query, sorted by name, each side encoded as in RFC 3986; "+" is no space here. */
 function canonicalQuery(search: string): string {
   const pairs = search.slice(1).split('&').filter(Boolean);
   return pairs

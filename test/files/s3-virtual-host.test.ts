@@ -127,7 +127,7 @@ describe('the address of a bucket', () => {
     const { url, headers } = await signing.sign({ method: 'GET', key, query: { 'list-type': '2' } });
     const { host: asked, pathname, search } = new URL(url);
     expect([asked, pathname]).toEqual([host, `${path}${key}`]);
-    // The signer leaves the host to its caller: it is that of the address.
+    // The signer sets no host header: its caller sends the host of the address.
     const request = { method: 'GET', target: pathname + search, headers: { ...headers, host }, body: Buffer.alloc(0) };
     expect(refuseSignature(request, keys, Date.now())).toBeNull();
     const elsewhere = { ...request, headers: { ...request.headers, host: `other.${host}` } };

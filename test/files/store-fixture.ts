@@ -24,7 +24,7 @@ export async function storeFile(
   return progress;
 }
 
-/** Short enough for tests of an unreachable store, long enough for a busy machine. */
+/** These bounds are short enough for tests of an unreachable store, and long enough for a busy machine. */
 export const S3_TEST_BOUNDS: S3Bounds = {
   connectTimeoutMs: 5_000,
   responseTimeoutMs: 10_000,

@@ -52,7 +52,7 @@ describe('a bucket that refuses says which key of the configuration it is about'
     const { message } = failure as Error;
     expect(message).toMatch(sentence);
     for (const value of [KEYS.secretKey, 'AKIAWRONG', 'wrong']) expect(message.includes(value)).toBe(false);
-    // No failure here is worth a retry.
+    // The store retries none of these failures.
     expect(server.seen.length).toBe(1);
   });
 
