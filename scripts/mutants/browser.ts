@@ -210,4 +210,12 @@ export const BROWSER_MUTANTS: readonly Mutant[] = [
     replace: 'blocked.length > 0',
     tests: ['test/web/people-api', '-t', 'whoever came first'],
   },
+  {
+    name: 'interrupted-upload-waits-for-a-click',
+    promise: 'An upload that the connection interrupted continues only after a click.',
+    file: 'web/core/uploads/attachments.ts',
+    find: 'if (isTransient(error)) this.#interrupted.add(key);',
+    replace: '',
+    tests: ['test/web/attachments', '-t', 'new connection'],
+  },
 ];

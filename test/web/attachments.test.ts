@@ -86,6 +86,32 @@ describe('attached files', () => {
     expect(attachments.take(7)).toEqual([stored('a')]);
   });
 
+  test('continue their upload after a new connection, and only those that the connection interrupted', async () => {
+    const { attachments, uploads, removed, started } = start();
+    await attachments.add(7, [file('a', 10), file('b', 10)]);
+    uploads[0]!.options.partial.url = 'http://chat.example/v1/files/uploads/id-of-a';
+    uploads[0]!.options.onProgress(6);
+    uploads[0]!.fail(new ConnectionError('the connection broke'));
+    uploads[1]!.fail(new Error('The storage of this server is full'));
+    await eventually(
+      () => attachments.filesOf(7),
+      (files) => files.every(({ problem }) => problem !== null),
+    );
+    attachments.retryInterrupted();
+    expect(started()).toEqual(['a', 'b', 'a']);
+    expect(uploads[2]!.options.partial).toBe(uploads[0]!.options.partial);
+    expect(attachments.filesOf(7)[0]).toMatchObject({ sentBytes: 6, problem: null });
+    uploads[2]!.fail(new ConnectionError('the connection broke'));
+    const [failed] = await eventually(
+      () => attachments.filesOf(7),
+      ([each]) => each!.problem !== null,
+    );
+    attachments.remove(failed!.key);
+    expect(removed).toEqual(['id-of-a']);
+    attachments.retryInterrupted();
+    expect(started()).toEqual(['a', 'b', 'a']);
+  });
+
   test('that are removed end their upload, or leave the server', async () => {
     const { attachments, uploads, removed, started } = start();
     await attachments.add(

@@ -278,6 +278,7 @@ export class ChatState {
     } else if (event.type === 'connected') {
       this.connectionProblem.value = null;
       this.sendQueue.wake();
+      this.attachments.retryInterrupted();
       this.#timeline?.wake();
       for (const [conversation, seq] of this.#unsentReadSeqs) void this.#sendReadSeq(conversation, seq, true);
       void this.tellForeground(!document.hidden);

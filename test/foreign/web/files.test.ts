@@ -10,7 +10,7 @@ import { pictureOf } from './png.ts';
 import { openAs } from './signed-in-page.ts';
 import { startServerForBrowsers, WebBrowser } from './web-browser.ts';
 
-/** Hands files over as a browser does after a paste or a drop. */
+/** Gives a file to the page as a browser does after a paste or a drop. */
 const HAND_OVER = `({ kind, name, text }) => {
   const data = new DataTransfer();
   data.items.add(new File([text], name, { type: 'text/plain' }));
@@ -70,7 +70,7 @@ async function choose(page: Page, files: Readonly<Record<string, Buffer | string
 
 const sha256 = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex');
 
-/** Of a file that the page downloads by its own link. */
+/** The bytes of a file that the page downloads by its own link. */
 async function download(page: Page, name: RegExp): Promise<Buffer> {
   const [downloaded] = await Promise.all([
     page.waitForEvent('download'),
@@ -106,7 +106,7 @@ test('files are attached by the button, by paste and by drop, and others see pic
   expect(await bob.locator('img').count()).toBe(1);
   expect((await download(bob, /report\.txt/)).toString()).toBe('the report');
 
-  // Files alone are a message, too.
+  // A message may consist of files alone.
   await choose(bob, { 'alone.txt': 'alone' });
   await bob.getByRole('button', { name: 'Send' }).click();
   await alice
@@ -126,7 +126,7 @@ test('a picture has its place before it is loaded, and none that is large is loa
     .getByRole('article')
     .getByRole('link', { name: /large\.png/ })
     .waitFor();
-  // Its bytes never come.
+  // The bytes of the picture never arrive.
   await page.route('**/v1/files/*', () => {});
   await page.reload();
   const picture = page.locator('.feed img');
@@ -154,7 +154,7 @@ test('a large file continues after a cut connection, is cancelled, and one that 
   await page.getByRole('button', { name: 'Send' }).click();
   expect(sha256(await download(page, /large\.bin/))).toBe(sha256(bytes));
   expect(cuts).toBe(1);
-  // The browser reports the cut request.
+  // The browser complains of the cut request, as it should.
   for (const each of complaints) (each as string[]).splice(0);
 
   await page.route('**/v1/files?*', () => {});
@@ -162,6 +162,28 @@ test('a large file continues after a cut connection, is cancelled, and one that 
   await page.getByRole('progressbar', { name: 'cancelled.txt is being uploaded' }).waitFor();
   await page.getByRole('button', { name: 'Remove cancelled.txt' }).click();
   expect(await page.locator('.attached li').count()).toBe(0);
+});
+
+test('a large file whose upload failed continues its upload when it is tried again', async () => {
+  const group = await newGroup('Continued');
+  const page = await open('alice', `/c/${group}`);
+  const bytes = randomBytes(6_000_000);
+  const methods: string[] = [];
+  page.on('request', (request) => {
+    if (request.url().includes('/v1/files/uploads')) methods.push(request.method());
+  });
+  await page.route('**/v1/files/uploads/*', (route) =>
+    route.fulfill({ status: 403, json: { status: 'failure', code: 'too_many_uploads', message: 'Not now, please' } }),
+  );
+  await choose(page, { 'continued.bin': bytes });
+  await page.getByText('Not now, please').waitFor();
+  for (const each of complaints) (each as string[]).splice(0);
+  await page.unroute('**/v1/files/uploads/*');
+  await page.getByRole('button', { name: 'Try again' }).click();
+  await page.locator('.attached progress').waitFor({ state: 'detached' });
+  await page.getByRole('button', { name: 'Send' }).click();
+  expect(sha256(await download(page, /continued\.bin/))).toBe(sha256(bytes));
+  expect(methods).toEqual(['POST', 'PATCH', 'HEAD', 'PATCH']);
 });
 
 test('a file that the server refuses keeps its place, says why, and is uploaded again', async () => {

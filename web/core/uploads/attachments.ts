@@ -1,4 +1,5 @@
 import { signal } from '@preact/signals';
+import { isTransient } from '../../../client/core/chat-error.ts';
 import { formatBytes } from '../../../client/core/format-bytes.ts';
 
 /** A file that the server has stored. */
@@ -8,10 +9,16 @@ export interface StoredFile {
   readonly size: number;
 }
 
-/** Options of an upload: its progress and its cancellation. */
+/** The part of a file that the server has already; a later attempt continues it. */
+interface PartialUpload {
+  /** The address of the upload on the server; null: the server knows of no upload in parts. */
+  url: string | null;
+}
+
 export interface UploadOptions {
   readonly onProgress: (sentBytes: number) => void;
   readonly signal: AbortSignal;
+  readonly partial: PartialUpload;
 }
 
 /** The limits of this server for the files of a message. */
@@ -35,7 +42,7 @@ export interface AttachedFile {
 interface AttachmentsOptions {
   /** Rejects with ServerError, ConnectionError, and the reason of an aborted signal. */
   readonly upload: (file: File, options: UploadOptions) => Promise<StoredFile>;
-  /** Removes a file that no message took. */
+  /** Removes a file that no message took, or a partial upload. */
   readonly remove: (id: string) => Promise<void>;
   readonly limits: () => Promise<FileLimits>;
 }
@@ -50,6 +57,10 @@ export class DraftAttachments {
   readonly #options: AttachmentsOptions;
   /** The controllers of running uploads, by the file's key. */
   readonly #aborts = new Map<number, AbortController>();
+  /** By the file's key, from its first attempt. */
+  readonly #partials = new Map<number, PartialUpload>();
+  /** The keys of files whose upload failed for the connection, or for a server that was not available. */
+  readonly #interrupted = new Set<number>();
   #lastKey = 0;
   #isStopped = false;
 
@@ -79,19 +90,26 @@ export class DraftAttachments {
     return files.length > room ? maxFiles : null;
   }
 
-  /** Uploads a file again that was not stored. */
+  /** Uploads a file again that was not stored; continues where the server has a part of it. */
   retry(key: number): void {
-    this.#change(key, { problem: null, sentBytes: 0 });
+    this.#interrupted.delete(key);
+    const isContinued = typeof this.#partials.get(key)?.url === 'string';
+    this.#change(key, { problem: null, ...(isContinued ? {} : { sentBytes: 0 }) });
     this.#uploadNext();
+  }
+
+  /** Continues the uploads that a new connection may let succeed. */
+  retryInterrupted(): void {
+    for (const key of this.#interrupted) this.retry(key);
   }
 
   /** Aborts the upload of a file, or removes the file from the server. */
   remove(key: number): void {
-    const stored = this.#find(key)?.stored ?? null;
+    const id = this.#find(key)?.stored?.id ?? idOf(this.#partials.get(key));
     this.#aborts.get(key)?.abort();
     this.#forget(key);
     // If the removal fails, the server removes the file after `retention.orphaned-files`.
-    if (stored !== null) void this.#options.remove(stored.id).catch(() => {});
+    if (id !== null) void this.#options.remove(id).catch(() => {});
     this.#uploadNext();
   }
 
@@ -122,14 +140,19 @@ export class DraftAttachments {
   async #upload({ key, file }: AttachedFile): Promise<void> {
     const abort = new AbortController();
     this.#aborts.set(key, abort);
+    const partial = this.#partials.get(key) ?? { url: null };
+    this.#partials.set(key, partial);
     try {
       const stored = await this.#options.upload(file, {
         signal: abort.signal,
+        partial,
         onProgress: (sentBytes) => this.#change(key, { sentBytes }),
       });
       this.#change(key, { stored });
     } catch (error) {
-      if (!abort.signal.aborted) this.#change(key, { problem: (error as Error).message });
+      if (abort.signal.aborted) return;
+      this.#change(key, { problem: (error as Error).message });
+      if (isTransient(error)) this.#interrupted.add(key);
     } finally {
       this.#aborts.delete(key);
       if (!this.#isStopped) this.#uploadNext();
@@ -145,6 +168,13 @@ export class DraftAttachments {
   }
 
   #forget(key: number): void {
+    this.#partials.delete(key);
+    this.#interrupted.delete(key);
     this.files.value = this.files.value.filter((each) => each.key !== key);
   }
+}
+
+/** The id of the file that a partial upload will become; null: there is none on the server. */
+function idOf(partial: PartialUpload | undefined): string | null {
+  return partial?.url?.split('/').at(-1) ?? null;
 }

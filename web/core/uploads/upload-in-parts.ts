@@ -4,22 +4,39 @@ import type { StoredFile, UploadOptions } from './attachments.ts';
 /** The waits between attempts; after progress they begin again with the first. */
 const RETRY_DELAYS_MS = [0, 1_000, 3_000, 10_000, 30_000];
 
+/** The server has another offset, or another request still writes. */
+const RETRIED_REFUSALS: readonly number[] = [409, 423];
+
 interface PartsOptions extends UploadOptions {
   /** Turns a failure into an error. `body`: the body of the server's answer; empty if there was no answer. */
   readonly errorOf: (body: string) => Error;
 }
 
 /**
- * Stores a file by the resumable protocol: after a lost connection the upload continues at the offset that the server
- * has.
+ * Stores a file by the resumable protocol (tus): after a lost connection, and in a later attempt with the same
+ * `partial`, the upload continues at the offset that the server has.
  */
 export function uploadInParts(base: URL, file: File, options: PartsOptions): Promise<StoredFile> {
-  const { onProgress, signal, errorOf } = options;
+  const { onProgress, signal, partial, errorOf } = options;
   return new Promise((resolve, reject) => {
     const upload: Upload = new Upload(file, {
       endpoint: new URL('v1/files/uploads', base).href,
+      // If the server has removed it, the library begins a new upload at `endpoint`.
+      uploadUrl: partial.url,
+      onBeforeRequest: (request) => {
+        // The library forgets an abort that came before its first request.
+        if (request.getMethod() !== 'DELETE') signal.throwIfAborted();
+      },
+      onAfterResponse: (request, response) => {
+        // Otherwise the library takes a proxy that cannot reach the server for an upload that is gone.
+        if (request.getMethod() === 'HEAD' && response.getStatus() >= 500) throw new Error('the server is not reached');
+      },
+      onUploadUrlAvailable: () => {
+        partial.url = upload.url;
+      },
       metadata: { filename: file.name },
       retryDelays: RETRY_DELAYS_MS,
+      onShouldRetry: (error) => isWorthRetry(error.originalResponse?.getStatus() ?? 0),
       // With it, the address of the upload would stay in the browser's storage after a sign-out.
       storeFingerprintForResuming: false,
       onProgress,
@@ -31,13 +48,18 @@ export function uploadInParts(base: URL, file: File, options: PartsOptions): Pro
     });
     const onAbort = (): void => {
       reject(signal.reason as Error);
-      // `abort(true)` removes the part on the server. Without a connection the server removes it after
+      // `abort(true)` removes the upload from the server. Without a connection the server removes it after
       // `retention.orphaned-files`.
       void upload.abort(true).catch(() => {});
     };
     signal.addEventListener('abort', onAbort, { once: true });
     upload.start();
   });
+}
+
+/** Not the library's own rule, which gives up at once while the browser says that it is offline. */
+function isWorthRetry(status: number): boolean {
+  return status < 400 || status >= 500 || RETRIED_REFUSALS.includes(status);
 }
 
 function bodyOf(error: Error): string {

@@ -12,6 +12,7 @@ export async function uploadFile(base: URL, file: File, options: UploadOptions):
   options.signal.throwIfAborted();
   if (file.size <= MAX_ONE_REQUEST_BYTES) return uploadInOneRequest(base, file, options);
   const uploadInParts = await loadUploadInParts();
+  options.signal.throwIfAborted();
   return uploadInParts(base, file, { ...options, errorOf: errorIn });
 }
 
