@@ -51,6 +51,7 @@ export class AppState {
   readonly navigation: Navigation;
   readonly api: Api;
   readonly #tabs: TabChannel;
+  #isReadingRisks = false;
   #isSigningOut = false;
   /** The chat that a new sign-in is replacing: the page does not report the end of its session. */
   #replacedChat: ChatState | null = null;
@@ -141,9 +142,9 @@ export class AppState {
    * the person has already confirmed.
    */
   async signOut({ isConfirmed = false } = {}): Promise<void> {
-    const risks = isConfirmed ? null : await this.#readSignOutRisks();
-    this.signOutRisks.value = risks;
-    if (risks !== null) return;
+    if (this.#isReadingRisks) return;
+    if (!isConfirmed && (await this.#asksBeforeSignOut())) return;
+    this.signOutRisks.value = null;
     await this.#whileBusy(async () => {
       // Read before the call: the live connection may learn of the session's end first, and end the chat.
       const { chat } = this;
@@ -156,11 +157,23 @@ export class AppState {
     });
   }
 
+  /** Shows the question of a sign-out that loses something; false: it loses nothing. */
+  async #asksBeforeSignOut(): Promise<boolean> {
+    // Not `isBusy`, which disables the button: the question gives the focus back to it.
+    this.#isReadingRisks = true;
+    try {
+      this.signOutRisks.value = await this.#readSignOutRisks();
+    } finally {
+      this.#isReadingRisks = false;
+    }
+    return this.signOutRisks.value !== null;
+  }
+
   /** Null: nothing would be lost. */
   async #readSignOutRisks(): Promise<SignOutRisks | null> {
     const [losesTexts = false, losesAccess] = await Promise.all([
       this.chat?.hasUnsentTexts(),
-      // A sign-out also works if the server does not answer this request.
+      // A sign-out also works if the server does not answer these requests.
       isOnlyWayIn(this.api).catch(() => false),
     ]);
     return losesTexts || losesAccess ? { losesTexts, losesAccess } : null;

@@ -3,7 +3,7 @@ import { objectWithAtLeast, string } from '../../client/core/decode.ts';
 import type { ChatState } from '../core/chat-state.ts';
 import { copyText } from '../timeline/copy-text.ts';
 import { words } from '../words/words.ts';
-import { useRemote } from './people/remote.tsx';
+import { useRemote } from './remote.tsx';
 
 const decodeToken = objectWithAtLeast({ webhook: string });
 

@@ -8,7 +8,7 @@ import { peopleWords } from '../../words/people-words.ts';
 import { words } from '../../words/words.ts';
 import { useAttempt } from '../attempt.ts';
 import { Problem } from '../modal.tsx';
-import { RemoteState, useRemote } from './remote.tsx';
+import { RemoteState, useRemote } from '../remote.tsx';
 
 interface JoinByInviteProps {
   readonly chat: ChatState;

@@ -13,7 +13,7 @@ import { words } from '../../words/words.ts';
 import { useAttempt } from '../attempt.ts';
 import { ConfirmButton } from '../confirm-button.tsx';
 import { Problem } from '../modal.tsx';
-import { RemoteState, useRemote } from './remote.tsx';
+import { RemoteState, useRemote } from '../remote.tsx';
 
 interface OwnFilesProps {
   readonly chat: ChatState;
@@ -26,7 +26,7 @@ interface OwnFilesProps {
 /** The files that the account has uploaded, and how much of its quota they take. */
 export function OwnFiles({ chat, filesBase, onOpen }: OwnFilesProps) {
   const { problem, isBusy, run } = useAttempt();
-  const remote = useRemote(() => listOwnFiles(chat.api, null), { chat, key: chat });
+  const remote = useRemote(() => listOwnFiles(chat.api, null), { chat });
   const content = remote.value;
   const showMore = (): void =>
     void remote.extend(async ({ files, next, usage }) => {
@@ -64,7 +64,7 @@ export function OwnFiles({ chat, filesBase, onOpen }: OwnFilesProps) {
             ))}
           </ul>
           {content.next === null ? null : (
-            <button type="button" disabled={remote.isReading} onClick={showMore}>
+            <button type="button" disabled={remote.isBusy} onClick={showMore}>
               {words.showMore}
             </button>
           )}

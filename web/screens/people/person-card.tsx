@@ -12,7 +12,7 @@ import { useAttempt } from '../attempt.ts';
 import { ConfirmButton } from '../confirm-button.tsx';
 import { Problem } from '../modal.tsx';
 import { MemberActions, panelPartOf } from './member-actions.tsx';
-import { RemoteState, useRemote, type Remote } from './remote.tsx';
+import { RemoteState, useRemote, type Remote } from '../remote.tsx';
 
 /** The content of a person's card. */
 interface CardContent {

@@ -6,7 +6,7 @@ import type { DirectoryApi, PublicGroup } from '../../core/people/directory-api.
 import { peopleWords } from '../../words/people-words.ts';
 import { words } from '../../words/words.ts';
 import { TextField } from '../fields.tsx';
-import { RemoteState, useRemote } from './remote.tsx';
+import { RemoteState, useRemote } from '../remote.tsx';
 
 /** A search begins after this time without typing. */
 const SEARCH_AFTER_MS = 200;
@@ -53,7 +53,7 @@ export function PublicGroups({ chat, directory, isBusy, onOpen, onJoin }: Public
         ))}
       </ul>
       {found === null || found.next === null ? null : (
-        <button type="button" disabled={remote.isReading} onClick={showMore}>
+        <button type="button" disabled={remote.isBusy} onClick={showMore}>
           {words.showMore}
         </button>
       )}

@@ -3,22 +3,26 @@ import { useMemo } from 'preact/hooks';
 import { AccountApi, type AppPassword } from '../../core/account-api.ts';
 import { settingsWords } from '../../words/settings-words.ts';
 import { TextField } from '../fields.tsx';
-import { FetchedState, useFetched } from './fetched.tsx';
+import { useRemote } from '../remote.tsx';
 import { LifetimeField, secondsOf, NO_TIME_LIMIT } from './lifetime-field.tsx';
 import { SecretOnce } from './secret-once.tsx';
 import { SessionItem } from './session-item.tsx';
 import type { SettingsPartProps } from './part-props.ts';
+import { PartState } from './part-state.tsx';
 
 /** The app passwords of the account: sessions of programs that act as the person. */
 export function AppPasswords({ chat }: SettingsPartProps) {
   const api = useMemo(() => new AccountApi(chat.api), [chat]);
   const created = useSignal<AppPassword | null>(null);
-  const appPasswords = useFetched(chat, async () => (await api.sessions()).filter((each) => each.app_password));
+  const appPasswords = useRemote(async () => (await api.sessions()).filter((each) => each.app_password), {
+    chat,
+    isReadOnReconnect: true,
+  });
   const { value, isBusy, change } = appPasswords;
   return (
     <>
       <p class="quiet">{settingsWords.appPasswordsAre}</p>
-      <FetchedState chat={chat} fetched={appPasswords} empty={settingsWords.noAppPasswords} />
+      <PartState chat={chat} remote={appPasswords} empty={settingsWords.noAppPasswords} />
       <ul class="settings-list">
         {(value ?? []).map((session) => (
           <SessionItem

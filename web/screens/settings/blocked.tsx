@@ -3,17 +3,18 @@ import { sanitize } from '../../../client/core/safe-text.ts';
 import { AccountApi } from '../../core/account-api.ts';
 import { dateOf } from '../../words/dates.ts';
 import { settingsWords } from '../../words/settings-words.ts';
-import { FetchedState, useFetched } from './fetched.tsx';
+import { useRemote } from '../remote.tsx';
 import type { SettingsPartProps } from './part-props.ts';
+import { PartState } from './part-state.tsx';
 
 /** The people who cannot write to the account in private. */
 export function BlockedPeople({ chat }: SettingsPartProps) {
   const api = useMemo(() => new AccountApi(chat.api), [chat]);
-  const blocked = useFetched(chat, () => api.blocked());
+  const blocked = useRemote(() => api.blocked(), { chat, isReadOnReconnect: true });
   return (
     <>
       <p class="quiet">{settingsWords.blockedAre}</p>
-      <FetchedState chat={chat} fetched={blocked} empty={settingsWords.noBlocked} />
+      <PartState chat={chat} remote={blocked} empty={settingsWords.noBlocked} />
       <ul class="settings-list">
         {(blocked.value ?? []).map(({ id, nick, name, at }) => (
           <li key={id}>

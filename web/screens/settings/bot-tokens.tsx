@@ -6,8 +6,9 @@ import { briefMomentOf, dateOf } from '../../words/dates.ts';
 import { scopeWords, settingsWords } from '../../words/settings-words.ts';
 import { ConfirmButton } from '../confirm-button.tsx';
 import { TextField } from '../fields.tsx';
-import { FetchedState, useFetched } from './fetched.tsx';
+import { useRemote } from '../remote.tsx';
 import { LifetimeField, secondsOf, NO_TIME_LIMIT } from './lifetime-field.tsx';
+import { PartState } from './part-state.tsx';
 import { SecretOnce } from './secret-once.tsx';
 
 interface BotTokensProps {
@@ -20,7 +21,7 @@ interface BotTokensProps {
 
 /** The tokens with which a bot acts. */
 export function BotTokens({ chat, api, bot, onChange }: BotTokensProps) {
-  const tokens = useFetched(chat, () => api.tokens(bot.id));
+  const tokens = useRemote(() => api.tokens(bot.id), { chat, isReadOnReconnect: true });
   const created = useSignal<CreatedToken | null>(null);
   const change = async (work: () => Promise<unknown>): Promise<boolean> => {
     const isDone = await tokens.change(work);
@@ -33,7 +34,7 @@ export function BotTokens({ chat, api, bot, onChange }: BotTokensProps) {
     });
   return (
     <section class="bot-tokens" aria-label={settingsWords.tokensOf(bot.nick)}>
-      <FetchedState chat={chat} fetched={tokens} empty={settingsWords.noTokens} />
+      <PartState chat={chat} remote={tokens} empty={settingsWords.noTokens} />
       <ul class="settings-list">
         {(tokens.value ?? []).map((token) => (
           <TokenItem

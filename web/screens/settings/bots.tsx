@@ -7,17 +7,18 @@ import { settingsWords } from '../../words/settings-words.ts';
 import { ConfirmButton } from '../confirm-button.tsx';
 import { TextField } from '../fields.tsx';
 import { BotTokens } from './bot-tokens.tsx';
-import { FetchedState, useFetched, type Fetched } from './fetched.tsx';
+import { useRemote, type Remote } from '../remote.tsx';
 import type { SettingsPartProps } from './part-props.ts';
+import { PartState } from './part-state.tsx';
 
 /** The bots of the account, with their tokens. */
 export function Bots({ chat }: SettingsPartProps) {
   const api = useMemo(() => new BotApi(chat.api), [chat]);
-  const bots = useFetched(chat, () => api.bots());
+  const bots = useRemote(() => api.bots(), { chat, isReadOnReconnect: true });
   return (
     <>
       <p class="quiet">{settingsWords.botsAre}</p>
-      <FetchedState chat={chat} fetched={bots} empty={settingsWords.noBots} />
+      <PartState chat={chat} remote={bots} empty={settingsWords.noBots} />
       <ul class="settings-list">
         {(bots.value ?? []).map((bot) => (
           <BotItem key={bot.id} chat={chat} api={api} bot={bot} bots={bots} />
@@ -32,7 +33,7 @@ interface BotItemProps {
   readonly chat: ChatState;
   readonly api: BotApi;
   readonly bot: Bot;
-  readonly bots: Fetched<readonly Bot[]>;
+  readonly bots: Pick<Remote<unknown>, 'isBusy' | 'change' | 'read'>;
 }
 
 function BotItem({ chat, api, bot, bots }: BotItemProps) {
@@ -61,7 +62,7 @@ function BotItem({ chat, api, bot, bots }: BotItemProps) {
         isBusy={bots.isBusy}
         onConfirm={() => void bots.change(() => api.removeBot(id))}
       />
-      {isOpen.value ? <BotTokens chat={chat} api={api} bot={bot} onChange={bots.reload} /> : null}
+      {isOpen.value ? <BotTokens chat={chat} api={api} bot={bot} onChange={() => void bots.read()} /> : null}
     </li>
   );
 }

@@ -4,17 +4,18 @@ import { AccountApi } from '../../core/account-api.ts';
 import { dateOf } from '../../words/dates.ts';
 import { settingsWords } from '../../words/settings-words.ts';
 import { ConfirmButton } from '../confirm-button.tsx';
-import { FetchedState, useFetched } from './fetched.tsx';
+import { useRemote } from '../remote.tsx';
 import type { SettingsPartProps } from './part-props.ts';
+import { PartState } from './part-state.tsx';
 
 /** The devices that the server notifies. */
 export function Devices({ chat }: SettingsPartProps) {
   const api = useMemo(() => new AccountApi(chat.api), [chat]);
-  const devices = useFetched(chat, () => api.devices());
+  const devices = useRemote(() => api.devices(), { chat, isReadOnReconnect: true });
   return (
     <>
       <p class="quiet">{settingsWords.devicesAre}</p>
-      <FetchedState chat={chat} fetched={devices} empty={settingsWords.noDevices} />
+      <PartState chat={chat} remote={devices} empty={settingsWords.noDevices} />
       <ul class="settings-list">
         {(devices.value ?? []).map(({ id, kind, label, seen_at: lastSeenAt, current }) => (
           <li key={id}>

@@ -7,16 +7,17 @@ import { words } from '../../words/words.ts';
 import { useAttempt } from '../attempt.ts';
 import { LongTextField, TextField } from '../fields.tsx';
 import { Problem } from '../modal.tsx';
-import { FetchedState, useFetched } from './fetched.tsx';
+import { useRemote } from '../remote.tsx';
 import type { SettingsPartProps } from './part-props.ts';
+import { PartState } from './part-state.tsx';
 
 /** The form for the fields of the account that others see. */
 export function ProfileSettings({ chat }: SettingsPartProps) {
   const api = useMemo(() => new AccountApi(chat.api), [chat]);
-  const profile = useFetched(chat, () => api.profile());
+  const profile = useRemote(() => api.profile(), { chat, isReadOnReconnect: true });
   return (
     <>
-      <FetchedState chat={chat} fetched={profile} />
+      <PartState chat={chat} remote={profile} />
       {profile.value === null ? null : <ProfileForm chat={chat} api={api} profile={profile.value} />}
     </>
   );

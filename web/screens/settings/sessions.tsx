@@ -2,20 +2,21 @@ import { useMemo } from 'preact/hooks';
 import { AccountApi } from '../../core/account-api.ts';
 import { settingsWords } from '../../words/settings-words.ts';
 import { ConfirmButton } from '../confirm-button.tsx';
-import { FetchedState, useFetched } from './fetched.tsx';
+import { useRemote } from '../remote.tsx';
 import { SessionItem } from './session-item.tsx';
 import type { SettingsPartProps } from './part-props.ts';
+import { PartState } from './part-state.tsx';
 
 export function Sessions({ chat }: SettingsPartProps) {
   const api = useMemo(() => new AccountApi(chat.api), [chat]);
-  const sessions = useFetched(chat, () => api.sessions());
+  const sessions = useRemote(() => api.sessions(), { chat, isReadOnReconnect: true });
   const { value, isBusy, change } = sessions;
   const all = value ?? [];
   const shown = all.filter((session) => !session.app_password);
   return (
     <>
       <p class="quiet">{settingsWords.sessionsAre}</p>
-      <FetchedState chat={chat} fetched={sessions} />
+      <PartState chat={chat} remote={sessions} />
       <ul class="settings-list">
         {shown.map((session) => (
           <SessionItem

@@ -1,0 +1,132 @@
+import { useSignal } from '@preact/signals';
+import { useEffect, useRef } from 'preact/hooks';
+import type { ChatState } from '../core/chat-state.ts';
+import { words } from '../words/words.ts';
+import { Problem } from './modal.tsx';
+
+/** A value that a part of a dialog reads from the server, and may change there. */
+export interface Remote<Value> {
+  /** Null: not read yet. */
+  readonly value: Value | null;
+  /** Why the last read or change failed; null: it succeeded. */
+  readonly problem: string | null;
+  /** Whether a read is worth a repetition: the last one failed, or nothing was read yet. */
+  readonly canTryAgain: boolean;
+  readonly isBusy: boolean;
+  /** Reads the value again and replaces it. Never rejects. */
+  readonly read: () => Promise<void>;
+  /** Replaces the value with the result of `next`, for instance after fetching the next page. Never rejects. */
+  readonly extend: (next: (value: Value) => Promise<Value>) => Promise<void>;
+  /** Changes something on the server and reads the value again. Resolves to whether the change succeeded. */
+  readonly change: (work: () => Promise<unknown>) => Promise<boolean>;
+}
+
+interface RemoteOptions {
+  readonly chat: ChatState;
+  /** The value is read again when this key changes; the former value stays until the answer. By default the chat. */
+  readonly key?: unknown;
+  /** Whether each new connection reads the value again, and not only one after a failure. */
+  readonly isReadOnReconnect?: boolean;
+}
+
+/** Reads the value on the first draw, and after a failure again when the connection is back. */
+export function useRemote<Value>(load: () => Promise<Value>, options: RemoteOptions): Remote<Value> {
+  const { chat, key = chat, isReadOnReconnect = false } = options;
+  const value = useSignal<Value | null>(null);
+  const problem = useSignal<string | null>(null);
+  const hasReadFailed = useSignal(false);
+  /** Running reads and changes. */
+  const running = useSignal(0);
+  const latest = useRef(0);
+  const take = async (work: () => Promise<Value>): Promise<void> => {
+    latest.current += 1;
+    const own = latest.current;
+    // Of two running reads only the later one counts, even if its answer arrives first.
+    const isLatest = (): boolean => own === latest.current;
+    running.value += 1;
+    try {
+      const next = await work();
+      if (isLatest()) [value.value, problem.value] = [next, null];
+    } catch (error) {
+      if (isLatest()) [problem.value, hasReadFailed.value] = [(error as Error).message, true];
+    } finally {
+      running.value -= 1;
+    }
+  };
+  const read = (): Promise<void> => take(load);
+  const change = async (work: () => Promise<unknown>): Promise<boolean> => {
+    running.value += 1;
+    try {
+      await work();
+    } catch (error) {
+      [problem.value, hasReadFailed.value] = [(error as Error).message, false];
+      return false;
+    } finally {
+      running.value -= 1;
+    }
+    // After the change: a read that began before it may have the former value, and counts no longer.
+    await read();
+    return true;
+  };
+  useEffect(() => {
+    void read();
+    return () => {
+      latest.current += 1;
+    };
+  }, [key]);
+  useReconnection(chat, () => {
+    if (isReadOnReconnect || problem.peek() !== null) void read();
+  });
+  return {
+    value: value.value,
+    problem: problem.value,
+    canTryAgain: hasReadFailed.value || value.value === null,
+    isBusy: running.value > 0,
+    read,
+    extend: async (next) => {
+      const shown = value.peek();
+      if (shown !== null) await take(() => next(shown));
+    },
+    change,
+  };
+}
+
+/** Calls back with each connection after the first draw. */
+function useReconnection(chat: ChatState, onReconnected: () => void): void {
+  const isConnected = chat.connectionProblem.value === null;
+  const isFirstDraw = useRef(true);
+  useEffect(() => {
+    const isReconnected = isConnected && !isFirstDraw.current;
+    isFirstDraw.current = false;
+    if (isReconnected) onReconnected();
+  }, [isConnected]);
+}
+
+export interface RemoteStateProps {
+  readonly remote: Pick<Remote<unknown>, 'value' | 'problem' | 'canTryAgain' | 'isBusy' | 'read'>;
+  /** The text for an empty list. */
+  readonly empty?: string;
+}
+
+/** Shows that the value is being read, that the list is empty, or why the last read or change failed. */
+export function RemoteState({ remote, empty }: RemoteStateProps) {
+  const { value, problem, canTryAgain, isBusy, read } = remote;
+  if (problem !== null)
+    return (
+      <div class="remote-problem">
+        <Problem sentence={problem} />
+        {canTryAgain ? (
+          <button type="button" disabled={isBusy} onClick={() => void read()}>
+            {words.tryAgain}
+          </button>
+        ) : null}
+      </div>
+    );
+  if (value === null)
+    return (
+      <p class="quiet" aria-busy="true">
+        {words.loading}
+      </p>
+    );
+  return empty !== undefined && Array.isArray(value) && value.length === 0 ? <p class="quiet">{empty}</p> : null;
+}

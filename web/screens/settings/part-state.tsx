@@ -1,0 +1,21 @@
+import type { ChatState } from '../../core/chat-state.ts';
+import { settingsWords } from '../../words/settings-words.ts';
+import { RemoteState, type RemoteStateProps } from '../remote.tsx';
+
+interface PartStateProps extends RemoteStateProps {
+  readonly chat: ChatState;
+}
+
+/** The state of what a part of the settings shows; without a connection also that it may be out of date. */
+export function PartState({ chat, ...state }: PartStateProps) {
+  return (
+    <>
+      {chat.connectionProblem.value === null ? null : (
+        <p class="settings-note" role="status">
+          {settingsWords.noConnection}
+        </p>
+      )}
+      <RemoteState {...state} />
+    </>
+  );
+}
