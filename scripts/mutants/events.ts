@@ -72,10 +72,10 @@ export const EVENT_MUTANTS: readonly Mutant[] = [
   {
     name: 'settlement-puts-event-cursor-back',
     promise: 'A settlement never puts the place among the events back.',
-    file: 'src/storage/hooks/settlements.ts',
+    file: 'src/storage/hooks/write-settlements.ts',
     find: 'then greatest(r.event_cursor, i.event_cursor) end',
     replace: 'then i.event_cursor end',
-    tests: ['test/storage/hooks/settlements.test.ts', '-t', 'place among the events'],
+    tests: ['test/storage/hooks/write-settlements.test.ts', '-t', 'place among the events'],
   },
   {
     name: 'expiry-tells-nobody',

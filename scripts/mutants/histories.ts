@@ -3,12 +3,12 @@ import type { Mutant } from './mutant.ts';
 const TEST = 'test/faults/histories.test.ts';
 const WITHOUT_RESTORE = ['-t', 'redeliveries and retention'];
 
-/** Faults that receivers notice which follow docs/reverse-webhooks.md, in any history of a group and its server. */
+/** Faults that a receiver notices if it follows docs/reverse-webhooks.md, whatever happens to its group and server. */
 export const HISTORY_MUTANTS: readonly Mutant[] = [
   {
     name: 'cursor-written-too-low',
     promise: 'Pausing or changing a strict hook repeats nothing.',
-    file: 'src/storage/hooks/settlements.ts',
+    file: 'src/storage/hooks/write-settlements.ts',
     find: 'set cursor = greatest(r.cursor, i.cursor),\n        failures = case when r.generation = i.generation then 0',
     replace:
       'set cursor = greatest(r.cursor, i.cursor - 2),\n        failures = case when r.generation = i.generation then 0',
@@ -33,7 +33,7 @@ export const HISTORY_MUTANTS: readonly Mutant[] = [
   {
     name: 'older-lane-ends-newer-request',
     promise: 'A message that is asked for again while it is on its way is sent again.',
-    file: 'src/storage/hooks/settlements.ts',
+    file: 'src/storage/hooks/write-settlements.ts',
     find: ' and d.generation <= retry.generation and retry.next_at is null',
     replace: ' and retry.next_at is null',
     tests: ['test/storage/hooks/hook-control.test.ts', '-t', 'be sent again'],

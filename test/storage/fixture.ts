@@ -12,10 +12,10 @@ import type { MessageLogOptions } from '../../src/storage/messages/message-log.t
 import type { Post } from '../../src/storage/messages/write-posts.ts';
 import { packSettlements } from '../../src/storage/hooks/settlement-columns.ts';
 import type { Settlement } from '../../src/storage/hooks/settlement.ts';
-import { settle as settlePacked } from '../../src/storage/hooks/settlements.ts';
+import { writeSettlements as writePacked } from '../../src/storage/hooks/write-settlements.ts';
 import type { TestDatabase } from '../support/database.ts';
 
-/** The further fields of a settlement when nothing ever failed. */
+/** The other fields of a settlement of a hook that never failed. */
 export const UNTROUBLED = {
   failures: 0,
   failingSince: null,
@@ -45,7 +45,7 @@ export async function makeGroups(database: TestDatabase, count: number): Promise
 async function insertGroups(tx: Transaction, count: number): Promise<StoredGroup[]> {
   const groups: StoredGroup[] = [];
   for (let index = 0; index < count; index += 1) {
-    // By hand: also for schemas of older versions, which lack columns of today's groups.
+    // Plain SQL also works on the schemas of older versions, which lack columns of today's groups.
     const [row] = await tx<{ id: ConversationId }[]>`
       insert into conversation (kind, title) values ('group', ${`Group ${index}`}) returning id`;
     const { id } = row!;
@@ -77,7 +77,7 @@ export async function makeMembers(
 }
 
 /**
- * Ends memberships as the server does: while holding the head's lock, with a notice. Resolves with the notices' revs.
+ * Ends memberships as the server does: while it holds the head's lock, with a notice. Resolves with the notices' revs.
  */
 export async function removeMembers(
   database: TestDatabase,
@@ -137,7 +137,7 @@ export interface StoredMessage {
 }
 
 /**
- * Every message, in order. It checks the invariants of a log without edits:
+ * Reads every message, in order. It checks the invariants of a log without edits:
  * - seq, and rev together with the notices, have no gaps from 1 to the head's counters.
  * - Times never run backwards.
  */
@@ -199,7 +199,7 @@ export const lockHead = (target: ConnectionTarget, id: ConversationId): Promise<
 /** Repeats a query until its answer is true; the test's own timeout bounds it. */
 export async function until(database: TestDatabase, ask: (sql: Sql) => Promise<boolean>): Promise<void> {
   await database.query(async (sql) => {
-    // A round trip between two queries: otherwise an immediate answer would leave no turn to the tested code.
+    // A round trip gives the tested code a turn, which an immediate answer would not.
     while (!(await ask(sql))) await sql`select 1`;
   });
 }
@@ -226,7 +226,7 @@ export async function endSessions(database: TestDatabase, name: string): Promise
 
 /** Writes settlements as the settlement thread does; returns the hooks that accepted theirs. */
 export async function settle(sql: Sql, settlements: readonly Settlement[]): Promise<Set<HookId>> {
-  return new Set(await settlePacked(sql, packSettlements(settlements)));
+  return new Set(await writePacked(sql, packSettlements(settlements)));
 }
 
 let hooks = 0;

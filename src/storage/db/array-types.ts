@@ -28,7 +28,7 @@ function arrayLiteral(elements: readonly (string | number | null)[]): string {
   let literal = '{';
   for (const element of elements) {
     if (literal !== '{') literal += ',';
-    literal += typeof element === 'string' ? quote(element) : (element ?? 'NULL');
+    literal += element === null ? 'NULL' : typeof element === 'string' ? quote(element) : element.toString();
   }
   return `${literal}}`;
 }

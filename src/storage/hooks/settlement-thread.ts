@@ -7,7 +7,7 @@ import type { HookId } from '../../model/ids.ts';
 import { Connection, type ConnectionTarget } from '../db/connection.ts';
 import { serializeErrorForThread, type SerializedError } from './serialized-error.ts';
 import type { PackedSettlements } from './settlement-columns.ts';
-import { settle } from './settlements.ts';
+import { writeSettlements } from './write-settlements.ts';
 
 /** The start data of the thread. */
 export interface SettlementThreadData {
@@ -26,7 +26,7 @@ function serve(port: MessagePort, { target, timeoutMs }: SettlementThreadData): 
   const connection = new Connection(target, 'settle', { forceGenericPlans: true });
   const write = async (packed: PackedSettlements): Promise<SettlementAnswer> => {
     try {
-      return await connection.run((sql) => settle(sql, packed), timeoutMs);
+      return await connection.run((sql) => writeSettlements(sql, packed), timeoutMs);
     } catch (error) {
       return serializeErrorForThread(error);
     }

@@ -31,7 +31,7 @@ const SENDER_ALERT_OVERHEAD_BYTES = 200;
 
 /**
  * The waiting posts, first in, first out. Posts of locked conversations are in separate lines, in their own order. A
- * post counts against the bounds until it is settled.
+ * post counts against the bounds until it is answered.
  */
 export class IntakeQueue {
   readonly #bounds: IntakeQueueLimits;
@@ -127,7 +127,7 @@ export class IntakeQueue {
     this.requeueFirst(entries);
   }
 
-  settle(entry: QueuedPost, posted: PostResult): void {
+  answer(entry: QueuedPost, posted: PostResult): void {
     this.#forget(entry);
     entry.resolve(posted);
   }

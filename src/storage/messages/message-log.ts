@@ -247,7 +247,7 @@ export class MessageLog {
   #answer(): void {
     for (const { entry, answer } of this.#unanswered.splice(0)) {
       if (answer.outcome === 'conflict') this.#queue.reject(entry, alertConflictError());
-      else this.#queue.settle(entry, answer);
+      else this.#queue.answer(entry, answer);
     }
   }
 

@@ -162,14 +162,14 @@ describe('settle()', () => {
       { seq: 1, last_seq: 1, attempts: 1, next_at: nextAt },
       { seq: 5, last_seq: 9, attempts: 1, next_at: nextAt },
     ]);
-    // Twice, as after an unknown outcome.
+    // The settler repeats a settlement with an unknown outcome.
     for (let n = 0; n < 2; n += 1)
       await settleOne({ retries: [retry(1, { nextAt: null }), retry(5, { attempts: 2 })] });
-    // The result of a repeated part says nothing about the rest.
+    // A result for message 5 alone leaves messages 6 to 9 in the row.
     expect(await rows()).toEqual([{ seq: 5, last_seq: 9, attempts: 2, next_at: nextAt }]);
     await settleOne({ retries: [retry(5, { nextAt: null })] });
     expect(await rows()).toHaveLength(1);
-    // Without batches from now on.
+    // With 0 attempts, the messages of the batch are sent one by one from now on.
     await settleOne({ retries: [retry(5, { attempts: 0 })] });
     expect(await rows()).toEqual([{ seq: 5, last_seq: 5, attempts: 0, next_at: nextAt }]);
   });
@@ -201,7 +201,7 @@ describe('settle()', () => {
     const logged = attempt({ rev: 7 as Rev, lastRev: 8 as Rev });
     const marks = { batchLastRev: 12 as Rev, unbatchedUntilRev: 14 as Rev };
     const first = { hookId: asking, cursor: 0 as Seq, eventCursor: 8 as Rev, attempts: [logged], ...marks };
-    // Twice, as after an unknown outcome; beside a hook that asks for no events.
+    // The settler repeats a settlement with an unknown outcome. The other hook asks for no events.
     for (let n = 0; n < 2; n += 1) {
       const both = [settlement({ ...first, retries: repeated(7) }), settlement()];
       expect((await pool.run((sql) => settle(sql, both))).size).toBe(2);

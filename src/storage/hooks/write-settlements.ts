@@ -16,11 +16,12 @@ import {
  * process (epoch), and its lane must be read again.
  * - If the hook was only changed, its position still counts, so that pausing a hook repeats nothing and a failed batch
  *   keeps its range.
- * - If its cursor was moved as well (`cursor_generation`), nothing counts.
+ * - If its cursor was moved as well (`cursor_generation`), or another process holds the lease, only the attempts are
+ *   logged and counted: they were made.
  *
  * The lease rows stay share-locked until the commit, so that no take-over comes between the check and the write.
  */
-export async function settle(sql: Sql, packed: PackedSettlements): Promise<HookId[]> {
+export async function writeSettlements(sql: Sql, packed: PackedSettlements): Promise<HookId[]> {
   const columns = unpackNumbers(packed);
   const { failureColumns } = packed;
   const rows = await (failureColumns === null
