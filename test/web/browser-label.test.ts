@@ -19,6 +19,10 @@ test.each([
     'Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/26.0 Safari/605.1.15',
     'Safari on macOS',
   ],
+  [
+    'Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) HeadlessChrome/156.0 Safari/537.36',
+    'Chrome on Linux',
+  ],
   ['Lynx', 'browser'],
 ])('the browser that calls itself %j is %j in the list of sessions', (userAgent, label) => {
   expect(browserLabel(userAgent)).toBe(label);

@@ -109,7 +109,7 @@ describe('the way to a session', () => {
       [true, 'code'],
       [false, 'code'],
     ]);
-    // The server agrees: the right code comes too late.
+    // The server agrees: it refuses the right code as too late.
     await flow.enterCode(code);
     expect(flow.problem.value).toMatchObject({ field: null, sentence: expect.stringContaining('begin again') });
   });

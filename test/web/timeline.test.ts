@@ -5,7 +5,7 @@ import { MessagePages } from '../../web/core/message-pages.ts';
 import { Timeline, type FetchedMessages } from '../../web/core/timeline.ts';
 import { eventually } from '../support/eventually.ts';
 
-/** With a pause after each of them it takes longer than a test may. */
+/** With a pause after each failure, the test would take longer than it may. */
 const FAILURES = 40;
 
 const message = (seq: number): Message => ({
@@ -53,7 +53,7 @@ describe('a timeline', () => {
       () => timeline.problem.value,
       (problem) => problem === 'The server did not send message 4',
     );
-    // As after a restored backup: the conversation has fewer messages.
+    // The conversation has fewer messages, as after a restored backup.
     timeline.want({ from: 4, to: 3 });
     timeline.wake();
     await eventually(

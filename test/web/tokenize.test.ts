@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { linkTarget, tokenize, type Token } from '../../web/text/tokenize.ts';
 
-/** The text in tokens: each one that is not plain with its kind and style. */
+/** The tokens of a text. Each one that is not plain has its kind and style. */
 function shown(text: string): string {
   const sign = ({ kind, strong, emphasis, struck }: Token): string =>
     `${kind === 'text' ? '' : kind}${strong ? '!' : ''}${emphasis ? '/' : ''}${struck ? '-' : ''}`;

@@ -48,9 +48,13 @@ export function PictureViewer({ pictures, firstId, filesBase, onClose }: Picture
     >
       <div class="viewer-head">
         <h2 dir="auto">{name}</h2>
-        <span class="quiet">{position}</span>
-        <Tool label={pictureWords.previous} sign="←" isOff={at === 0} run={() => show(at - 1)} />
-        <Tool label={pictureWords.next} sign="→" isOff={at === pictures.length - 1} run={() => show(at + 1)} />
+        {pictures.length === 1 ? null : (
+          <>
+            <span class="quiet">{position}</span>
+            <Tool label={pictureWords.previous} sign="←" isOff={at === 0} run={() => show(at - 1)} />
+            <Tool label={pictureWords.next} sign="→" isOff={at === pictures.length - 1} run={() => show(at + 1)} />
+          </>
+        )}
         <Tool label={pictureWords.smaller} sign="−" isOff={zoom === 0} run={() => enlarge(-1)} />
         <Tool label={pictureWords.larger} sign="+" isOff={zoom === ZOOMS.length - 1} run={() => enlarge(1)} />
         <a href={href} download={name}>

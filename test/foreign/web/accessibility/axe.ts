@@ -1,31 +1,30 @@
 import axe from 'axe-core';
 import type { Page } from 'playwright-core';
 
-/** WCAG 2.2 A and AA, and what axe holds to be good practice beside them. */
+/** The rules of WCAG 2.2 A and AA, and those that axe calls best practices. */
 const TAGS = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'];
 const RESULT_TYPES: axe.RunOptions['resultTypes'] = ['violations', 'incomplete'];
-/** `colours`: the rules whose results another colour scheme changes. */
+/** `colours`: the rules whose results depend on the colour scheme. */
 const RULES: Readonly<Record<'all' | 'colours', axe.RunOptions>> = {
   all: { runOnly: { type: 'tag', values: TAGS }, resultTypes: RESULT_TYPES },
   colours: { runOnly: ['color-contrast', 'link-in-text-block'], resultTypes: RESULT_TYPES },
 };
 
 /**
- * What axe cannot tell of buttons whose content is a sign such as ← beside a label, and of empty fields. Their colours
- * are those of texts, which axe checks.
+ * Findings that axe leaves to a person: on buttons with a sign such as ← and a label, and on empty fields. These have
+ * the colours of texts, which axe checks.
  */
 const UNDECIDABLE = [
   'color-contrast: Element content contains only non-text characters',
   'label-content-name-mismatch: Unable to determine if the visible text is part of the accessible name',
   'color-contrast: Element has no value; test color contrast with a value entered',
 ];
-/** For axe a dialog is under the page as long as it has no z-index: it does not know the top layer. */
+/** axe does not know the top layer of a page: without a z-index, it takes a dialog as covered by the page. */
 const RAISE_DIALOGS = 'for (const each of document.querySelectorAll("dialog[open]")) each.style.zIndex = "2147483647"';
 
 /**
- * What axe finds in a page, one line an element; empty where it finds nothing. Findings that axe leaves to a person are
- * among them, except `UNDECIDABLE`. The script comes over the protocol of the browser, so that the
- * Content-Security-Policy stays on.
+ * The findings of axe in a page, one line for each element. They include those that axe leaves to a person, except
+ * `UNDECIDABLE`. The script of axe comes through the protocol of the browser, so the Content-Security-Policy stays on.
  */
 export async function axeFindings(page: Page, rules: keyof typeof RULES): Promise<string[]> {
   if (!(await page.evaluate<boolean>('"axe" in window'))) await page.evaluate(axe.source);

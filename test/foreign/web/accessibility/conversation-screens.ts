@@ -12,7 +12,7 @@ async function openMenu(visit: Visit): Promise<void> {
   await visit.page.getByRole('menu').waitFor();
 }
 
-/** The list, and the conversation beside it. */
+/** The list of conversations, and an open conversation beside it. */
 export const CONVERSATION_SCREENS: readonly Screen[] = [
   {
     name: 'conversations',
@@ -60,9 +60,10 @@ export const CONVERSATION_SCREENS: readonly Screen[] = [
   {
     name: 'conversation-jumped',
     open: async ({ page, server, content }) => {
-      // Chromium keeps the colours of a flash that has begun when the colour scheme changes.
+      // A flash that has begun keeps its colours in Chromium when the colour scheme changes. With reduced motion, none
+      // begins.
       await page.emulateMedia({ reducedMotion: 'reduce' });
-      // In the test of the flash it has no end.
+      // Another test looks at the flash itself, with motion: the stopped clock of animations keeps it from ending.
       await (await page.context().newCDPSession(page)).send('Animation.setPlaybackRate', { playbackRate: 0 });
       await page.goto(`${server.url}/c/${content.operations}/4`);
       await page.locator('.jumped-to article').waitFor();
@@ -89,7 +90,8 @@ export const CONVERSATION_SCREENS: readonly Screen[] = [
     open: async (visit) => {
       const { page, server, content } = visit;
       await openConversation(visit, 'private');
-      // The server tells of the same typing once in a while.
+      // The server sends one typing event of an account in 2 s. The page may miss the first one, so the test repeats
+      // the call.
       await eventually(
         async () => {
           await callAs(server, { token: content.peerToken }, 'messages.typing', { conversation: content.private });
@@ -101,7 +103,7 @@ export const CONVERSATION_SCREENS: readonly Screen[] = [
   },
   {
     name: 'message-actions',
-    // They are there while a pointer is over the message.
+    // The actions are shown only while a pointer is over the message.
     width: 'wide',
     open: async (visit) => {
       await openConversation(visit, 'operations');
@@ -114,7 +116,8 @@ export const CONVERSATION_SCREENS: readonly Screen[] = [
     open: async (visit) => {
       const { page } = visit;
       await page.route('**/v1/api/messages.delete', () => {});
-      // A page that ends sends the deletion at once: the other visits show this message, too.
+      // A page that closes would send the deletion at once. The other visits need this message, so the page must not
+      // notice it.
       await page.addInitScript('addEventListener("pagehide", (event) => event.stopImmediatePropagation(), true)');
       await openConversation(visit, 'operations');
       await ownMessage(page).hover();
@@ -124,7 +127,7 @@ export const CONVERSATION_SCREENS: readonly Screen[] = [
       await page.getByRole('button', { name: 'Undo' }).waitFor();
     },
   },
-  // A menu closes when the window gets another size.
+  // One screen for each width, because a menu closes when the size of the window changes.
   { name: 'message-menu', width: 'wide', open: openMenu },
   { name: 'message-menu-on-phone', width: 'narrow', open: openMenu },
   {

@@ -1,6 +1,8 @@
 import type { Page } from 'playwright-core';
 
-/** Text for the functions below, which run in the page: its scripts have other types than those of Node. */
+/**
+ * JavaScript as text, for the functions below: they run in the page, whose scripts have other types than those of Node.
+ */
 const HELPERS = `
   const nameOf = (each) => {
     const words = (each.getAttribute('aria-label') ?? each.textContent ?? '').trim().slice(0, 40);
@@ -10,8 +12,8 @@ const HELPERS = `
 `;
 
 /**
- * What reaches over an edge of the page or is scrolled sideways. Only lines of code are: where they break is part of
- * what they say.
+ * Elements that reach over an edge of the page, or that are scrolled sideways. Blocks of code are exempt: their line
+ * breaks are part of their meaning.
  */
 export function sidewaysOverflow(page: Page): Promise<string[]> {
   return page.evaluate<string[]>(`(() => {
@@ -50,7 +52,10 @@ export function cutText(page: Page): Promise<string[]> {
   })()`);
 }
 
-/** What is pressed and is smaller than 24 px. Links within a sentence are as high as its line (WCAG 2.5.8). */
+/**
+ * Controls that are smaller than 24 px. Links within a sentence are exempt, since they are as high as its line (WCAG
+ * 2.5.8).
+ */
 export function smallTargets(page: Page): Promise<string[]> {
   return page.evaluate<string[]>(`(() => {
     ${HELPERS}
@@ -68,8 +73,9 @@ export function smallTargets(page: Page): Promise<string[]> {
 }
 
 /**
- * What looks like its neighbours where the colours are those of the person: what is chosen, and buttons without an edge.
- * Names of people look like text everywhere.
+ * Elements that are hard to distinguish where the system's colours replace those of the page:
+ * - chosen items that look like their neighbours,
+ * - buttons without an edge, except links and names of people, which look like text everywhere.
  */
 export function lostWithoutColours(page: Page): Promise<string[]> {
   return page.evaluate<string[]>(`(() => {
@@ -97,7 +103,7 @@ export function lostWithoutColours(page: Page): Promise<string[]> {
   })()`);
 }
 
-/** Why a person who looks for the focus does not find it at an element; empty where they do. */
+/** Defines `focusProblems`: the reasons why a person cannot see the focus at an element; empty if they can. */
 const FOCUS_PROBLEMS = `
   const focusProblems = (each) => {
     const problems = [];
@@ -116,8 +122,8 @@ const FOCUS_PROBLEMS = `
 `;
 
 /**
- * Why a person would not see the focus where Tab leads: one line an element. The focus goes to each element by script,
- * after one key, since a browser shows it as a key would from then on.
+ * The elements that Tab leads to and where a person would not see the focus, one line for each problem. A script
+ * focuses each element. One press of Tab comes first: from then on, the browser shows the focus as after a key.
  */
 export async function unseenFocus(page: Page): Promise<string[]> {
   await page.keyboard.press('Tab');
@@ -136,7 +142,7 @@ export async function unseenFocus(page: Page): Promise<string[]> {
   })()`);
 }
 
-/** Sets the size of text that a person chose in the browser, in percent; resolves when the page has it. */
+/** Sets the text size that a person can choose in the browser, in percent; resolves when the page uses it. */
 export async function setTextSize(page: Page, percent: number): Promise<void> {
   const session = await page.context().newCDPSession(page);
   const standard = Math.round((16 * percent) / 100);

@@ -6,7 +6,7 @@ import type { TestServer } from '../../../support/server.ts';
 
 const DAY_S = 24 * 60 * 60;
 
-/** What the settings and the list of files of somebody show. `blocked`: the nick of an account to block. */
+/** Creates the content of a person's settings and list of files. `blocked`: the nick of an account to block. */
 export async function writeSampleAccount(
   server: TestServer,
   person: { readonly token: string },
@@ -30,7 +30,7 @@ export async function writeSampleAccount(
     await uploaded(server, person, bytesOf(name), name);
 }
 
-/** The same bytes for the same name, which no compression makes small. */
+/** Bytes that no compression makes smaller. The same name gives the same bytes. */
 function bytesOf(name: string): Buffer {
   return createCipheriv('aes-128-ctr', Buffer.alloc(16, name), Buffer.alloc(16)).update(Buffer.alloc(90_000));
 }

@@ -21,9 +21,12 @@ const PEOPLE = {
 } as const;
 type Nick = keyof typeof PEOPLE;
 
-/** Conversations by what they show. */
+/** The ids of conversations, named by their content. */
 export interface SampleContent {
-  /** The viewer owns it: text, code, quotes, links, mentions, cards, a picture, a file, an edit, a deletion, notices. */
+  /**
+   * The viewer owns it: text, code, quotes, links, mentions, cards, a picture, a file, an edit, a deletion, and
+   * notices.
+   */
   readonly operations: number;
   /** The viewer is a member: cards of programs. */
   readonly deployments: number;
@@ -34,14 +37,14 @@ export interface SampleContent {
   readonly private: number;
   /** The link of an invitation to a group that the viewer is not in. */
   readonly invitation: string;
-  /** Of the account with which the viewer writes privately. */
+  /** The session token of the account with which the viewer has a private conversation. */
   readonly peerToken: string;
 }
 
 /** A conversation that the content names. */
 export type SampleConversation = Exclude<keyof SampleContent, 'invitation' | 'peerToken'>;
 
-/** What people and programs wrote, in a new server whose content looks like that of a team. */
+/** Fills a new server with messages of people and programs that look like those of a team. */
 export async function writeSampleContent(server: TestServer, browser: WebBrowser): Promise<SampleContent> {
   const people = new Map<string, SamplePerson>();
   for (const [nick, name] of Object.entries(PEOPLE)) {
@@ -92,7 +95,7 @@ interface Group {
   readonly webhook: string;
 }
 
-/** Writes in the names of the people. Each message is some minutes old. */
+/** Writes in the names of the people. It records an age in minutes for each message, which `setTimes` applies. */
 class SampleWriter {
   readonly #server: TestServer;
   readonly #people: ReadonlyMap<string, SamplePerson>;
@@ -103,7 +106,7 @@ class SampleWriter {
     this.#people = people;
   }
 
-  /** A group whose first member owns it. */
+  /** Creates a group, which its first member owns. */
   async join(
     title: string,
     [owner, ...others]: readonly [Nick, ...Nick[]],
@@ -119,7 +122,8 @@ class SampleWriter {
   async say(conversation: number, nick: Nick, minutes: number, text: string, files: string[] = []): Promise<number> {
     const input = { conversation, text, files, client_id: `sample-${this.#ages.length}` };
     const request = { operation: 'messages.send', input, token: this.#people.get(nick)!.token };
-    // A busy machine may answer that the outcome is unknown: a repetition with the same id is the same message.
+    // A busy machine may answer that the outcome is unknown. The repeated send has the same client id, so the server
+    // does not post it twice.
     const { status, body } = await eventually(
       () => call(this.#server, request),
       (answer) => answer.status !== 503,
@@ -163,12 +167,12 @@ class SampleWriter {
     return (await this.#as<{ link: string }>(nick, 'invites.create', input)).link;
   }
 
-  /** As the programs that people sign in with name them. */
+  /** Gives the sessions a name such as a program gives them. */
   async nameSessions(): Promise<void> {
     await this.#server.database.query((sql) => sql`update session set label = 'Pixel 9' where label = 'test'`);
   }
 
-  /** Until searches find a word. */
+  /** Waits until a search finds the text. */
   async waitUntilFound(text: string): Promise<void> {
     await eventually(
       () => this.#as<{ messages: unknown[] }>('nadia', 'messages.search', { text, limit: 1 }),
@@ -176,7 +180,7 @@ class SampleWriter {
     );
   }
 
-  /** Through the database: the server gives the time of the commit. */
+  /** Sets the times in the database, since the server gives each message the time of its commit. */
   async setTimes(): Promise<void> {
     await this.#server.database.query(async (sql) => {
       for (const { conversation, seq, minutes } of this.#ages)
@@ -198,7 +202,7 @@ class SampleWriter {
   }
 }
 
-/** A group with unread messages, and a private conversation. */
+/** Writes a group with unread messages and a private conversation; resolves with the id of the latter. */
 async function writeOfPeople(writer: SampleWriter, relaunch: number): Promise<number> {
   await writer.say(relaunch, 'lena', 2_000, 'The new start page is on the staging server. What do you think?');
   await writer.say(relaunch, 'nadia', 1_990, 'Much calmer. The headline could be a line shorter.');

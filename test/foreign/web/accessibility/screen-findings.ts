@@ -10,9 +10,9 @@ import {
 } from './page-measures.ts';
 import { SIZES, widthsOf, type Screen } from './screen-visits.ts';
 
-/** So high that nothing is scrolled out of view: of what is covered axe cannot tell the contrast. */
+/** High enough that nothing is scrolled out of view: axe cannot tell the contrast of covered elements. */
 const HEIGHT = 2_400;
-/** A page of 1280 px that is enlarged to 400 %: the width that WCAG 1.4.10 asks for. */
+/** A page of 1280 px that is enlarged to 400 %: the width that WCAG 1.4.10 requires. */
 const ENLARGED = { width: 320, height: 640 };
 
 /** The size in which a screen is opened for `findingsIn`. */
@@ -20,14 +20,16 @@ export function firstSizeOf(screen: Screen): { readonly width: number; readonly 
   return { ...SIZES[widthsOf(screen)[0]!], height: HEIGHT };
 }
 
-/** What is wrong with a screen, one line each. It is opened once: its size, colours and text change in place. */
+/**
+ * The problems of a screen, one line each. The screen is opened once: its size, colours and text size change in place.
+ */
 export async function findingsIn(page: Page, screen: Screen): Promise<string[]> {
   const findings: string[] = [];
   const add = (where: string, found: readonly string[]): void =>
     void findings.push(...found.map((each) => `${where}: ${each}`));
   for (const [at, width] of widthsOf(screen).entries()) {
     await resize(page, { ...SIZES[width], height: HEIGHT });
-    // What is below the pointer is another thing than before.
+    // In the new size, another element may be under the pointer.
     if (at > 0) await page.mouse.move(0, 0);
     add(`${width}, light`, await axeFindings(page, 'all'));
     await page.emulateMedia({ colorScheme: 'dark' });
@@ -48,6 +50,6 @@ export async function findingsIn(page: Page, screen: Screen): Promise<string[]> 
 
 async function resize(page: Page, size: { readonly width: number; readonly height: number }): Promise<void> {
   await page.setViewportSize(size);
-  // What the page does about its new size is drawn with the second frame.
+  // The page draws its reaction to the new size with the second frame.
   await page.evaluate('new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))');
 }

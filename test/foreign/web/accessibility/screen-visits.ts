@@ -7,34 +7,37 @@ import { NEWCOMER, VIEWER, writeSampleContent, type SampleContent } from './samp
 import { startServerForBrowsers, WebBrowser } from '../web-browser.ts';
 
 type Width = 'narrow' | 'wide';
-/** Pages in CSS pixels. */
+/** The sizes of pages in CSS pixels. */
 export const SIZES: Readonly<Record<Width, { readonly width: number; readonly height: number }>> = {
   narrow: { width: 360, height: 800 },
   wide: { width: 1280, height: 800 },
 };
 const WIDTHS: readonly Width[] = ['wide', 'narrow'];
 
-/** What a browser says of requests that a screen lets fail, and of a page on plain http beyond loopback. */
+/**
+ * Expected complaints of a browser: about requests that a screen lets fail, and about a page on plain http beyond
+ * loopback.
+ */
 const EXPECTED_COMPLAINT = /^Failed to load resource|WebSocket connection to|Cross-Origin-Opener-Policy header/;
 
-/** A page that a screen opens in, and what there is to show. */
+/** A page for a screen, with the server and the content that it shows. */
 export interface Visit {
   readonly page: Page;
   readonly server: TestServer;
   readonly content: SampleContent;
-  /** It takes the codes that the server sends. */
+  /** Receives the codes that the server sends. */
   readonly mail: TestMailServer;
 }
 
 /** A screen of the browser client, or a state of one. */
 export interface Screen {
-  /** Of its test: lower case with hyphens. */
+  /** The name of its test, in lower case with hyphens. */
   readonly name: string;
-  /** Who is signed in; nobody where it is null. The viewer where it is not there. */
+  /** The nick of the account that is signed in; null: nobody; absent: the viewer. */
   readonly account?: string | null;
-  /** Where the screen is another one in the other width. */
+  /** The only width in which to open the screen; absent: both widths. */
   readonly width?: Width;
-  /** From a new page to the screen; resolves when all of it is shown. */
+  /** Leads a new page to the screen; resolves when all of it is shown. */
   readonly open: (visit: Visit) => Promise<void>;
 }
 
@@ -42,15 +45,15 @@ interface VisitOptions {
   readonly size: { readonly width: number; readonly height: number };
 }
 
-/** Many screens ask for a code from the same network. */
+/** Many screens request a code from the same network. */
 const LIMITS = { codesPerSourcePerHour: 1_000, dailyCodesPerAddressAndNetwork: 1_000, codesPerHourPerBudget: 1_000 };
 
-/** What all screens share. */
+/** The server, the browser and the sessions that all screens share. */
 interface Place extends Omit<Visit, 'page'> {
   readonly browser: WebBrowser;
-  /** The cookies of those who are signed in. */
+  /** The cookies of the accounts that are signed in, by nick. */
   readonly sessions: ReadonlyMap<string, BrowserContextOptions['storageState']>;
-  /** The peer of the private conversation is online. */
+  /** A connection that keeps the peer of the private conversation online. */
   readonly peer: LiveClient;
 }
 
@@ -80,8 +83,8 @@ export class ScreenVisits {
   }
 
   /**
-   * Opens a screen, lets `look` see it, and closes its page with all that the browser kept. Rejects where the page broke
-   * its Content-Security-Policy or threw.
+   * Opens a screen, calls `look` with its page, and closes the page with all that the browser kept. Rejects if the page
+   * broke its Content-Security-Policy or threw.
    */
   async visit<Seen>(screen: Screen, options: VisitOptions, look: (page: Page) => Promise<Seen>): Promise<Seen> {
     const account = screen.account === undefined ? VIEWER : screen.account;
@@ -92,7 +95,7 @@ export class ScreenVisits {
     });
     try {
       const { page, complaints } = await WebBrowser.watch(profile);
-      // All visits find the same messages unread.
+      // The server does not get this request, so that all visits find the same messages unread.
       await page.route('**/v1/api/messages.mark-read', (route) => route.fulfill({ json: { read_seq: 0 } }));
       await screen.open({ ...shared, page });
       const seen = await look(page);
@@ -113,7 +116,7 @@ export class ScreenVisits {
   }
 }
 
-/** The sizes that a screen is looked at in. */
+/** The widths in which a screen is opened. */
 export function widthsOf({ width }: Screen): readonly Width[] {
   return width === undefined ? WIDTHS : [width];
 }

@@ -19,7 +19,7 @@ async function openSignIn({ page, server }: Visit): Promise<void> {
 
 let addresses = 0;
 
-/** Asks for a code, each time for an address of its own; resolves with it. */
+/** Requests a code, each time for another address; resolves with the address. */
 async function askForCode({ page }: Visit): Promise<string> {
   addresses += 1;
   const address = `grace.${addresses}@example.org`;
@@ -29,14 +29,14 @@ async function askForCode({ page }: Visit): Promise<string> {
   return address;
 }
 
-/** Enters a wrong code, and waits for what the page says of it. */
+/** Enters a wrong code, and waits until the page says `said`. */
 async function enterWrongCode({ page }: Visit, said: string): Promise<void> {
   await page.getByLabel(CODE_FIELD).fill('000000');
   await page.getByLabel(CODE_FIELD).press('Enter');
   await page.getByText(said).first().waitFor();
 }
 
-/** Nobody is signed in: the ways in. */
+/** The screens of the ways to sign in. Nobody is signed in. */
 export const SIGN_IN_SCREENS: readonly Screen[] = [
   { name: 'sign-in', account: NOBODY, open: openSignIn },
   {
@@ -147,7 +147,7 @@ async function signInByLink({ page, server }: Visit): Promise<void> {
   await page.getByText(`(@${VIEWER})`).waitFor();
 }
 
-/** Opens a page of the viewer in which a text was begun, and ends the session. */
+/** Opens a page of the viewer, begins a text in it, and ends the session. */
 async function endSession(visit: Visit, end: 'expired' | 'ended'): Promise<void> {
   const { page, server, content } = visit;
   await signInByLink(visit);
@@ -156,7 +156,7 @@ async function endSession(visit: Visit, end: 'expired' | 'ended'): Promise<void>
     await server.database.query(
       (sql) => sql`update session set expires_at = now() + interval '20 seconds' where id = ${session}`,
     );
-    // The server looks the session up again.
+    // After a change of the account, the server reads the session and its new end from the database.
     await server.operate('accounts.update', { user: VIEWER, admin: false });
   }
   await page.goto(`${server.url}/c/${content.operations}`);
@@ -168,7 +168,7 @@ async function endSession(visit: Visit, end: 'expired' | 'ended'): Promise<void>
   await page.getByLabel('E-mail address').waitFor();
 }
 
-/** Resolves when the browser has stored the text that was begun. */
+/** Resolves when the browser has stored the draft. */
 async function keptDraft(page: Visit['page']): Promise<void> {
   await page.evaluate('dispatchEvent(new Event("pagehide"))');
   await eventually(
@@ -187,7 +187,7 @@ async function keptDraft(page: Visit['page']): Promise<void> {
   );
 }
 
-/** Nobody is signed in: why not yet, or why not any more. */
+/** The screens that say why nobody is signed in: not yet, or no longer. */
 export const SIGNED_OUT_SCREENS: readonly Screen[] = [
   {
     name: 'session-ended',
