@@ -10,22 +10,22 @@ import { report, round } from './support/report.ts';
 
 const MESSAGES = 1_000_000;
 const BATCH = 50;
-/** Lines of the table. */
+/** The benchmark divides the backlog into this many parts; each is a line of the table. */
 const PARTS = 10;
 const SAMPLE_MS = 50;
 /**
- * The wait after the start, and after the backlog: by then the sweep over everything has completed, and the memory is
+ * The wait before each reading of the memory at rest. By then the first full sweep has completed, and the memory is
  * steady.
  */
 const SETTLED_MS = 6_000;
 /**
- * Bound of what the second half of the backlog may add to the peak of the first. Delivery itself needs memory (the
- * reader's cache, garbage until V8 collects it), which the first tenths already take. A server that kept the backlog,
- * or a part of each delivery, would grow further: the bodies have 300 MiB.
+ * The second half of the backlog may exceed the first half's peak of memory by this much. The first tenths already take
+ * the memory that delivery itself needs: the reader's cache, and garbage until V8 collects it. A server that kept the
+ * backlog, or a part of each delivery, would grow further: the bodies have 300 MiB.
  */
 const GROWTH_TARGET_MIB = 32;
 
-/** One tenth of the backlog. */
+/** The measurements of one tenth of the backlog. */
 interface Part {
   readonly rate: number;
   readonly bareRate: number;
@@ -46,7 +46,7 @@ export interface BacklogSize {
   readonly batch: number;
 }
 
-/** The size from the environment, by default that of the target. */
+/** The size from the environment; by default, the size for which the target is set. */
 export function backlogSize(env: NodeJS.ProcessEnv): BacklogSize {
   const size = { messages: Number(env['MESSAGES'] ?? MESSAGES), batch: Number(env['BATCH'] ?? BATCH) };
   const isRight = size.messages >= PARTS && size.batch >= 1 && size.batch <= 100;
@@ -55,7 +55,8 @@ export function backlogSize(env: NodeJS.ProcessEnv): BacklogSize {
 }
 
 /**
- * A million messages that wait for one hook, against a bare loop that sends the same number in bodies of the same size.
+ * Measures how fast a server delivers a million messages that wait for one hook. The baseline is a bare loop that sends
+ * as many messages, in bodies of the same size.
  */
 export async function benchBacklog(size = backlogSize(process.env)): Promise<boolean> {
   const server = await ServerProcess.create(SETTINGS);
@@ -65,7 +66,7 @@ export async function benchBacklog(size = backlogSize(process.env)): Promise<boo
     stops.unshift(() => sink.process.stop());
     const bareSink = await BenchProcess.start('programs/message-sink.ts');
     stops.unshift(() => bareSink.process.stop());
-    // An ordered hook has one request in flight, and so has the loop.
+    // An ordered hook has one request in flight, so the loop has one as well.
     const bare = await BenchProcess.start('programs/bare-undici.ts', [bareSink.first, '1', String(size.batch)]);
     stops.unshift(() => bare.process.stop());
     await server.start();
@@ -73,7 +74,7 @@ export async function benchBacklog(size = backlogSize(process.env)): Promise<boo
     const hook = { url: `http://127.0.0.1:${sink.first}/hook`, batch: size.batch };
     const { status } = await postJson(`${group.webhook}/reverse`, hook);
     if (status !== 201) throw new Error(`the registration was answered ${status}`);
-    // The post that wakes the lane is the last of them.
+    // `fillLog` writes to the database and wakes no lane. The post below is the last message, and wakes the lane.
     await fillLog(server, group, size.messages - 1);
     await wait(SETTLED_MS);
     const before = residentMiB(server.pid);

@@ -15,12 +15,11 @@ export interface BenchSession {
 
 export async function noPreparation(): Promise<void> {}
 
-/** Runs the stop functions in order. */
 export async function stopAll(stops: readonly (() => Promise<void>)[]): Promise<void> {
   for (const stop of stops) await stop();
 }
 
-/** Opens something; runs the stop functions in order when that fails. */
+/** When `open` fails, runs the stop functions, so that no process keeps running. */
 export async function openOrStop<T>(stops: readonly (() => Promise<void>)[], open: () => Promise<T>): Promise<T> {
   try {
     return await open();

@@ -9,13 +9,13 @@ import { percentile, report, round } from './support/report.ts';
 
 const PAYLOADS = 100_000;
 const SEED = 1;
-/** Bound for a payload as programs send it. */
+/** The 99th percentile of payloads as programs send them may take at most this long. */
 const P99_TARGET_MS = 1;
-/** Bound for any payload: the time for which one request may hold the event loop. */
+/** Every payload, even a mutated one, may take at most this long: one request may hold the event loop for this time. */
 const WORST_TARGET_MS = 25;
-/** A reading that takes longer by the clock is measured again by CPU time. */
+/** If reading a payload takes longer than this by the clock, the benchmark measures it again by CPU time. */
 const SLOW_MS = 0.5;
-/** Linux counts the CPU time of a thread in ticks of up to 4 ms, so the benchmark takes it over many readings. */
+/** A reading is repeated for this much CPU time, since Linux counts that of a thread in ticks of up to 4 ms. */
 const CPU_ROUND_MS = 40;
 const MAX_READINGS = 1_000;
 
@@ -24,7 +24,7 @@ interface Measured {
   readonly ms: number;
 }
 
-/** Reading and rendering of foreign payloads, as programs send them and mutated, in this process without HTTP. */
+/** Measures how long it takes to read and render payloads, as programs send them and mutated, without HTTP. */
 export async function benchCallers(): Promise<boolean> {
   const payloads = readPayloads();
   for (let n = 0; n < 20; n += 1) for (const { format, fixture } of payloads) read(format, requestOf(fixture));
@@ -60,7 +60,7 @@ function read(format: Payload['format'], request: CallerRequest): void {
   messageCardsJson(result);
 }
 
-/** By the clock, unless that is long: then this thread may have waited for the processor. */
+/** Measures by the clock. If that takes long, this thread may have waited for the processor, so CPU time counts. */
 function measured(payload: Payload): Measured {
   const request = requestOf(payload.fixture);
   const startedAt = performance.now();
@@ -69,7 +69,7 @@ function measured(payload: Payload): Measured {
   return { format: payload.format.name, ms: ms > SLOW_MS ? cpuMs(payload) : ms };
 }
 
-/** CPU time of this thread for one reading: the mean of so many that a single tick does not matter. */
+/** The CPU time of this thread for one reading: the mean of so many that a single tick does not matter. */
 function cpuMs({ format, fixture }: Payload): number {
   const request = requestOf(fixture);
   const before = process.threadCpuUsage();

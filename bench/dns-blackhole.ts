@@ -6,15 +6,15 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** The address of the silent server; resolv.conf has no port, so the port has to be 53. */
+/** The address of the silent name server. A line of resolv.conf has no port, so the server has to use port 53. */
 const SERVER = '127.0.9.53';
 /** A look-up of an unknown name must have no answer for this long, or the server is not silent. */
 const SILENT_MS = 1_500;
 const PROBE_MS = 10_000;
 
 /**
- * A program's view of host names: the given ones have an address, and a silent name server is responsible for all
- * others.
+ * A way to run a program with other answers to look-ups. The given names have addresses; all other names go to a name
+ * server that never answers.
  */
 export interface SilentNames {
   /** The beginning of a command line; the program and its arguments follow. */
@@ -25,9 +25,9 @@ export interface SilentNames {
 }
 
 /**
- * A command that runs a program in a mount namespace of its own, whose resolv.conf names a server that does not answer.
- * The real getaddrinfo then acts as it does when a name server is down. Users other than root need a user namespace as
- * well. Null where neither works; it tries a look-up.
+ * Returns a command that runs a program in its own mount namespace, where resolv.conf names a server that does not
+ * answer. The real getaddrinfo then acts as it does when a name server is down. Users other than root also need a user
+ * namespace. The function tries a look-up in each way, and returns null if none works.
  */
 export async function silenceNames(hosts: ReadonlyMap<string, string>): Promise<SilentNames | null> {
   const folder = await mkdtemp(join(tmpdir(), 'klatch-names-'));
@@ -48,8 +48,8 @@ export async function silenceNames(hosts: ReadonlyMap<string, string>): Promise<
 }
 
 /**
- * A command that runs a program with a loopback interface of its own, where every user may bind port 53. It is for a
- * benchmark without root and without that right. Null where user namespaces are not available.
+ * Returns a command that runs a program in its own network namespace, where it may bind port 53. A benchmark that may
+ * not bind that port itself restarts itself with the command. Null where user namespaces are not available.
  */
 export function ownNetwork(): readonly string[] | null {
   const up = '(ip link set lo up || ifconfig lo up) 2>/dev/null && exec "$@"';
@@ -58,7 +58,7 @@ export function ownNetwork(): readonly string[] | null {
   return status === 0 ? [program, ...args] : null;
 }
 
-/** A socket at port 53 that never answers; null without the right to bind it. */
+/** A socket at port 53 that never answers; null if it cannot be bound. */
 async function bindSilentServer(): Promise<Socket | null> {
   const socket = createSocket('udp4');
   try {
@@ -67,7 +67,8 @@ async function bindSilentServer(): Promise<Socket | null> {
     socket.unref();
     return socket;
   } catch {
-    // Not permitted (root may, and every user where net.ipv4.ip_unprivileged_port_start allows it), or in use.
+    // The port is in use, or this user may not bind it. Root may, and so may every user where
+    // net.ipv4.ip_unprivileged_port_start allows it.
     return null;
   }
 }
@@ -76,7 +77,7 @@ function namespaces(folder: string): { command: readonly string[]; how: string }
   const files = ['hosts', 'resolv.conf', 'nsswitch.conf'].filter((file) => existsSync(join('/etc', file)));
   const mounts = files.map((file) => `mount --bind ${folder}/${file} /etc/${file}`).join(' && ');
   const uid = process.getuid!();
-  // PostgreSQL refuses to run as root, also as the root of a user namespace: a second namespace has another user.
+  // PostgreSQL refuses to run as root, even as root of a user namespace. So a second user namespace maps another user.
   const [user, group] = uid === 0 ? [1000, 1000] : [uid, process.getgid!()];
   const asUser = `exec unshare --user --map-user=${user} --map-group=${group} -- "$@"`;
   const unprivileged = {
@@ -91,9 +92,9 @@ function namespaces(folder: string): { command: readonly string[]; how: string }
   return [privileged, unprivileged];
 }
 
-/** Tries the command: the known name has an address, and the look-up of an unknown one gets no answer. */
+/** Tries the command. True if the known name has an address, and the look-up of an unknown one gets no answer. */
 async function isSilent(command: readonly string[], known: string): Promise<boolean> {
-  // It kills itself: its thread would otherwise wait in the look-up for another ten seconds.
+  // The program kills itself. Otherwise its thread would wait for the look-up for another ten seconds.
   const program = `
     const { lookup } = require('node:dns/promises');
     const end = (text) => { require('node:fs').writeSync(1, text); process.kill(process.pid, 'SIGKILL'); };
@@ -106,7 +107,7 @@ async function isSilent(command: readonly string[], known: string): Promise<bool
   let said = '';
   child.stdout.on('data', (chunk: Buffer) => (said += chunk.toString()));
   const { promise, resolve } = Promise.withResolvers<boolean>();
-  // The machine lacks the program.
+  // The machine has no program `unshare`.
   child.once('error', () => resolve(false));
   child.once('close', () => resolve(said === 'silent'));
   return promise;

@@ -1,8 +1,9 @@
 /**
- * `npm run event-loop-hold`: measures how long one request holds the event loop, for every route and operation, and how
- * long other requests wait during that. Prints two tables in Markdown. It uses only the server's command line and its
- * interface, so that it runs in an older tree as well: copy it there with `event-loop-probe.ts` and
- * `hostile-bodies.ts`.
+ * `npm run event-loop-hold` measures how long one request holds the event loop, for every route and operation. It also
+ * measures how long other requests wait during that. It prints two tables in Markdown.
+ *
+ * It needs only the server's command line, its interface and its table of operations, so it also runs in an older tree.
+ * Copy it there with `event-loop-probe.ts` and `hostile-bodies.ts`.
  */
 import { mkdtempSync, readFileSync } from 'node:fs';
 import { request as httpRequest } from 'node:http';
@@ -40,7 +41,7 @@ interface Measured {
   readonly cpuMs: number;
 }
 
-/** A route or operation to attack, with its bodies. */
+/** A route or an operation, with the requests that attack it. */
 interface Target {
   readonly name: string;
   readonly isOperation: boolean;
@@ -50,7 +51,7 @@ interface Target {
 interface Shot {
   readonly attack: Attack;
   readonly what: string;
-  /** Opens a connection where it needs one; the returned function sends, and resolves with the answer. */
+  /** Opens a connection if needed. The returned function sends the request, and resolves when it is answered. */
   readonly aim: (source: string) => Promise<() => Promise<void>>;
 }
 
@@ -99,7 +100,7 @@ function httpTarget(
   return { name, isOperation: name.includes('.'), shots };
 }
 
-/** Frames, each over a connection of its own. */
+/** A target for one method of live connections. Each frame is sent over its own connection. */
 function liveTarget(server: ServerProcess, method: string, token: string | null): Target {
   const aim = (text: string) => async (source: string) => {
     const socket = new WebSocket(`ws://127.0.0.1:${server.port}/v1/live`, { headers: { 'x-forwarded-for': source } });
@@ -180,7 +181,10 @@ interface Row {
   readonly cells: Partial<Record<Attack, Measured & { readonly shot: Shot }>>;
 }
 
-/** For the worst body of each kind, the smallest of the repeats: other programs disturbed it least. */
+/**
+ * Sends each body REPEATS times. The shortest hold of a body counts, since other programs disturbed it least. For each
+ * kind of body, the result has the body with the longest hold.
+ */
 async function attackOnce(server: ServerProcess, target: Target): Promise<Row> {
   const cells: Row['cells'] = {};
   for (const shot of target.shots) {
@@ -193,7 +197,7 @@ async function attackOnce(server: ServerProcess, target: Target): Promise<Row> {
       found.push(await measured(server));
     }
     const holdMs = Math.min(...found.map((each) => each.holdMs));
-    // The kernel counts CPU time in ticks of 4 ms, which only a mean evens out.
+    // The kernel counts CPU time in ticks of 4 ms, so the mean is more exact than the minimum.
     const cpuMs = found.reduce((sum, each) => sum + each.cpuMs, 0) / found.length;
     if (holdMs > (cells[shot.attack]?.holdMs ?? -1)) cells[shot.attack] = { holdMs, cpuMs, shot };
   }
@@ -203,7 +207,7 @@ async function attackOnce(server: ServerProcess, target: Target): Promise<Row> {
 const worstOf = ({ cells }: Row): (Measured & { shot: Shot }) | undefined =>
   Object.values(cells).sort((a, b) => b.holdMs - a.holdMs)[0];
 
-/** The duration of `/v1/status` while one source repeats the same request continuously. */
+/** Measures how long `/v1/status` takes while one source sends the same request PER_SECOND times a second. */
 async function statusWhile(asker: BenchProcess, shot: Shot | null): Promise<{ p99: number; unanswered: number }> {
   const source = nextSource();
   const sent: Promise<void>[] = [];
@@ -239,7 +243,7 @@ async function main(): Promise<void> {
   try {
     await server.start();
     const all = (await targets(server)).filter(({ name }) => only.some((part) => name.includes(part)));
-    // V8 has to compile the hot code first.
+    // These attacks are a warm-up: V8 compiles the hot code.
     for (const target of all.slice(0, 4)) await attackOnce(server, target);
     const rows: Row[] = [];
     for (const target of all) rows.push(await attackOnce(server, target));

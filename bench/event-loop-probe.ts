@@ -1,6 +1,9 @@
 /**
- * A server loads this file first. From one message to the next, it measures two times: the CPU time of the main thread,
- * and the longest time for which the event loop was held. It writes the result into the file that the message names.
+ * The server loads this file before its own code. Between two messages of the parent process, it measures two things:
+ * - the CPU time of the main thread
+ * - the longest time for which the event loop was held
+ *
+ * It writes the result into the file that the second message names.
  */
 import { writeFileSync } from 'node:fs';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
@@ -14,12 +17,12 @@ if (isMainThread && process.send !== undefined) {
   let before = process.threadCpuUsage();
   process.on('message', ({ result }: { result: string }) => {
     const { user, system } = process.threadCpuUsage(before);
-    // A timer of one millisecond fires as late as the loop was held.
+    // A timer of one millisecond is late by the time for which the loop was held.
     writeFileSync(result, JSON.stringify({ holdMs: delay.max / 1e6 - RESOLUTION_MS, cpuMs: (user + system) / 1_000 }));
     delay.reset();
     before = process.threadCpuUsage();
     process.send!('measured');
   });
-  // The channel alone must not keep the process alive.
+  // The channel to the parent process alone must not keep the server alive.
   process.channel?.unref();
 }

@@ -8,11 +8,11 @@ const CLIENTS = 1_000;
 const ROUNDS = 5;
 const ROUND_MS = 3_000;
 const WARM_UP_MS = 2_000;
-/** Posts in flight: each connection posts its next one when every client has all current ones. */
+/** Connections that post. Each posts its next message when every client has the current messages of all. */
 const CONNECTIONS = 64;
-/** Least ratio to the bare server. */
+/** The rate must be at least this many times that of the bare server. */
 const TARGET = 1.5;
-/** Messages a second of the paced part: 4,000 deliveries. */
+/** Messages a second in the paced part; with 1,000 clients, these are 4,000 deliveries. */
 const PACE = 4;
 const PACED = 20;
 
@@ -20,7 +20,8 @@ const NAMES = ['ws', 'tcp', 'bare'] as const;
 type Name = (typeof NAMES)[number];
 
 /**
- * One group and 1,000 live clients: delivered messages a second and the delay of the last client, beside a bare server.
+ * Measures one group with 1,000 live clients, compared with a bare server. The figures are the messages delivered a
+ * second, and the delay until the last client has a message.
  */
 export async function benchFanOut(): Promise<boolean> {
   const stage = await LiveStage.start();
@@ -51,7 +52,7 @@ export async function benchFanOut(): Promise<boolean> {
   }
 }
 
-/** The server and its clients over WebSocket alone, round by round. */
+/** Runs only the server and its WebSocket clients, round by round. */
 export async function openFanOut(): Promise<BenchSession> {
   const stage = await LiveStage.start();
   const stop = (): Promise<void> => stage.stop();
@@ -69,7 +70,7 @@ export async function openFanOut(): Promise<BenchSession> {
   });
 }
 
-/** Delivered messages a second, all clients together; the next posts wait until every client has the current ones. */
+/** Returns the messages delivered a second to all clients. Posts wait until every client has the current ones. */
 async function deliver(side: Side, durationMs: number): Promise<number> {
   const posters = await Posters.open(side, CONNECTIONS);
   try {
@@ -82,7 +83,7 @@ async function deliver(side: Side, durationMs: number): Promise<number> {
   }
 }
 
-/** Posts a number of messages a second; returns each one's time from the post to the last client, in ms. */
+/** Posts PACE messages a second. Returns the time of each, in ms, from the post until the last client has it. */
 async function pace(side: Side): Promise<number[]> {
   const posters = await Posters.open(side, 1);
   try {

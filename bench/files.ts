@@ -18,7 +18,8 @@ const FILE_MIB = Number(process.env['MIB'] ?? 1024);
 const ROUNDS = 5;
 const TARGET = 0.7;
 /**
- * Bound of what an upload and download may add to the memory that the first ones took: it must not grow with the file.
+ * Uploads and downloads may raise the peak of memory after the warm-up by at most this much. Memory must not grow with
+ * the size of a file.
  */
 const MAX_GROWTH_MIB = 64;
 const CHUNK = Buffer.alloc(MIB, 'klatch');
@@ -42,7 +43,7 @@ interface Round {
   readonly bareDown: Measured;
 }
 
-/** A large upload and download through the server, beside a bare Node server that streams to and from a file. */
+/** Measures a large upload and download, compared with a bare Node server that streams to and from a file. */
 export async function benchFiles(): Promise<boolean> {
   const server = await ServerProcess.create(SETTINGS);
   const stops: (() => Promise<void>)[] = [() => server.remove()];
@@ -57,7 +58,7 @@ export async function benchFiles(): Promise<boolean> {
     const bareUrl = `http://127.0.0.1:${bare.first}`;
     const klatch = new KlatchFiles(server.url, token!);
     const stage = { klatch, bareUrl, folder, pids: { server: server.pid, bare: bare.process.pid } };
-    // The warm-up: it compiles the code and makes the store's folders.
+    // The warm-up: V8 compiles the code, and the store makes its folders.
     await oneRound(stage, 64 * MIB);
     const before = peakMiB(server.pid);
     const rounds: Round[] = [];
@@ -77,7 +78,7 @@ interface Stage {
   readonly pids: { readonly server: number; readonly bare: number };
 }
 
-/** Each in turn, so that other load of the machine disturbs all of them alike. */
+/** Runs the transfers one after the other, so that other load on the machine disturbs all of them alike. */
 async function oneRound({ klatch, bareUrl, folder, pids }: Stage, bytes: number): Promise<Round> {
   const byServer = { bytes, pid: pids.server };
   const byBare = { bytes, pid: pids.bare };

@@ -8,11 +8,11 @@ import { postMessages } from './load.ts';
 import { BenchProcess } from './process.ts';
 import { median, report, round } from './support/report.ts';
 
-/** Rounds until V8 has compiled the hot code of all of them. */
+/** Rounds that do not count: in them, V8 compiles the hot code of all processes. */
 const WARM_UP_ROUNDS = 3;
 /** Enough rounds that a slow minute of the machine does not decide the result. */
 const ROUNDS = 15;
-/** Groups of one round's load. */
+/** The number of groups that each round posts into. */
 export const GROUPS = 10;
 const HOOKS = 10;
 const MESSAGES = 200;
@@ -21,7 +21,7 @@ const POSTERS = 4;
 /** Connections to the sink at once; `delivery.per-host` has to allow them. */
 export const CONNECTIONS = 64;
 const TARGET = 0.5;
-/** `EVENTS=1`: hooks ask for events, and there are none. This measures the cost of looking for them. */
+/** With `EVENTS=1`, the hooks request events, although there are none, to measure the search for events. */
 const ASKED_EVENTS = process.env['EVENTS'] === '1' ? ['message.updated', 'message.deleted'] : [];
 /** The deliveries of one round. */
 export const DELIVERIES = GROUPS * HOOKS * MESSAGES;
@@ -30,17 +30,17 @@ interface Round {
   /** Deliveries a second of messages that are already in the log. */
   readonly forward: number;
   /**
-   * Deliveries a second during the posting, with the cost of accepting and committing ten posts for a hundred
-   * deliveries.
+   * Deliveries a second while the messages are posted. For a hundred deliveries, the server then also accepts and
+   * commits ten posts.
    */
   readonly posted: number;
   readonly bare: number;
 }
 
 /**
- * 20,000 deliveries, with their cursors and attempts recorded, against a bare loop that makes, signs and posts as many.
- * The compared server accepts no posts at that time, as the loop does not; the table also shows its rate during
- * posting.
+ * Measures 20,000 deliveries, with the cursors and attempts that the server records. The baseline is a bare loop that
+ * makes, signs and posts as many. The loop accepts no posts, so the server gets only one post in each group during that
+ * time. The table also shows the server's rate while all messages are posted.
  */
 export async function benchForward(): Promise<boolean> {
   const server = await ServerProcess.create(`${SETTINGS}\ndelivery { per-host = ${CONNECTIONS} }`);
@@ -70,7 +70,7 @@ export async function benchForward(): Promise<boolean> {
   }
 }
 
-/** The server and its sink alone, round by round: each delivers messages that were in the log before. */
+/** Runs only the server and its sink, round by round. Each round delivers messages that were in the log before. */
 export async function openForward(): Promise<BenchSession> {
   const server = await ServerProcess.create(`${SETTINGS}\ndelivery { per-host = ${CONNECTIONS} }`);
   const stops: (() => Promise<void>)[] = [() => server.remove()];
@@ -93,7 +93,7 @@ export async function openForward(): Promise<BenchSession> {
   });
 }
 
-/** Registers the hooks of each group, all of them at one sink. */
+/** Registers hooks in each group, all with URLs of one sink. */
 export async function registerHooks(groups: readonly TestGroup[], sinkPort: string): Promise<void> {
   for (const group of groups) {
     for (let h = 0; h < HOOKS; h += 1) {
@@ -105,8 +105,8 @@ export async function registerHooks(groups: readonly TestGroup[], sinkPort: stri
 }
 
 /**
- * Seconds from the first post to the arrival of the last delivery. By default one post leads to ten deliveries; `posts`
- * is smaller where the other messages are already in the log.
+ * Returns the seconds from the first post to the arrival of the last delivery. By default it posts all messages of the
+ * round. `posts` is smaller where the other messages are already in the log.
  */
 export async function timeForward(groups: readonly TestGroup[], sink: BenchProcess, posts = MESSAGES): Promise<number> {
   const done = sink.ask(`count ${DELIVERIES}`);
@@ -114,7 +114,7 @@ export async function timeForward(groups: readonly TestGroup[], sink: BenchProce
   await Promise.all(groups.map((group) => postMessages(group.webhook, posts, POSTERS)));
   await done;
   const seconds = (performance.now() - started) / 1000;
-  // Otherwise the last settlements would fall into the next round.
+  // Without this wait, the last settlements would fall into the next round.
   for (const group of groups) {
     while ((await pendingOf(group)) > 0) await wait(20);
   }

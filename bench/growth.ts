@@ -11,21 +11,23 @@ import { median, report, round } from './support/report.ts';
 
 const ROUNDS = 5;
 /**
- * A round posts to the two servers in alternating slices of this length, so that other load of the machine affects
- * both.
+ * A round posts to the two servers alternately, in slices of SLICE_MS, so that other load on the machine affects both.
  */
 const SLICES = 5;
 const SLICE_MS = 500;
 const TARGET = 0.9;
-/** Groups that get posts in turn: as many as those of intake, and so many that each has index pages of its own. */
+/**
+ * The numbers of groups that get posts in turn. FEW_GROUPS is that of the intake benchmark. MANY_GROUPS are so many
+ * that each group has its own index pages.
+ */
 const FEW_GROUPS = 50;
 const MANY_GROUPS = 1_000;
 const FILLED: SeedOptions = { groups: 100_000, messagesPerGroup: 10, hooksPerSecondGroup: 2 };
-/** The empty server needs the groups of the load too; the load posts to groups of the seed data that have no hooks. */
+/** The empty server also needs groups to post into. `seedDatabase` returns every second group, hence the factor 2. */
 const EMPTY: SeedOptions = { groups: 2 * (MANY_GROUPS + FORWARD_GROUPS), messagesPerGroup: 0, hooksPerSecondGroup: 0 };
 const IDLE_HOOKS = (FILLED.groups / 2) * FILLED.hooksPerSecondGroup;
 const STARTS = 5;
-/** From ready until the sweep over everything, and the next one, have completed. */
+/** The time from ready until the first full sweep, and the sweep after it, have completed. */
 const SWEPT_MS = 6_000;
 
 interface Pair<T> {
@@ -33,7 +35,7 @@ interface Pair<T> {
   readonly filled: T;
 }
 
-/** The targets of one server's loads. */
+/** The groups of one server that its loads post into: `few` and `many` are paths of webhooks. */
 interface Load {
   readonly origin: string;
   readonly few: readonly string[];
@@ -48,14 +50,17 @@ interface Start {
   readonly sweptMiB: number;
 }
 
-/** Per second: posts to few and to many groups, and deliveries. */
+/** Rates per second: posts to few and to many groups, and deliveries. */
 interface Rates {
   readonly few: number;
   readonly many: number;
   readonly forward: number;
 }
 
-/** Intake and forward beside a million messages, 100,000 groups and 100,000 idle hooks, against an empty database. */
+/**
+ * Measures intake and forward on a database with a million messages, 100,000 groups and 100,000 idle hooks. The
+ * baseline is the same server with an empty database.
+ */
 export async function benchGrowth(): Promise<boolean> {
   const settings = `${SETTINGS}\ndelivery { per-host = ${CONNECTIONS} }`;
   const servers = { empty: await ServerProcess.create(settings), filled: await ServerProcess.create(settings) };
@@ -74,7 +79,7 @@ export async function benchGrowth(): Promise<boolean> {
     for (let n = 0; n < STARTS; n += 1) starts.push(await restart(servers));
     await registerHooks([...loads.empty.forward, ...loads.filled.forward], sink.first);
     const rates: Pair<Rates>[] = [];
-    // The first round warms both servers up.
+    // The first round is a warm-up of both servers, and does not count.
     for (let n = 0; n <= ROUNDS; n += 1) rates.push(await measureRound(loads, sink.process, n % 2 === 0));
     return print({ starts, rates: rates.slice(1), disk });
   } finally {
@@ -82,7 +87,7 @@ export async function benchGrowth(): Promise<boolean> {
   }
 }
 
-/** Groups from the whole installation; forward has its own, since it registers hooks in them. */
+/** Chooses groups evenly from the installation. Forward has its own, since it registers hooks in them. */
 function loadOf(server: ServerProcess, groups: readonly TestGroup[]): Load {
   const spread = (count: number, offset: number): TestGroup[] =>
     Array.from({ length: count }, (_, n) => groups[Math.floor(((n + offset) * groups.length) / count)]!);
@@ -107,7 +112,7 @@ async function timeStart(server: ServerProcess): Promise<Omit<Start, 'sweptMiB'>
   return { readyS: (performance.now() - started) / 1000, readyMiB: residentMiB(server.pid) };
 }
 
-/** Runs each load on both servers, one right after the other; the first one changes from round to round. */
+/** Runs each load on both servers, one right after the other. The server that begins changes from round to round. */
 async function measureRound(loads: Pair<Load>, sink: BenchProcess, emptyFirst: boolean): Promise<Pair<Rates>> {
   const order: readonly (keyof Pair<Load>)[] = emptyFirst ? ['empty', 'filled'] : ['filled', 'empty'];
   const rates = { empty: { few: 0, many: 0, forward: 0 }, filled: { few: 0, many: 0, forward: 0 } };

@@ -1,6 +1,6 @@
 import { gzipSync } from 'node:zlib';
 
-/** The kinds of bodies that cost a server more than their sender: the columns of the table. */
+/** Kinds of bodies that cost a server more than their sender. Each is a column of the table. */
 export const attacks = ['largest', 'deepest', 'most keys', 'most parts', 'most compressed'] as const;
 export type Attack = (typeof attacks)[number];
 
@@ -70,7 +70,7 @@ export function jsonBodies(field = 'text'): HostileBody[] {
   return [...plain, ...packed, ...parts];
 }
 
-/** Events of a git host, which may be the largest of all posts. */
+/** Events of a git host, for which the server has the highest limits of all posts. */
 export function gitEventBodies(): HostileBody[] {
   const headers = { ...JSON_TYPE, 'x-github-event': 'push' };
   const repository = '"repository":{"full_name":"a/b"}';

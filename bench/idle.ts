@@ -6,16 +6,22 @@ import { median, report, round } from './support/report.ts';
 const SESSIONS = 10_000;
 const ROUNDS = 3;
 /**
- * Sessions that connect before the measurement: V8 has then collected the garbage of the start, which would otherwise
- * be free room for the measured ones.
+ * This many sessions connect before the measurement. By then V8 has collected the garbage of the start; otherwise the
+ * measured sessions would reuse its memory.
  */
 const FIRST = 2_000;
-/** The wait until V8 has collected and returned the memory that opening them took: it begins 8 s after a collection. */
+/**
+ * The wait until V8 has collected the garbage of opening sessions and has returned its memory. V8 begins to do so 8 s
+ * after a collection.
+ */
 const REST_MS = 20_000;
-/** Most allowed ratio of a session's memory to that of a bare connection. */
+/** A session may take at most this many times the memory of a bare connection. */
 const TARGET = 1.5;
 
-/** Memory of an idle session that has authenticated and follows, beside an idle connection of a bare `ws` server. */
+/**
+ * Measures the memory of an idle session that has authenticated and subscribed. The baseline is an idle connection of a
+ * bare `ws` server.
+ */
 export async function benchIdle(): Promise<boolean> {
   const rounds: { klatch: number; tcp: number; bare: number }[] = [];
   for (let n = 0; n < ROUNDS; n += 1) {
@@ -47,7 +53,7 @@ export async function benchIdle(): Promise<boolean> {
   return ratio <= TARGET;
 }
 
-/** Starts a server for each measurement: the heap of the previous one would be free room for the next. */
+/** Starts a server for each measurement. Otherwise sessions would reuse the heap that the previous one freed. */
 async function ofServer(transport: 'ws' | 'tcp'): Promise<number> {
   const stage = await LiveStage.start();
   try {
@@ -69,7 +75,7 @@ async function ofBare(): Promise<number> {
   }
 }
 
-/** The growth of a process by its connections, in KiB for each. */
+/** Returns how much the memory of a process grows for each connection, in KiB. */
 async function grow(first: Side, side: Side, pid: number): Promise<number> {
   await first.clients.ask('open');
   await wait(REST_MS);

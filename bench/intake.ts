@@ -24,12 +24,13 @@ interface Round {
   readonly bare: LoadResult;
   readonly single: LoadResult;
   /**
-   * Posts a second of a message log without HTTP: plain ones alone, and with one in a hundred that changes an alert.
+   * Posts a second of a message log without HTTP. `plain` has plain posts only; in `alerts`, one post in a hundred
+   * changes an alert.
    */
   readonly log: { readonly plain: number; readonly alerts: number };
 }
 
-/** CPU of a post in microseconds, messages of a commit, and the server's memory at the end. */
+/** The CPU time of a post in microseconds, the messages per commit, and the server's memory at the end. */
 interface Cost {
   readonly serverUs: number;
   readonly databaseUs: number;
@@ -60,7 +61,10 @@ async function withCost(
   };
 }
 
-/** Durable posts against a bare Express handler that parses the same body, and against a transaction per request. */
+/**
+ * Measures durable posts. The baselines are a bare Express handler that parses the same body, and a transaction for
+ * each request.
+ */
 export async function benchIntake(): Promise<boolean> {
   const server = await ServerProcess.create(SETTINGS);
   const stops: (() => Promise<void>)[] = [() => server.remove()];
@@ -87,7 +91,7 @@ export async function benchIntake(): Promise<boolean> {
     };
     const database = Number(readFileSync(join(server.dataDir, 'postgresql/postmaster.pid'), 'utf8').split('\n')[0]);
     const measured = { pids: { server: server.pid, database }, metrics: await metricsUrl(server) };
-    // Long enough for V8 to compile the hot code of all of them.
+    // The warm-up is long enough for V8 to compile the hot code of all servers.
     for (const origin of Object.values(origins)) await load(origin, WARM_UP_MS);
     for (const alertsInHundred of [0, 1]) await logRate(alertsInHundred);
     const rounds: Round[] = [];
@@ -105,7 +109,7 @@ export async function benchIntake(): Promise<boolean> {
   }
 }
 
-/** The server alone, round by round. */
+/** Runs only the server, round by round. */
 export async function openIntake(): Promise<BenchSession> {
   const server = await ServerProcess.create(SETTINGS);
   const stop = (): Promise<void> => server.remove();
@@ -124,7 +128,7 @@ export async function openIntake(): Promise<BenchSession> {
   });
 }
 
-/** The webhook paths of the groups. */
+/** Creates the groups; returns the paths of their webhooks. */
 async function createGroups(server: ServerProcess): Promise<string[]> {
   const paths: string[] = [];
   for (let n = 0; n < GROUPS; n += 1) paths.push(new URL((await server.createGroup(`Group ${n}`)).webhook).pathname);

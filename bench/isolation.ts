@@ -16,39 +16,43 @@ import { ownNetwork, silenceNames, type SilentNames } from './dns-blackhole.ts';
 const PAIRS = 5;
 const HEALTHY = 50;
 const SICK = 10;
-/** Messages a second to each healthy hook; a sick hook is in the group of a healthy one, and has to get the same. */
+/** Messages a second to each healthy hook. A sick hook gets the same, since it is in the group of a healthy one. */
 const EACH_PER_SECOND = 4;
-/** The load before each measurement: by its end the first attempts of the sick hooks have failed, or hang. */
+/** The load before each measurement. By its end the first attempts of the sick hooks have failed, or hang. */
 const WARM_UP_MS = 6_000;
 const PHASE_MS = 10_000;
 /** The wait after the last post for late arrivals. A message that has not arrived by then counts as infinitely late. */
 const LINGER_MS = 1_000;
 /**
- * The 99th percentile may be this many times, plus these milliseconds, that of the healthy hooks alone; and the least
- * rate.
+ * With sick hooks, the 99th percentile may be `times` that of the healthy hooks alone, plus `plusMs`. The rate must be
+ * at least `rate` times theirs.
  */
 const TARGET = { times: 1.2, plusMs: 5, rate: 0.95 };
 
 /**
- * Retries come each second: with the default delays, sick hooks would be paused for most of the measured time. The
- * server forgets names soon, and healthy receivers close a connection every 5 s. With the 60 s that one may live, most
- * measurements would contain no look-up of a healthy name beside the unanswered ones.
+ * The server retries every second: with the default delays, sick hooks would be paused for most of the measured time.
+ * It forgets an address after 1 s, and healthy receivers close each connection after 5 s. So it looks healthy names up
+ * while others get no answer. With the default lifetime of a connection, 60 s, most measurements would have no such
+ * look-up.
  */
 const BENCH_SETTINGS = `${SETTINGS}\ndelivery { retry = [1s], dns-cache-ttl = 1s }`;
 
-/** Set in the environment of a benchmark that was restarted with a network of its own. */
+/** A benchmark that has restarted itself in its own network namespace has this environment variable. */
 const IN_OWN_NETWORK = 'KLATCH_BENCH_NETWORK';
 
-/** The kinds of sick hooks, each with the network of its hosts; healthy hosts have one too. */
+/**
+ * The first three bytes of the receivers' addresses, by the kind of their hooks: healthy ones, and four kinds of sick
+ * ones. The names of `silent` receivers have no address.
+ */
 const NETWORKS = { healthy: '127.0.1', hung: '127.0.2', slow: '127.0.3', dead: '127.0.4', silent: null } as const;
 type ValueType = keyof typeof NETWORKS;
 type SickKind = Exclude<ValueType, 'healthy'>;
 const SICK_KINDS = ['hung', 'slow', 'dead', 'silent'] as const;
 
 interface Phase extends Latencies {
-  /** Arrivals a second at all healthy hooks together: those of posts that arrived before the end of the schedule. */
+  /** Arrivals a second at all healthy hooks together. Only posts that arrived before the end of the schedule count. */
   readonly rate: number;
-  /** Attempts that reached sick hooks, or failed as they should, warm-up included. */
+  /** Attempts that reached sick receivers, or failed as intended, including those of the warm-up. */
   readonly sick: Readonly<Record<SickKind, number>>;
 }
 
@@ -58,18 +62,18 @@ interface Bench {
   readonly groups: readonly TestGroup[];
   readonly receivers: BenchProcess;
   readonly urlOf: (kind: ValueType, n: number) => string;
-  /** Without `silent` where no name server can be silent. */
+  /** This list lacks `silent` where the benchmark cannot make a name server silent. */
   readonly sickKinds: readonly SickKind[];
 }
 
-/** 50 healthy hooks alone, and with sick ones of each kind beside them, in pairs of one server. */
+/** Measures 50 healthy hooks on one server, alone and together with sick hooks of each kind, in pairs. */
 export async function benchIsolation(): Promise<boolean> {
   const names = await silenceNames(new Map(addresses().map(({ kind, n, ip }) => [nameOf(kind, n), ip])));
   const within = names === null && process.env[IN_OWN_NETWORK] === undefined ? ownNetwork() : null;
   return within === null ? measureAll(names) : runWithin(within);
 }
 
-/** Runs the whole benchmark again as a program of its own; returns whether that reached the target. */
+/** Runs the whole benchmark again in a process that `command` starts. Returns whether it reached the target. */
 async function runWithin([command, ...args]: readonly string[]): Promise<boolean> {
   const child = spawn(command!, [...args, process.execPath, join(import.meta.dirname, 'run.ts'), 'isolation'], {
     stdio: 'inherit',
@@ -128,7 +132,7 @@ async function register(group: TestGroup, url: string): Promise<string> {
   return `${group.webhook}/reverse/${(answer.body as { id: number }).id}`;
 }
 
-/** Measures one after the other; the first one changes from pair to pair. */
+/** Measures healthy hooks alone and with sick hooks. The order changes from pair to pair. */
 async function measurePair(bench: Bench, aloneFirst: boolean): Promise<{ alone: Phase; beside: Phase }> {
   if (!aloneFirst) {
     const beside = await measureBeside(bench);

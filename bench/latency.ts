@@ -22,7 +22,7 @@ const ROUND_MS = 5_000;
 const LINGER_MS = 1_000;
 const SHARE_OF_TOP = 1 / 3;
 
-/** The measured intervals: post → 200, `sent_at` → arrival (`commit`), and post → arrival (`whole`). */
+/** The measured intervals: post → 200 (`answer`), `sent_at` → arrival (`commit`), and post → arrival (`whole`). */
 const WAYS = ['answer', 'commit', 'whole'] as const;
 type Way = (typeof WAYS)[number];
 
@@ -48,7 +48,7 @@ interface Target {
   readonly receivers: BenchProcess;
 }
 
-/** Latencies at a third of the top rate, beside a bare Express handler that forwards the post. */
+/** Measures latencies at a third of the top rate. The baseline is a bare Express handler that forwards the post. */
 export async function benchLatency(): Promise<boolean> {
   const server = await ServerProcess.create(`${SETTINGS}\ndelivery { per-host = ${CONNECTIONS} }`);
   const stops: (() => Promise<void>)[] = [() => server.remove()];
@@ -88,7 +88,7 @@ export async function benchLatency(): Promise<boolean> {
   }
 }
 
-/** Posts a second that Klatch accepts from a closed loop and delivers, the time until the last delivery included. */
+/** Returns the posts a second that Klatch accepts from a closed loop and delivers, until the last delivery. */
 async function topRate(target: Target, metrics: string, durationMs: number): Promise<number> {
   const delivered = (): Promise<number> => countOf(metrics, 'klatch_deliveries_total{outcome="delivered"}');
   const before = await delivered();

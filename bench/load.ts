@@ -19,7 +19,7 @@ export interface LoadPlan {
   readonly durationMs: number;
 }
 
-/** Posts over a fixed number of connections, each of which sends its next request after the last answer. */
+/** Posts over a fixed number of connections. Each sends its next request after the answer to its previous one. */
 export async function runLoad(plan: LoadPlan): Promise<LoadResult> {
   const { hostname, port, host } = new URL(plan.origin);
   const latencies: number[] = [];

@@ -6,10 +6,13 @@ import { report, round } from './support/report.ts';
 const PAYLOADS = Number(process.env['PAYLOADS'] || 100_000);
 const SEED = 2;
 const CONNECTIONS = 16;
-/** Senders, each of which posts as much as its parsing budget allows; a large installation has as many. */
+/** The number of senders, as in a large installation. The server bounds each of them by its parse budget. */
 const SOURCES = 2_000;
 const GROUPS = 50;
-/** The comparison of memory begins here: caches are full, and V8 has compiled the hot code. */
+/**
+ * After this share of the posts, caches are full and V8 has compiled the hot code. The benchmark compares the later
+ * peak of memory with the peak up to here.
+ */
 const WARM_SHARE = 0.3;
 const MAX_GROWTH_MIB = 64;
 const SETTINGS = `
@@ -18,7 +21,8 @@ const SETTINGS = `
   log.level = error`;
 
 /**
- * Mutated payloads of all formats, posted to a real server: to the address of a group, and with the suffix of a format.
+ * Posts mutated payloads of all formats to a real server. Half of them go to the webhook of a group, and half to the
+ * webhook with the suffix of their format.
  */
 export async function benchMutatedPosts(): Promise<boolean> {
   const server = await ServerProcess.create(SETTINGS);
@@ -69,7 +73,7 @@ async function postAll(server: ServerProcess): Promise<boolean> {
   return failed === 0 && growthMiB <= MAX_GROWTH_MIB && server.running;
 }
 
-/** The status of the answer; "none" without one. */
+/** The status of the answer, or "none" if no answer came. */
 async function post(url: string, { fixture }: Payload, n: number): Promise<string> {
   const query = fixture.query === undefined ? '' : `?${fixture.query}`;
   const source = `10.0.${(n % SOURCES) >> 8}.${n & 255}`;

@@ -11,14 +11,18 @@ const WATCH_S = 300;
 const EMPTY_S = 60;
 const BASELINE_S = 120;
 /**
- * Sign-ins of each node. Both together stay below the 200 changes of presence a second that a node sends its clients.
+ * Sign-ins a second on each node. Both nodes together stay below the 200 changes of presence a second that a node sends
+ * to its clients.
  */
 const SIGN_INS_PER_SECOND = 90;
-/** Within this time after the last sign-in both nodes have all accounts: docs/operations.md promises it. */
+/** Both nodes have to read all accounts as online this soon after the last sign-in (docs/operations.md). */
 const SETTLED_MS = 10_000;
-/** The same after all clients have left: a client may come back within 5 s before its account is away. */
+/** The same limit after all clients have left. An account stays online for 5 s, in case its client comes back. */
 const LEFT_MS = 15_000;
-/** The wait until V8 has collected and returned the memory that signing in took: it begins 8 s after a collection. */
+/**
+ * The wait until V8 has collected the garbage of the sign-ins and has returned its memory. V8 begins to do so 8 s after
+ * a collection.
+ */
 const REST_MS = 20_000;
 const SAMPLE_INTERVAL_MS = 10_000;
 const MAX_NAMED_ACCOUNTS = 3;
@@ -28,8 +32,9 @@ const NODES = [0, 1] as const;
 const NAMES = ['a', 'b'] as const;
 
 /**
- * The size of each node; smaller ones (`make bench ONLY=presence ACCOUNTS=300 BASELINE=100 SECONDS=30`) are for trials.
- * After fewer than 1,000 sign-ins no server collects its heap, and the figures of memory mean nothing.
+ * The accounts of each node, and the seconds to watch. Smaller numbers (`make bench ONLY=presence ACCOUNTS=300
+ * BASELINE=100 SECONDS=30`) are for trials. After fewer than 1,000 sign-ins no server collects its heap, so the figures
+ * of memory mean nothing.
  */
 interface PresenceSize {
   readonly accounts: number;
@@ -37,17 +42,17 @@ interface PresenceSize {
   readonly watchS: number;
 }
 
-/** The number of accounts with clients on node a and on node b that each node read as online. */
+/** For each node that was read: how many accounts with clients on node a, and on node b, it reported as online. */
 type OnlineCounts = readonly (readonly number[])[];
 
 /** The measurements of the servers while no client connects or disconnects. */
 interface Watch {
   /** Accounts of each node. */
   readonly accounts: number;
-  /** From the last sign-in to the end of the first correct sample; null: there was none in time. */
+  /** The time from the last sign-in to the end of the first correct sample; null if no sample was correct in time. */
   readonly settledMs: number | null;
   readonly samples: readonly OnlineCounts[];
-  /** Resident memory of each server at each sample at rest: V8 chooses when it returns unused memory. */
+  /** Resident memory of each server at each sample at rest. It varies, as V8 chooses when to return unused memory. */
   readonly memoryMiB: readonly (readonly number[])[];
   /** CPU seconds a minute between samples: of each server, then of the database. */
   readonly cpu: readonly number[];
@@ -65,8 +70,8 @@ function presenceSize(env: NodeJS.ProcessEnv): PresenceSize {
 }
 
 /**
- * Two servers on one database, with accounts that stay online: both servers have to read all of them as online at all
- * times.
+ * Runs two servers on one database, with accounts that stay online. Both servers have to read all of them as online at
+ * all times.
  */
 export async function benchPresence(size = presenceSize(process.env)): Promise<boolean> {
   const pair = await NodePair.start(size.accounts);
@@ -75,7 +80,7 @@ export async function benchPresence(size = presenceSize(process.env)): Promise<b
     const watch = (accounts: number, seconds: number): Promise<Watch> =>
       watchAccounts(pair, { accounts, seconds: Math.min(seconds, size.watchS), findings });
     const baseline = await pair.createAccounts(size.baseline);
-    // By then V8 has collected the garbage of the start, and compiled the code that signs clients in.
+    // This is a warm-up: V8 collects the garbage of the start, and compiles the code that signs clients in.
     await signIn(baseline);
     for (const clients of baseline) await clients.ask('close');
     const empty = await watch(0, EMPTY_S);
@@ -96,7 +101,7 @@ async function signIn(clients: readonly BenchProcess[]): Promise<void> {
   await Promise.all(clients.map((each) => each.ask(`open ${SIGN_INS_PER_SECOND}`)));
 }
 
-/** Watches until presence is correct and then for the given time; adds each wrong sample to `findings`. */
+/** Waits until presence is correct, then watches it for the given time. Adds each wrong sample to `findings`. */
 async function watchAccounts(
   pair: NodePair,
   { accounts, seconds, findings }: { accounts: number; seconds: number; findings: string[] },
@@ -132,7 +137,7 @@ async function watchAccounts(
   return { accounts, settledMs, samples, memoryMiB, cpu: cpu.map((used) => (used * 60_000) / restedMs) };
 }
 
-/** Asks both nodes; `wrong` names the accounts that are not online, or not away where all should be away. */
+/** Asks both nodes. `wrong` names the accounts with a wrong state, such as those online after all clients have left. */
 async function takeSample(pair: NodePair, accounts: number): Promise<{ counts: OnlineCounts; wrong: string[] }> {
   const read = await Promise.all(NODES.map((node) => pair.readPresence(node)));
   const wrong: string[] = [];
@@ -183,7 +188,7 @@ function print(watches: { empty: Watch; few: Watch; all: Watch }, findings: read
   return met;
 }
 
-/** The memory and CPU of an account beyond the empty servers, with few accounts and with all. */
+/** The memory or CPU that an account adds to that of empty servers, with few accounts and with all. */
 function costOfAccount(
   { empty, few, all }: { empty: Watch; few: Watch; all: Watch },
   take: (watch: Watch) => number,

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 
-/** A helper of a benchmark in a process of its own, so that it shares no event loop with the measured one. */
+/** A helper program with a process of its own, so that it shares no event loop with the measured program. */
 export class BenchProcess {
   readonly #child: ChildProcess;
   readonly #answers: AsyncIterator<string>;
@@ -26,7 +26,7 @@ export class BenchProcess {
     return this.#child.pid!;
   }
 
-  /** False when it has ended for any reason. */
+  /** False if the process has ended for any reason. */
   get running(): boolean {
     return this.#child.exitCode === null && this.#child.signalCode === null;
   }

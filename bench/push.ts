@@ -15,18 +15,18 @@ import { SETTINGS } from './intake.ts';
 import { BenchProcess } from './process.ts';
 import { median, report, round } from './support/report.ts';
 
-/** Rounds until V8 has compiled the hot code of all of them. */
+/** Rounds that do not count: in them, V8 compiles the hot code of all processes. */
 const WARM_UP_ROUNDS = 2;
 const ROUNDS = 15;
 const GROUPS = 10;
 const PEOPLE = 1_000;
 /** One push for each person; each has one device. */
 const PUSHES = GROUPS * PEOPLE;
-/** Pushes in flight in all of them; `push.in-flight` has to allow them. */
+/** Pushes in flight, in the server and in the baselines; `push.in-flight` has to allow them. */
 const STREAMS = 500;
 const TARGET = 0.5;
 
-/** Pushes a second of one round, and the CPU of a push in microseconds. */
+/** Pushes a second of one round, and the CPU time of a push in microseconds. */
 interface Rates {
   readonly push: number;
   readonly serverUs: number;
@@ -36,8 +36,9 @@ interface Rates {
 }
 
 /**
- * 10,000 pushes of the running server against a bare loop of node:http2 that makes and posts as many. The server makes
- * rows from messages, claims, sends and settles them in PostgreSQL. Beside it, the driver of Apple's service alone.
+ * Measures 10,000 pushes of the running server. The baseline is a bare loop of node:http2 that makes and posts as many.
+ * The server also writes rows for messages to PostgreSQL, claims them and settles them. The benchmark measures the
+ * driver for Apple's service alone, too.
  */
 export async function benchPush(): Promise<boolean> {
   const stage = await openStage();
@@ -72,7 +73,7 @@ export async function benchPush(): Promise<boolean> {
   }
 }
 
-/** The server and its sink alone, round by round. */
+/** Runs only the server and its sink, round by round. */
 export async function openPush(): Promise<BenchSession> {
   const { stops, server, groups, sink } = await openStage();
   const round = async (): Promise<RoundResult> => {
@@ -85,17 +86,17 @@ export async function openPush(): Promise<BenchSession> {
 }
 
 interface Stage {
-  /** In the order of the calls. */
+  /** The functions that stop the processes, in the order in which they have to be called. */
   readonly stops: (() => Promise<void>)[];
   readonly server: ServerProcess;
   readonly groups: readonly TestGroup[];
   readonly sink: { readonly process: BenchProcess; readonly first: string };
-  /** Paths of files: the authority that signed the sink's certificate, and Apple's key. */
+  /** Paths of files: the authority that signed the sink's certificate, and the key for Apple's service. */
   readonly authority: string;
   readonly p8: string;
 }
 
-/** A server with people who are away, and a sink that replaces Apple's service. */
+/** Starts a server whose accounts are all offline, and a sink that replaces Apple's service. */
 async function openStage(): Promise<Stage> {
   const folder = mkdtempSync(join(tmpdir(), 'klatch-bench-push-'));
   const stops = [async (): Promise<void> => rmSync(folder, { recursive: true, force: true })];
@@ -118,7 +119,7 @@ async function openStage(): Promise<Stage> {
   });
 }
 
-/** Without a debounce: a round is one message in each group, and waiting for more would measure no work. */
+/** There is no debounce: a round has one message in each group, so waiting for more messages would measure no work. */
 function settings(port: string, authority: string, p8: string): string {
   return `${SETTINGS}
     push { in-flight = ${STREAMS}, debounce = 0s }
@@ -129,7 +130,7 @@ function settings(port: string, authority: string, p8: string): string {
     }`;
 }
 
-/** Groups of people who are away, each with a device. */
+/** Creates groups of accounts that are offline, each with a device. */
 async function populate(server: ServerProcess): Promise<TestGroup[]> {
   const groups: TestGroup[] = [];
   for (let g = 0; g < GROUPS; g += 1) {
@@ -153,7 +154,7 @@ async function populate(server: ServerProcess): Promise<TestGroup[]> {
   return groups;
 }
 
-/** Seconds from the first post until the last push is settled; one post leads to a thousand pushes. */
+/** Returns the seconds from the first post until the last push is settled. One post leads to a thousand pushes. */
 function timePush(server: ServerProcess, groups: readonly TestGroup[], sink: BenchProcess): Promise<number> {
   return asSuperuser(server, async (sql) => {
     const hasRows = async (): Promise<boolean> =>

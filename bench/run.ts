@@ -1,6 +1,6 @@
 /**
- * `make bench`, or `make bench ONLY=intake,forward`: exits 1 when a target is missed. `make bench BASE=<commit>`
- * compares with a former commit instead, for at most MINUTES (30) a benchmark, and exits 1 when a bar is missed.
+ * `make bench` and `make bench ONLY=intake,forward` exit 1 when a target is missed. `make bench BASE=<commit>` compares
+ * with a former commit instead, for at most MINUTES (30) a benchmark. It exits 1 when a bar is missed.
  */
 import { benchBacklog } from './backlog.ts';
 import { benchCallers } from './callers.ts';

@@ -6,16 +6,16 @@ import { Sealer } from '../src/storage/db/sealed.ts';
 import type { TestGroup } from '../test/support/server.ts';
 import { SECRET, type ServerProcess } from '../test/support/server-process.ts';
 
-/** Rows with sealed values are made here, and sent this many at a time. */
+/** This process makes the rows with sealed values, and sends this many at a time. */
 const PAGE = 10_000;
-/** Rows of a log, which the database makes on its own. */
+/** The database itself makes the rows of a log, this many in one statement. */
 const LOG_PAGE = 100_000;
-/** A message every three days, the last one at least a day old: no sweep treats any of it as recent. */
+/** A group has a message every three days. The last one is at least a day old, so no sweep treats any as recent. */
 const MESSAGE_EVERY = '3 days';
 
 /**
- * The contents of an installation. All groups have the same number of messages; hooks are idle: their cursor is at the
- * head.
+ * The contents of an installation. All groups have the same number of messages. Hooks are idle: their cursor is the
+ * last seq.
  */
 export interface SeedOptions {
   readonly groups: number;
@@ -24,7 +24,7 @@ export interface SeedOptions {
   readonly hooksPerSecondGroup: number;
 }
 
-/** The disk space of a filled table with its indexes, in bytes for each. */
+/** The disk space of one message, group or hook, in bytes, including indexes. */
 export interface DiskBytes {
   readonly message: number;
   readonly group: number;
@@ -34,9 +34,9 @@ export interface DiskBytes {
 type Sql = postgres.Sql;
 
 /**
- * Fills a running server's database with rows as the server itself would have written them: tokens and secrets are
- * sealed for it, and heads agree with the log. It leaves the database in the state of a long-running one: vacuumed,
- * analyzed, written to its files. Resolves with the groups that have no hooks.
+ * Fills the database of a running server with rows as the server itself would have written them. Tokens and secrets are
+ * sealed with its key, and heads agree with the log. The database is then vacuumed, analyzed and written to its files,
+ * as that of a server that has run for long. Resolves with the groups that have no hooks.
  */
 export async function seedDatabase(server: ServerProcess, options: SeedOptions): Promise<TestGroup[]> {
   return asSuperuser(server, async (sql) => {
@@ -55,7 +55,7 @@ export async function seedDatabase(server: ServerProcess, options: SeedOptions):
   });
 }
 
-/** The disk space of the seed data: tables with their indexes and the free space in them. */
+/** Measures the disk space of the seed data: tables with their indexes and the free space in them. */
 export async function measureDisk(server: ServerProcess, options: SeedOptions): Promise<DiskBytes> {
   return asSuperuser(server, async (sql) => {
     const size = async (tables: readonly string[]): Promise<number> => {
@@ -73,7 +73,7 @@ export async function measureDisk(server: ServerProcess, options: SeedOptions): 
   });
 }
 
-/** Writes messages into the empty log of a group, old enough that no sweep reads it; a post wakes its hooks. */
+/** Writes messages into the empty log of a group, too old for any sweep to find; only a post wakes the lanes. */
 export async function fillLog(server: ServerProcess, group: TestGroup, messages: number): Promise<void> {
   await asSuperuser(server, async (sql) => {
     for (let from = 0; from < messages; from += LOG_PAGE) {
@@ -94,7 +94,10 @@ export async function fillLog(server: ServerProcess, group: TestGroup, messages:
   });
 }
 
-/** Appends this many messages to the log of each group, in one commit; the next post wakes the hooks for them too. */
+/**
+ * Appends this many messages to the log of each group, in one commit. The next post wakes the lanes, which then deliver
+ * these messages too.
+ */
 export async function appendToLogs(server: ServerProcess, groups: readonly TestGroup[], count: number): Promise<void> {
   const ids = groups.map((group) => group.id);
   await asSuperuser(server, (sql) =>
@@ -127,7 +130,7 @@ export async function asSuperuser<T>(server: ServerProcess, work: (sql: Sql) => 
   }
 }
 
-/** Inserts groups with an owner and an account for their integration; returns their numbers. */
+/** Inserts groups with one owner for all of them; returns their ids. */
 async function insertGroups(tx: postgres.TransactionSql, { groups, messagesPerGroup }: SeedOptions): Promise<number[]> {
   const [owner] = await tx<{ id: string }[]>`
     insert into account (kind, nick, name) values ('user', 'owner', 'Owner') returning id`;
@@ -145,7 +148,7 @@ async function insertGroups(tx: postgres.TransactionSql, { groups, messagesPerGr
   return rows.map((row) => Number(row.id));
 }
 
-/** Returns the tokens, in the order of the groups. */
+/** Inserts an integration, with its account, for each group. Returns the tokens in the order of the groups. */
 async function insertIntegrations(sql: Sql, ids: readonly number[]): Promise<string[]> {
   const sealer = new Sealer(SECRET);
   const tokens: string[] = [];
@@ -167,7 +170,10 @@ async function insertIntegrations(sql: Sql, ids: readonly number[]): Promise<str
   return tokens;
 }
 
-/** In the order of time, as the server would have written them: message after message over all groups. */
+/**
+ * Inserts messages in the order of time, as the server would have written them. First come the first messages of all
+ * groups, then the second ones, and so on.
+ */
 async function insertMessages(sql: Sql, ids: readonly number[], perGroup: number): Promise<void> {
   for (let seq = 1; seq <= perGroup; seq += 1) {
     for (const page of pages(ids)) {

@@ -7,9 +7,7 @@ export function nickOf(group: number, n: number): string {
   return `person-${group}-${n}`;
 }
 
-/**
- * Inserts this many people as members of one group into the database, with a session each. Resolves with the tokens.
- */
+/** Inserts people into the database as members of one group, each with a session. Resolves with the tokens. */
 export async function createUsers(server: ServerProcess, group: number, people: number): Promise<string[]> {
   const tokens = Array.from({ length: people }, () => newSessionToken('user').token);
   await asSuperuser(server, async (sql) => {

@@ -1,7 +1,8 @@
 /**
- * The interface of one benchmark for a program: `node bench/session.ts intake`. It prints a line when its server is
- * ready. On standard input, `prepare` prepares a round and `round` runs one. It answers each with a line of JSON. The
- * end of standard input stops it. `make bench BASE=…` measures two trees by it, each with its own copy.
+ * Runs one benchmark for a program that controls it: `node bench/session.ts intake`. It prints a line of JSON when its
+ * server is ready. On standard input, the line `prepare` prepares a round and the line `round` runs one; each is
+ * answered by a line of JSON. The benchmark stops at the end of standard input. `make bench BASE=…` compares two trees
+ * in this way, each with its own copy of this file.
  */
 import { createInterface } from 'node:readline';
 import { openFanOut } from './fan-out.ts';

@@ -12,14 +12,14 @@ import { ServerProcess } from '../test/support/server-process.ts';
 import { median, report, round } from './support/report.ts';
 
 const ROUNDS = 15;
-/** Most allowed ratio to the start of the empty program. */
+/** The start of `klatch --version` may take at most this many times as long as that of the empty program. */
 const VERSION_TARGET = 1.5;
-/** The same ratio for `status`, without the time in which the server answers. */
+/** The same for `klatch status`, without the time that the server needs for its answer. */
 const STATUS_TARGET = 2.5;
-/** Ticks of a second in /proc/self/stat; 100 on every Linux that Node supports. */
+/** Ticks per second in /proc/self/stat; 100 on every Linux that Node supports. */
 const TICKS = 100;
 
-/** From start to exit. */
+/** The time that a program took from its start to its exit. */
 interface Start {
   readonly wallMs: number;
   readonly cpuMs: number;
@@ -27,7 +27,7 @@ interface Start {
 
 type Name = 'node' | 'empty' | 'version' | 'status';
 
-/** Starts of the packed program beside those of an empty one, which the same run packs in the same way. */
+/** Measures the start of the packed program. The baseline is an empty program that this run packs in the same way. */
 export async function benchStart(): Promise<boolean> {
   const { binary, runtime } = await makeParts();
   const empty = join(BUILD, 'empty');
@@ -78,7 +78,7 @@ function childrenCpuMs(): number {
 
 function print(starts: Readonly<Record<Name, readonly Start[]>>, answerMs: number): boolean {
   const wall = (name: Name): number => median(starts[name].map(({ wallMs }) => wallMs));
-  // A tick is 10 ms, so that the mean is more exact than the median.
+  // A tick is 10 ms, so the mean is more exact than the median.
   const cpu = (name: Name): number => starts[name].reduce((sum, { cpuMs }) => sum + cpuMs, 0) / starts[name].length;
   const rows = (Object.keys(starts) as Name[]).map((name) => ({
     start: name,

@@ -18,7 +18,7 @@ const NAME = 'receiver.klatch.test';
 const PUBLIC = '127.0.0.1';
 /** A receiver listens here on the same port; no connection may reach it. */
 const TRAP = '127.0.0.2';
-/** The addresses that the name changes to: one alone, in other spellings, and among other forbidden ones. */
+/** Forbidden addresses that the name changes to: a single one, one in another spelling, or several. */
 const PRIVATE: readonly (readonly string[])[] = [
   [TRAP],
   ['10.1.2.3'],
@@ -35,7 +35,7 @@ async function openCertificates(cleanUp: CleanUp): Promise<Scene> {
   const folder = await mkdtemp(join(tmpdir(), 'klatch-faults-'));
   await cleanUp.add('folder of certificates', () => rm(folder, { recursive: true, force: true }));
   const trusted = join(folder, 'trusted.pem');
-  // The server trusts the good certificate and the one for another name. Nobody vouches for the first bad one.
+  // The server trusts the good certificate and the one for another name, but not the first bad one.
   await writeFile(trusted, good.cert + bad[1]!.cert);
   const stage = await Stage.start(cleanUp, {
     struck: (recorder) => Receiver.start(recorder, { tls: good }),
@@ -54,7 +54,7 @@ async function openCertificates(cleanUp: CleanUp): Promise<Scene> {
   };
 }
 
-/** Makes each delivery open a connection of its own, and with it look the name up. */
+/** Closes the connection after the answer, so that each delivery opens a new one and looks the name up. */
 const takeAndClose: Behaviour = (call) => {
   call.res.shouldKeepAlive = false;
   take(call);
@@ -66,7 +66,7 @@ async function openAddresses(cleanUp: CleanUp): Promise<Scene> {
     return stage.server.tell(steering);
   };
   const stage = await Stage.start(cleanUp, {
-    // Only this one address is allowed, not all of loopback: the trap's address is a forbidden one as well.
+    // Only this one address is allowed, not all of loopback: the trap's address has to be forbidden.
     settings: `delivery { allow = ["${PUBLIC}"], dns-cache-ttl = 0s, dns-negative-ttl = 0s }`,
     process: { preload: join(import.meta.dirname, 'clock-shim.ts') },
     struckHost: NAME,
@@ -80,7 +80,7 @@ async function openAddresses(cleanUp: CleanUp): Promise<Scene> {
     strike: async (run) => {
       await steer(stage, PRIVATE[run % PRIVATE.length]!);
       await Promise.all([stage.struckFailBy('address policy'), stage.healthyGoOn(BESIDE)]);
-      // Among public and private addresses, the server connects only to the public one.
+      // If a name has public and private addresses, the server connects only to the public one.
       await steer(stage, run % 2 === 0 ? [PUBLIC] : [TRAP, PUBLIC]);
       stage.faultEnds();
     },

@@ -5,12 +5,15 @@ import { take, type Behaviour } from './receiver.ts';
 
 const ANSWER_BYTES = 10 * 1024 ** 3;
 const CHUNK = Buffer.alloc(64 * 1024, '.');
-/** Bytes that the kernel's buffers on both sides can hold, beside the 64 KiB that the server reads. */
+/** Bytes that the kernel's buffers on both sides can hold, in addition to the 64 KiB that the server reads. */
 const TAKEN_MAX_BYTES = 16 * 1024 ** 2;
 /** Answers of that size that each struck hook gets in a run. */
 const ANSWERS = 3;
 
-/** Each answer has 10 GB, sent as fast as the server reads: with a content length, or in chunks without an end. */
+/**
+ * The receiver sends answers of 10 GB as fast as the server reads. They have a content length, or chunks without a last
+ * one.
+ */
 export const answerSizeFault: Fault = receiverFault(
   { name: 'endless', title: 'receiver sends 10 GB' },
   async (stage) => {

@@ -12,7 +12,7 @@ export interface Certificate {
   readonly cert: string;
 }
 
-/** A sentence that says what to do, where openssl is missing; otherwise null. */
+/** Returns a sentence that says what to do if openssl is missing, and null otherwise. */
 export async function lacksOpenssl(): Promise<string | null> {
   try {
     await run('openssl', ['version']);
@@ -22,7 +22,7 @@ export async function lacksOpenssl(): Promise<string | null> {
   }
 }
 
-/** A self-signed certificate, made with openssl; `name` is its subject, in the form of a subjectAltName. */
+/** Makes a self-signed certificate with openssl. `name` is its subjectAltName, such as `IP:127.0.0.1`. */
 export async function makeCertificate(name: string): Promise<Certificate> {
   const folder = await mkdtemp(join(tmpdir(), 'klatch-faults-'));
   try {

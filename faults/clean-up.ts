@@ -8,15 +8,15 @@ interface Step {
   readonly undo: () => Promise<void> | void;
 }
 
-/** Bound of one clean-up step. */
+/** Time limit of one clean-up step. */
 const STEP_MS = 240_000;
 
-/** Closes everything that a run opened, in the opposite order, also after a failure and on Ctrl-C. */
+/** Closes everything that a run opened, in reverse order, also after a failure and on Ctrl-C. */
 export class CleanUp {
   #steps: Step[] = [];
   #cleanup: Promise<string[]> | null = null;
 
-  /** Records how to undo the last action. After the end it undoes that at once and rejects. */
+  /** Records how to undo the last action. After `end` it undoes the action at once and rejects. */
   async add(name: string, undo: Step['undo']): Promise<void> {
     this.#steps.push({ name, undo });
     if (this.#cleanup === null) return;

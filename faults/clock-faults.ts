@@ -51,7 +51,7 @@ async function openInjected(cleanUp: CleanUp): Promise<Scene> {
   return clockScene(stage, (offsetS) => stage.server.tell({ clockOffsetMs: offsetS * 1000 } satisfies ShimCommand));
 }
 
-/** The library of Debian's package libfaketime for programs with threads; null where it is missing. */
+/** Returns the path of the library of Debian's package libfaketime for programs with threads, or null without it. */
 async function faketimeLibrary(): Promise<string | null> {
   for await (const path of glob('/usr/lib{,64}{,/*}/faketime/libfaketimeMT.so.1')) return path;
   return null;
@@ -62,7 +62,7 @@ async function openFaketime(cleanUp: CleanUp): Promise<Scene> {
   await cleanUp.add('folder of the clock', () => rm(folder, { recursive: true, force: true }));
   const file = join(folder, 'clock');
   const setClock = async (offsetS: number): Promise<void> => {
-    // A rename, so that no process reads half of the file.
+    // The rename prevents a process from reading half of the file.
     await writeFile(`${file}.new`, offsetS < 0 ? `${offsetS}` : `+${offsetS}`);
     await rename(`${file}.new`, file);
   };

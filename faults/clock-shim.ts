@@ -16,7 +16,7 @@ let addresses: Readonly<Record<string, readonly string[]>> = {};
 
 const RealDate = Date;
 const now = (): number => RealDate.now() + clockOffsetMs;
-// A proxy and no subclass, so that its dates pass every check for a Date.
+// This is a proxy and not a subclass, so that the dates it makes pass every check for a Date.
 globalThis.Date = new Proxy(RealDate, {
   construct: (target, args: unknown[], newTarget) =>
     Reflect.construct(target, args.length === 0 ? [now()] : args, newTarget) as object,

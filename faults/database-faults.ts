@@ -22,7 +22,7 @@ export const databaseFaults: readonly Fault[] = [
       const stage = await Stage.start(cleanUp);
       const strike = async (): Promise<void> => {
         await killPostmaster(stage.server.dataDir);
-        // The server restarts it, and so that is part of the recovery.
+        // The server restarts PostgreSQL itself, so the recovery includes the restart.
         stage.faultEnds();
       };
       return { stage, strike, violations: () => endedByItself(stage) };
@@ -60,8 +60,8 @@ export const databaseFaults: readonly Fault[] = [
         proxy.hold('both');
         const isAway = async (): Promise<boolean> => (await fetch(`${stage.server.url}/v1/ready`)).status === 503;
         await until('the server says that its database is away', isAway);
-        // Every second run, the proxy forgets its connections, as a firewall does; in the others everything still
-        // arrives.
+        // In every second run the proxy forgets its connections, as a firewall does. In the others it delivers all held
+        // bytes.
         if (run % 2 === 0) proxy.abandon();
         await proxy.forward();
         stage.faultEnds();

@@ -27,7 +27,7 @@ async function mountSmallDisk(cleanUp: CleanUp): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'klatch-disk-'));
   await cleanUp.add('folder of the disk', () => rm(folder, { recursive: true, force: true }));
   await run('mount', ['-t', 'tmpfs', '-o', `size=${DISK_MIB}m,mode=0711`, 'tmpfs', folder]);
-  // A lazy unmount, in case a process still uses it: the mount leaves the folder at once in any case.
+  // If a process still uses the disk, a lazy unmount detaches it from the folder at once all the same.
   await cleanUp.add('disk', async () => {
     await run('umount', [folder]).catch(() => run('umount', ['--lazy', folder]));
   });
@@ -47,7 +47,7 @@ async function fill(path: string): Promise<void> {
   }
 }
 
-/** Makes PostgreSQL's write-ahead log need another file soon. Returns false when PostgreSQL has ended. */
+/** Fills PostgreSQL's write-ahead log, so that it soon needs another file. Returns false when PostgreSQL has ended. */
 async function growsLog(dataDir: string): Promise<boolean> {
   const postmaster = await findPostmaster(join(dataDir, 'postgresql'));
   if (postmaster?.status !== 'ready') return false;
@@ -60,7 +60,7 @@ async function growsLog(dataDir: string): Promise<boolean> {
     await connection.run(grow, LOG_GROWS_MS);
     return true;
   } catch (error) {
-    // A PostgreSQL that refuses with an error of its own survives.
+    // PostgreSQL answered with an error of its own, so it still runs.
     if (sqlState(error) !== null) return true;
     if (error instanceof CommitUnknownError || error instanceof DatabaseUnavailableError) return false;
     throw error;
@@ -80,7 +80,7 @@ async function openFullDisk(cleanUp: CleanUp): Promise<Scene> {
       // PostgreSQL survives when tables cannot grow. In every second run its log cannot grow either, which ends it.
       let hasEnded = run % 2 === 0;
       await until('posts are refused', async () => {
-        // Repeatedly, so that the space that PostgreSQL frees does not save it.
+        // PostgreSQL frees space in between, so this fills the disk repeatedly.
         await fill(filler);
         if (!hasEnded) hasEnded = !(await growsLog(stage.server.dataDir));
         return hasEnded && stage.load.refused >= refused;
@@ -92,7 +92,7 @@ async function openFullDisk(cleanUp: CleanUp): Promise<Scene> {
   };
 }
 
-/** Whether a small disk can be mounted here. It tries, since root may lack the right in a container. */
+/** Checks whether a small disk can be mounted here. It tries, since root may lack the right in a container. */
 export async function lacksMount(): Promise<Lack> {
   if (process.getuid?.() !== 0) return 'mounting a small disk needs root: run it as root';
   const folder = await mkdtemp(join(tmpdir(), 'klatch-disk-'));

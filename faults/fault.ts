@@ -5,20 +5,23 @@ import type { HookKind, Recovery, Stage } from './stage.ts';
 import { until } from './until.ts';
 import { judge, type Verdict } from './verdict.ts';
 
-/** A missing prerequisite of a fault, as a sentence that says what to do. */
+/** A missing prerequisite of a fault, as a sentence that says what to do; null: nothing is missing. */
 export type Lack = string | null;
 
 /** A fault that strikes repeatedly while messages flow. */
 export interface Fault {
   /** The name for ONLY=. */
   readonly name: string;
-  /** The first column of the row. */
+  /** The first column of the report's row. */
   readonly title: string;
-  /** Number of runs: by `make faults` (100 where a run takes under 10 s), with QUICK=1, in the tests. */
+  /** Number of runs: by `make faults` (100 where a run takes under 10 s), with QUICK=1, and in the tests. */
   readonly runs: { readonly full: number; readonly quick: number; readonly test: number };
-  /** Bound of a run, without the set-up. */
+  /** The longest time that a run takes, without the set-up. `hangLimitMs` allows four times as much. */
   readonly runMs: number;
-  /** Deliveries that a lane may repeat in each run: one unsettled batch where a process or its database ends. */
+  /**
+   * Deliveries that a lane may repeat in each run. If a process or its database ends, these are the ones not settled
+   * yet.
+   */
   readonly repeatsPerLane: number;
   readonly lacks?: () => Promise<Lack>;
   readonly open: (cleanUp: CleanUp) => Promise<Scene>;
@@ -29,15 +32,18 @@ export interface Scene {
   readonly stage: Stage;
   /** Breaks something, repairs it, and calls `stage.faultEnds` at the moment when nothing is broken any more. */
   readonly strike: (run: number) => Promise<void>;
-  /** Runs when the lanes flow again: it restores what the fault removed. */
+  /** Runs once all lanes deliver again. It restores what the fault removed. */
   readonly afterwards?: (run: number) => Promise<void>;
-  /** Awaited before the verdict: arrivals at other places than hooks. */
+  /** Resolves when everything has arrived at other places than hooks too. Called before the verdict. */
   readonly settle?: () => Promise<void>;
-  /** Replaces the verdict on the hooks: for a fault that may lose acknowledged messages. */
+  /** Replaces the verdict on the hooks, for a fault that may lose acknowledged messages. */
   readonly verdict?: () => Verdict;
   /** Further violations, in words; called at the end. */
   readonly violations?: (recoveries: readonly Recovery[]) => readonly string[];
-  /** Precautions of the servers on a machine that is too slow for their time limits: documented, but no good sign. */
+  /**
+   * Precautions that the servers took because the machine was too slow for their time limits. They are documented, but
+   * fail the row unless the run tolerates them.
+   */
   readonly precautions?: () => readonly string[];
   /** A remark for the row. */
   readonly remark?: () => string;
@@ -74,25 +80,25 @@ export interface FaultResult {
   readonly notRun: Lack;
 }
 
-// These limits catch hangs, also on a machine a quarter as fast: none of them measures speed.
+// These limits catch hangs, also on a machine a quarter as fast. None of them measures speed.
 const SET_UP_MS = 240_000;
 const DRAIN_MS = 240_000;
 const SLOW_MACHINE = 4;
 const DRAIN_AFTER_FAILURE_MS = 5_000;
-/** A run begins when each hook got this many further messages, and up to as many again at random. */
+/** The fault strikes once each hook has accepted this many further messages, plus a random number of up to as many. */
 const WARM_UP_MESSAGES = 40;
 
-/** Bound of this many runs of a fault; only a hang exceeds it. */
+/** Time limit of this many runs of a fault. Only a hang exceeds it. */
 export const hangLimitMs = (fault: Fault, runs: number): number => SET_UP_MS + runs * fault.runMs * SLOW_MACHINE;
 
 export interface FaultOptions {
-  /** The run ends with its `end`. */
+  /** Its `end` ends the run. */
   readonly cleanUp?: CleanUp;
-  /** Bound of the run. */
+  /** Time limit of all runs together. */
   readonly limitMs?: number;
   /** Pause of each caller after an answer; the stage's own by default. */
   readonly gapMs?: number;
-  /** Precautions are no violations: for tests, which share the machine with other programs. */
+  /** Precautions are no violations. Tests set this, since they share the machine with other programs. */
   readonly toleratesPrecautions?: boolean;
 }
 
@@ -145,7 +151,7 @@ async function play(
   } catch (error) {
     failures.push((error as Error).message);
   }
-  // After a failure too, so that the row shows the losses up to then.
+  // This happens after a failure too, so that the row shows the losses up to then.
   await drain(scene.stage, failures.length === 0 ? DRAIN_MS : DRAIN_AFTER_FAILURE_MS);
   await scene.settle?.();
   const result = resultOf(fault, scene, recoveries);
@@ -156,7 +162,7 @@ async function play(
 async function playOnce({ stage, strike, afterwards }: Scene, run: number): Promise<RunTimes> {
   const started = performance.now();
   for (const { record } of stage.hooks) record.beginRun();
-  // Each run begins with lanes that flow.
+  // Each run begins when all lanes deliver.
   await stage.goOn(WARM_UP_MESSAGES * (1 + Math.random()));
   stage.load.watchPauses();
   await strike(run);
@@ -193,15 +199,18 @@ function resultOf(fault: Fault, scene: Scene, recoveries: readonly RunTimes[]): 
 }
 
 /**
- * In messages. With `order: none` the requests in flight, and those that overtook them, repeat beside the unsettled
- * ones.
+ * The number of messages that a lane may repeat. With `order: none` it repeats the requests in flight, and those that
+ * overtook them, in addition to the unsettled ones.
  */
 function repeatsOf({ order, batch }: HookKind, deliveries: number): number {
   if (deliveries === 0) return 0;
   return (order === 'none' ? deliveries + MAX_IN_FLIGHT + MAX_REQUESTS_COMPLETED_AHEAD : deliveries) * batch;
 }
 
-/** Messages that are missing at the time limit are lost. That is no failure here: the verdict counts it. */
+/**
+ * Waits until every hook has everything. A message that is missing at the time limit is no failure here: the verdict
+ * counts it as lost.
+ */
 async function drain({ hooks, load }: Stage, timeoutMs: number): Promise<void> {
   await load.abort();
   const heads = load.heads();

@@ -1,25 +1,25 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { textOf } from './recorder.ts';
 
-/** The URLs of one group's webhook: the same integration at every node. */
+/** One group's webhook, with its URL at each node. */
 export interface PostTarget {
   readonly id: number;
   readonly webhooks: readonly string[];
 }
 
 export interface LoadOptions {
-  /** Callers, each of which posts its next message when the server has answered the last one with 200. */
+  /** The number of callers. Each posts its next message when the server has answered the last one with 200. */
   readonly clients: number;
   /** Pause of each caller after an answer. */
   readonly gapMs: number;
-  /** Bound of a caller's wait for an answer; 3 s by default. */
+  /** The time for which a caller waits for an answer; 3 s by default. */
   readonly answerTimeoutMs?: number;
-  /** A server that accepts no post for this long has not survived. */
+  /** A post that no server accepts within this time fails the run. */
   readonly giveUpMs?: number;
 }
 
 const ANSWER_TIMEOUT_MS = 3_000;
-/** The sentence of a 503 for such a post. */
+/** The text of a 503 whose post may have been written. */
 const UNKNOWN_OUTCOME = /may have been posted/;
 const REPEAT_MS = 20;
 const GIVE_UP_MS = 240_000;
@@ -29,31 +29,31 @@ const GIVE_UP_MS = 240_000;
  * answers 200, at another node if there is one.
  */
 export class Load {
-  /** By group, then by the number of the post: the `seq` of the answer. */
+  /** The `seq` of each answer, by group and then by the number of the post. */
   readonly acknowledged: Map<number, number>[];
   /** Posts that the server answered with 200. */
   posted = 0;
   /** Attempts that the server did not answer with 200. */
   refused = 0;
-  /** Those of them that it answered with 503. */
+  /** Of the refused attempts, those that the server answered with 503. */
   unavailable = 0;
-  /** Those of these that it may have written. */
+  /** Of the attempts that the server answered with 503, those whose post it may have written. */
   unknownOutcomes = 0;
-  /** When the newest attempt was sent that was answered with 200. */
+  /** The time at which the newest of the attempts that were answered with 200 was sent. */
   lastTakenSentAt = 0;
   readonly #targets: readonly PostTarget[];
   readonly #clientCount: number;
   readonly #answerTimeoutMs: number;
   readonly #giveUpMs: number;
   #gapMs: number;
-  /** Since `watchPauses`: the longest time without an answer 200, and the time of the last one. */
+  /** Since `watchPauses`: the longest time without an answer 200, and the time of the last such answer. */
   #longestPauseMs = 0;
   #lastTakenAt = 0;
   readonly #newest: number[];
   #next = 0;
   #stopped = true;
   #aborted = false;
-  /** Callers begin no post before it resolves; null: they do not wait. */
+  /** Callers begin no post before this promise resolves; null: the load is not paused. */
   #resumed: PromiseWithResolvers<void> | null = null;
   #clients: Promise<void> = Promise.resolve();
 
@@ -113,7 +113,9 @@ export class Load {
     return Math.max(this.#longestPauseMs, performance.now() - this.#lastTakenAt);
   }
 
-  /** The number of posts that have begun: each later one has a higher number. */
+  /**
+   * The number of posts that have begun. Posts are numbered from 0, so each later one has this number or a greater one.
+   */
   get begun(): number {
     return this.#next;
   }
@@ -166,7 +168,7 @@ export class Load {
       });
       const text = await response.text();
       if (response.status === 200) {
-        // An epoch of the log may follow the number after a dot.
+        // The id may end in a dot and the log epoch, which `parseInt` ignores.
         return Number.parseInt((JSON.parse(text) as { id: string }).id.split(':')[1]!, 10);
       }
       if (response.status === 503) {
@@ -182,7 +184,7 @@ export class Load {
   }
 }
 
-/** An answer other than 200 and 503: callers may see no other sign of a fault. */
+/** A caller got an answer other than 200 and 503, the only ones that a fault may cause. */
 export class UnexpectedAnswerError extends Error {
   override readonly name = 'UnexpectedAnswerError';
 }

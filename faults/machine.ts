@@ -6,7 +6,7 @@ import { findPrograms } from '../src/storage/embedded/programs.ts';
 
 const run = promisify(execFile);
 const ROOT = resolve(import.meta.dirname, '..');
-/** The run itself writes them, so they are no difference of the tested sources. */
+/** The run itself writes these files, so a change of them is no change of the tested sources. */
 const REPORT_FILES = ['docs/fault-report.md', 'faults/report.json'];
 
 /** The machine and the sources of a report. */
@@ -42,7 +42,7 @@ async function commit(): Promise<string> {
     );
     return hash.trim() + (changes === '' ? '' : ' with changes that are not committed');
   } catch {
-    // Sources without their Git history run as well.
+    // The suite also runs from sources without their Git history.
     return 'unknown';
   }
 }

@@ -7,7 +7,7 @@ import type { CleanUp } from './clean-up.ts';
 
 const GONE_MS = 240_000;
 
-/** A PostgreSQL server beside Klatch, as an administrator runs one: Klatch neither starts nor stops it. */
+/** A PostgreSQL server that Klatch neither starts nor stops, like an administrator's own. */
 export class OwnDatabase {
   readonly #dir: string;
   #server: EmbeddedServer;
@@ -20,13 +20,13 @@ export class OwnDatabase {
   static async start(cleanUp: CleanUp): Promise<OwnDatabase> {
     const dir = await mkdtemp(join(tmpdir(), 'klatch-faults-'));
     await cleanUp.add('folder of the database', () => rm(dir, { recursive: true, force: true, maxRetries: 3 }));
-    // Passable, so that the server can run as another user where the tests run as root.
+    // Where the tests run as root, PostgreSQL runs as another user, who has to pass through this folder.
     await chmod(dir, 0o711);
     await cleanUp.add('database', () => endPostmaster(dir));
     return new OwnDatabase(dir, await start(dir));
   }
 
-  /** HOCON that makes a server use it, by default at its own address. */
+  /** Returns HOCON that makes a Klatch server use this database, by default at its own address. */
   settings(way: { readonly host: string; readonly port: number } = this.place): string {
     const { user, database } = this.#server;
     return `services.postgresql {
@@ -35,7 +35,7 @@ export class OwnDatabase {
     services.file-storage.location = "${this.#dir}/files"`;
   }
 
-  /** The folder of its socket, and the port in the socket's name. */
+  /** The folder of the database's socket, and the port in the socket's name. */
   get place(): { host: string; port: number } {
     return { host: this.#server.socketDir, port: this.#server.port };
   }
@@ -58,7 +58,7 @@ export async function killPostmaster(dataDir: string): Promise<void> {
   process.kill(postmaster.pid, 'SIGKILL');
 }
 
-/** Ends it at once; the caller is going to remove its files. */
+/** Ends the postmaster at once, since the caller removes its files afterwards. */
 async function endPostmaster(dataDir: string): Promise<void> {
   const clusterDir = join(dataDir, 'postgresql');
   const postmaster = await findPostmaster(clusterDir);

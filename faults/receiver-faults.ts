@@ -4,17 +4,19 @@ import { endedByItself } from './server-faults.ts';
 import { Stage } from './stage.ts';
 
 const RUNS = { full: 100, quick: 2, test: 1 };
-/** For faults with two variants that alternate. */
+/** The runs of faults with two alternating variants. */
 const RUNS_OF_TWO_KINDS = { full: 100, quick: 2, test: 2 };
-/** Runs in which the server waits for two timeouts take more than 10 s each. */
+/** The full runs of a fault in which the server waits for two timeouts, so that each run takes more than 10 s. */
 const LONG_RUNS = 10;
 const RUN_MS = 30_000;
 /** Messages that each healthy hook has to get while the fault strikes the others. */
 const BESIDE = 10;
-/** For receivers that keep the server waiting, so that a run takes seconds; long enough for a machine that stalls. */
+/**
+ * A receiver that keeps the server waiting uses up this timeout, so it is short. A machine that stalls still meets it.
+ */
 const SHORT_TIMEOUT = 'delivery.headers-timeout = 6s';
 
-/** A fault that only changes the answers, until each struck hook had this many deliveries. */
+/** A fault that only changes the answers, until each struck hook has had this many deliveries. */
 function answerFault(
   row: Pick<Fault, 'name' | 'title'>,
   deliveries: number,
@@ -33,7 +35,7 @@ function answerFault(
   return receiverFault(row, sceneOf, settings);
 }
 
-/** A fault of a receiver: no accepted message may arrive twice, and the server survives. */
+/** A fault of a receiver: no accepted message may arrive twice, and the server must survive. */
 export function receiverFault(
   row: Pick<Fault, 'name' | 'title'>,
   sceneOf: (stage: Stage) => Promise<Scene>,
@@ -54,14 +56,14 @@ export function receiverFault(
 
 const REDIRECTS = [301, 302, 303, 307, 308];
 const RETRY_AFTER_S = 1;
-/** Timers may fire this much early. */
+/** A timer may fire this much too early. */
 const EARLY_MS = 20;
 
 /** Answers with Retry-After, and checks that the server waits that long. */
 function restful(stage: Stage): { readonly ask: Behaviour; readonly takeAfterRest: Behaviour } {
   const notBefore = new Map<unknown, number>();
   const check: Behaviour = ({ delivery }) => {
-    // With `order: none` other messages than the refused one may come.
+    // With `order: none` messages other than the refused one may come earlier.
     if (delivery.hook.strict && performance.now() < (notBefore.get(delivery.hook) ?? 0)) {
       stage.recorder.violations.add('a delivery came before the time that Retry-After had named');
     }
@@ -93,7 +95,7 @@ const resetBeforeHead: Behaviour = ({ delivery, socket }) => {
 
 const resetAfterHead: Behaviour = ({ take, socket }) => {
   take();
-  // Reset when the head has surely arrived: a reset discards bytes that the other side has not read.
+  // The delay lets the head arrive before the reset, which discards bytes that the other side has not read.
   socket.write('HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\nhalf', () => {
     setTimeout(() => socket.resetAndDestroy(), 50);
   });
@@ -120,7 +122,7 @@ const slowBody: Behaviour = ({ take, socket }) => {
   drip(socket, '.'.repeat(60));
 };
 
-/** Alternates: a break before the status is complete counts as a refusal, a break after it as accepted. */
+/** Alternates: a break before the status is complete counts as a refusal, a break after it as an acceptance. */
 function inTurns(before: Behaviour, after: Behaviour): (run: number) => Behaviour {
   return (run) => (run % 2 === 0 ? before : after);
 }
@@ -155,7 +157,7 @@ export const receiverFaults: readonly Fault[] = [
   answerFault(
     { name: 'redirect', title: 'receiver redirects' },
     5,
-    // A client that follows it would arrive where no hook is.
+    // A client that follows the redirect reaches a path without a hook, which the recorder reports.
     (run, stage) => refuse(REDIRECTS[run % REDIRECTS.length]!, { location: stage.healthy.url('/elsewhere') }),
   ),
   {

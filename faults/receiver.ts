@@ -32,10 +32,10 @@ export function refuse(status: number, headers: Record<string, string> = {}): Be
   };
 }
 
-/** A receiver of deliveries on loopback that can fail in every way, and keeps its port. */
+/** A receiver of deliveries on loopback that can fail in every way. It listens on the same port after each failure. */
 export class Receiver {
   behave: Behaviour = take;
-  /** Connections that were ever opened. */
+  /** The number of connections that were ever opened. */
   connections = 0;
   readonly #recorder: Recorder;
   readonly #host: string;
@@ -63,7 +63,7 @@ export class Receiver {
     { host = '127.0.0.1', port = 0, tls = null as SecureContextOptions | null } = {},
   ): Promise<Receiver> {
     const receiver = new Receiver(recorder, { host, tls });
-    // The receiver closes its port for a while, and opens the same one again.
+    // The port is not 0, because the receiver closes it at times and opens the same one again.
     receiver.#port = port === 0 ? await freePort() : port;
     await receiver.up();
     return receiver;
@@ -73,7 +73,7 @@ export class Receiver {
     return this.#port;
   }
 
-  /** Its URL, with its address or with a name for it. */
+  /** The URL of a path, with the receiver's address or another host. */
   url(path: string, host = this.#host): string {
     return `http${this.#isSecure ? 's' : ''}://${host}:${this.#port}${path}`;
   }
@@ -83,7 +83,7 @@ export class Receiver {
     (this.#server as SecureServer).setSecureContext(tls);
   }
 
-  /** Closes every connection, and accepts new ones. */
+  /** Closes every connection. New ones are still accepted. */
   hangUp(): void {
     for (const socket of this.#sockets) socket.destroy();
   }

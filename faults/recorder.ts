@@ -33,9 +33,9 @@ interface ForwardedMessage {
   readonly rev_epoch?: number;
 }
 
-/** After the dot: the epoch of the log, which rises when history is lost. */
+/** A `webhook-id`. After the dot it has the log epoch, which rises when history is lost. */
 const DELIVERY_ID = /^\d+_\d+_(r?)(\d+)(?:-(\d+))?(?:\.\d+)?$/;
-/** An edited message keeps the name of its post. */
+/** The text of an edited message still begins with its post's text. */
 const POST_TEXT = /^post (\d+)\b/;
 
 /** The text of a post, which identifies it on arrival. */
@@ -43,7 +43,7 @@ export function textOf(post: number): string {
   return `post ${post}`;
 }
 
-/** The number of a message's post; null: it belongs to none. */
+/** The number of a message's post; null: the message belongs to no post. */
 export function postOf(text: string): number | null {
   const number = POST_TEXT.exec(text)?.[1];
   return number === undefined ? null : Number(number);
@@ -62,9 +62,9 @@ export class HookRecord {
   worstDuplicates = 0;
   /** Accepted messages, each counted once. */
   taken = 0;
-  /** Duplicates whose text differs from the first one. */
+  /** Duplicates that show another post than the accepted message with the same `seq`. */
   changed = 0;
-  /** Deliveries that arrived and that the receiver, at fault then, did not accept. */
+  /** Deliveries that arrived and that the receiver did not accept, because the fault made it fail. */
   refused = 0;
   /** By `seq`: the number of the post, plus one; 0 where no message was accepted. */
   readonly #posts: number[] = [0];
@@ -100,12 +100,12 @@ export class HookRecord {
     return this.#firstTakenAt;
   }
 
-  /** Begins to count the duplicates of another run. */
+  /** Begins to count the duplicates of the next run. */
   beginRun(): void {
     this.#duplicatesOfRun = 0;
   }
 
-  /** Makes `firstTakenAt` report the next message. */
+  /** Makes `firstTakenAt` report the next new message. */
   mark(): void {
     this.#firstTakenAt = null;
   }
@@ -122,7 +122,8 @@ export class HookRecord {
   }
 
   /**
-   * Whether the receiver accepted an event with this rev, of any epoch: a new epoch keeps the revs that are not lost.
+   * Whether the receiver accepted an event with this rev. The epoch does not matter: revs continue in a new epoch, and
+   * only those of lost changes repeat.
    */
   hasEvent(rev: number): boolean {
     return this.#takenEventRevs.has(rev);
@@ -197,8 +198,8 @@ export class Recorder {
   }
 
   /**
-   * Records a complete request; `take` tells that the receiver accepts it. Returns null for a request that is no
-   * delivery.
+   * Records a complete request. The caller calls the hook's `take` if the receiver accepts it. Returns null for a
+   * request that is not a delivery.
    */
   arrived(path: string, headers: NodeJS.Dict<string | string[]>, raw: string): Delivery | null {
     const hook = this.#hooks.get(path);

@@ -107,7 +107,7 @@ export function rowOf(result: FaultResult, { startedAt, machine }: RunFacts): Re
   };
 }
 
-/** The newer row of each fault, in the order of `names`; rows of removed faults are dropped. */
+/** The newer row of each fault, in the order of `names`. Rows of removed faults are dropped. */
 export function mergedRows(
   older: readonly ReportRow[],
   newer: readonly ReportRow[],

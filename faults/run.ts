@@ -5,8 +5,8 @@
  * - `OUT=file.json` writes the results for programs.
  * - `FROM=one.json,two.json` makes rows of such files, from runs in another folder, and runs nothing.
  * - `ONLY=histories` plays random histories instead, which are not on the page; `SEED=7,9` plays only those rounds.
- * Exits 1 when a fault was not survived, 64 for an unknown name or an unreadable file, and 130 when interrupted, after
- * cleaning up.
+ * Exits with 1 after a violation, 64 for an unknown name or an unreadable file, and 130 after an interruption. An
+ * interrupted run cleans up first.
  */
 import { writeFile } from 'node:fs/promises';
 import { allFaults } from './all.ts';
@@ -57,7 +57,7 @@ function print(result: FaultResult): void {
     `${name.padEnd(18)} ${verdict.padEnd(8)} ${runs} runs, ${messages} messages, ${lost} lost, ` +
       `${outOfOrder} out of order, ${duplicates} duplicates, ${seconds} s`,
   );
-  // At once, because a run of an hour may be interrupted before its summary.
+  // This prints at once, because somebody may interrupt a run of an hour before its summary.
   for (const violation of result.violations) console.log(`  - ${violation}`);
 }
 
@@ -78,7 +78,7 @@ function endOnSignals(current: () => CleanUp): void {
   }
 }
 
-/** Ends the process: with 1 for a violation, and where the clean-up failed. */
+/** Ends the process, with the status 1 after a violation or a failed clean-up. */
 async function playHistories(): Promise<never> {
   const seeds = setting('SEED')?.split(',').map(Number) ?? null;
   const isRight = await runHistories({ quick, seeds, cleanUp }).catch((error: unknown) => {
@@ -128,7 +128,7 @@ for (const fault of faults) {
   if (interrupted) await new Promise(() => {});
   results.push(result);
   print(result);
-  // After each fault, so that an interrupted run keeps its rows.
+  // The suite writes after each fault, so that an interrupted run keeps its rows.
   if (!quick) await updateReport([rowOf(result, { startedAt, machine })]);
   if (out !== null) await writeFile(out, `${JSON.stringify({ startedAt, quick, machine, results }, null, 2)}\n`);
   cleanUp = new CleanUp();

@@ -10,11 +10,11 @@ import { until } from './until.ts';
 export interface HookKind {
   readonly order: 'strict' | 'none';
   readonly batch: number;
-  /** The events that it asks for; by default none. */
+  /** The events that the hook requests; by default none. */
   readonly events?: readonly string[];
 }
 
-/** The hooks of each group beside its plain strict ones, unless HOOKS=strict is set. */
+/** Hooks of each group in addition to its two plain strict ones. HOOKS=strict omits them. */
 const FURTHER_KINDS: readonly HookKind[] = [
   { order: 'strict', batch: 10 },
   { order: 'none', batch: 1 },
@@ -26,17 +26,17 @@ export interface StageOptions {
   readonly settings?: string;
   /** The number of servers on the one database; 1 by default. */
   readonly nodes?: number;
-  /** The settings of single nodes, after `settings`. */
+  /** HOCON for one node, after `settings`. */
   readonly nodeSettings?: (node: number) => string;
   readonly load?: Partial<LoadOptions>;
   /** Further hooks of each group. */
   readonly hookKinds?: readonly HookKind[];
   readonly process?: ProcessOptions;
-  /** The receiver that the fault strikes; by default one like the other. */
+  /** Starts the receiver that the fault strikes; by default one like `healthy`. */
   readonly struck?: (recorder: Recorder) => Promise<Receiver>;
-  /** The host that hooks of the struck receiver are registered under, instead of its address. */
+  /** The host in the URLs of struck hooks, instead of the receiver's address. */
   readonly struckHost?: string;
-  /** Prepares a server before it may deliver. */
+  /** Prepares a server before it has hooks to deliver to. */
   readonly whenStarted?: (server: ServerProcess) => Promise<void>;
 }
 
@@ -57,7 +57,7 @@ const SETTINGS = `
   delivery { retry = [50ms, 100ms, 200ms], headers-timeout = 15s, connect-timeout = 5s }
   log.level = warn`;
 
-/** Servers, receivers and callers of one fault: four groups with hooks at either receiver, and a steady load. */
+/** Servers, receivers and callers of one fault: four groups with hooks at both receivers, and a steady load. */
 export class Stage {
   readonly recorder: Recorder;
   readonly servers: ServerProcess[] = [];
@@ -66,7 +66,7 @@ export class Stage {
   readonly struck: Receiver;
   readonly healthy: Receiver;
   readonly load: Load;
-  /** The time when the fault of the current run ended, and the posts up to then. */
+  /** The time when the fault of the current run ended, and the newest `seq` of each group then. */
   #ended: { readonly at: number; readonly heads: readonly number[] } | null = null;
 
   private constructor(parts: { recorder: Recorder; struck: Receiver; healthy: Receiver; load: Load }) {
@@ -148,7 +148,7 @@ export class Stage {
     await until('struck hooks had deliveries', () => records.every((record, index) => record.answered >= due[index]!));
   }
 
-  /** Resolves when the category of each struck hook's last error is this one, as its own token can read. */
+  /** Resolves when the health of each struck hook shows that it is failing, with this category as its last error. */
   async struckFailBy(category: string): Promise<void> {
     for (const { checkUrl } of this.struckHooks) {
       await until(`a hook fails by ${category}`, async () => {
@@ -158,13 +158,13 @@ export class Stage {
     }
   }
 
-  /** Marks the moment when nothing is broken any more: the recovery counts from here. */
+  /** Marks the moment when nothing is broken any more. The times of the recovery begin here. */
   faultEnds(): void {
     this.#ended = { at: performance.now(), heads: this.load.heads() };
     for (const { record } of this.hooks) record.mark();
   }
 
-  /** Resolves when every lane flows again and has delivered everything from before the end of the fault. */
+  /** Resolves when every lane delivers again and has delivered everything from before the end of the fault. */
   async recover(): Promise<Recovery> {
     if (this.#ended === null) throw new Error('the fault of this run did not say when it ended');
     const { at, heads } = this.#ended;

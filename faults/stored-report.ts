@@ -22,7 +22,7 @@ export async function updateReport(rows: readonly ReportRow[]): Promise<void> {
   await writeFile(PAGE, pageOf(merged, names));
 }
 
-/** The rows of a run from a file that `OUT=` wrote. Throws for another file, and for one of QUICK=1. */
+/** Reads the rows of a run from a file that `OUT=` wrote. Throws for any other file, and for one of QUICK=1. */
 export async function readRows(file: string): Promise<ReportRow[]> {
   const stored = JSON.parse(await readFile(file, 'utf8')) as Partial<Omit<StoredRun, 'startedAt'>> & {
     startedAt?: string;

@@ -14,7 +14,7 @@ export interface Verdict {
   /** The sum over all strict lanes. */
   readonly outOfOrder: number;
   readonly duplicates: number;
-  /** The duplicates of one lane in one run and their bound: those of the lane that is nearest to its bound. */
+  /** The most duplicates of one lane in one run, and their limit, for the lane that came nearest to its limit. */
   readonly worstDuplicates: number;
   readonly allowedDuplicates: number;
   /** All violations, in words; empty when the system survived the fault. */
@@ -33,7 +33,7 @@ export function judge(expectations: readonly Expectation[]): Verdict {
     lost += lostOf(record, acknowledged);
     if (record.strict) outOfOrder += record.outOfOrder;
     duplicates += record.duplicates;
-    // Multiplied and not divided: a bound may be 0.
+    // This multiplies and does not divide, since a limit may be 0.
     if (record.worstDuplicates * allowed > worstDuplicates * allowedDuplicates || allowedDuplicates === 0) {
       worstDuplicates = Math.max(allowedDuplicates === 0 ? worstDuplicates : 0, record.worstDuplicates);
       allowed = allowedDuplicates;

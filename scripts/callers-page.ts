@@ -6,7 +6,7 @@ import type { CallerAddress, Program, ProgramSetup } from '../src/callers/progra
 import { readExpectedText, readFixture, requestOf } from '../test/callers/fixtures.ts';
 import { plain } from './markdown.ts';
 
-/** In the time zone of the machine, so that the page shows the same time everywhere. */
+/** A local time, so that the page shows the same time on every machine. */
 const SHOWN_AT = new Date(2026, 10, 22, 10, 2);
 const GROUP_TITLE = 'Operations';
 
@@ -100,7 +100,7 @@ function contents(): string {
   return ['| Program | Type | What is pasted |', '|---|---|---|', ...rows].join('\n');
 }
 
-/** The anchor that hosts of repositories make from a heading. */
+/** The anchor that GitHub and similar hosts make from a heading. */
 export function anchorOf(heading: string): string {
   return heading
     .toLowerCase()
@@ -146,7 +146,7 @@ function shownMessage({ fixture }: ProgramSetup): string {
   return messageLines(message, { name: GROUP_TITLE, now: SHOWN_AT, paint: (_, text) => text }).join('\n');
 }
 
-/** The fence is longer than any in the content. */
+/** A fenced code block. The fence is longer than any in the content. */
 function codeBlock(language: string, content: string): string {
   const longest = Math.max(2, ...[...content.matchAll(/`+/g)].map(([run]) => run.length));
   const fence = '`'.repeat(longest + 1);

@@ -28,8 +28,9 @@ export function countsOf(result: JestResult): Counts {
 }
 
 /**
- * The last line of a run: `N passed, N failed[, N skipped]`. Where KLATCH_TEST_RESULTS names a folder, it stores the
- * counts there under `name`, and the line sums all of them: successive runs end with one sum.
+ * Returns the last line of a run: `N passed, N failed[, N skipped]`. If KLATCH_TEST_RESULTS names a folder, this stores
+ * the counts there under `name`. The line then sums all counts in the folder, so that the last of several runs reports
+ * all of them.
  */
 export function closingLine(name: string, counts: Counts): string {
   const folder = process.env['KLATCH_TEST_RESULTS'];

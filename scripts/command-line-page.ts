@@ -42,7 +42,7 @@ export function renderCommandLine(program: Command = documentedProgram()): strin
   ].join('\n\n')}\n`;
 }
 
-/** The program for its description; it runs no command. */
+/** The program, whose commands this only describes and does not run. */
 export function documentedProgram(): Command {
   return documented;
 }
@@ -89,7 +89,7 @@ function table(heading: readonly string[], rows: readonly (readonly string[])[])
   return [line(heading), `|${'---|'.repeat(heading.length)}`, ...rows.map(line)].join('\n');
 }
 
-/** The last lines of the command's help: commander has them as text to print and not as data. */
+/** The examples at the end of the command's help, read from the printed text: commander does not offer them as data. */
 export function examplesOf(command: Command): string[] {
   let text = '';
   command.configureOutput({ writeOut: (part) => (text += part) }).outputHelp();

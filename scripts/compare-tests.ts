@@ -1,8 +1,8 @@
 /**
  * Shows that no test was lost: `node scripts/compare-tests.ts before.json after.json... [--renames=file.json]`. Each
  * file is jest's output of `--json --outputFile`. `renames` is a JSON object from old names to new ones, null for a
- * test that was removed on purpose. It compares names without their files, and counts repeated ones. Exits 1 when
- * `after` lacks a test of `before`.
+ * test that was removed on purpose. The script compares names without their files, and counts repeated ones. It exits 1
+ * when `after` lacks a test of `before`.
  *
  * Jest lists all names in two minutes, without running a test: `-t 'no test has this name'`. `renamed-tests.json` has
  * the renames since 9cdc6ba.

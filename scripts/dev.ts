@@ -82,7 +82,7 @@ function foldersIn(path: string): string[] {
   return [path, ...inner.map(({ parentPath, name }) => join(parentPath, name))];
 }
 
-/** `first-run.ts` kills a server that does not stop, so this ends. */
+/** This wait ends, because `first-run.ts` kills a server that does not stop. */
 async function stop(server: ChildProcess): Promise<void> {
   if (server.exitCode !== null || server.signalCode !== null) return;
   const ended = once(server, 'exit');

@@ -77,7 +77,7 @@ function releaseDate(): string {
   return new Date(`${date} UTC`).toISOString().slice(0, 10);
 }
 
-/** Null before the first whole run: then there is no page of it. */
+/** Null before the first complete run of `make bench ONLY=web`: then there is no page of figures. */
 const webResult = readResult();
 
 const COMMANDS = 'the commands in src/cli and client/terminal';

@@ -6,8 +6,8 @@ const ROOT = join(import.meta.dirname, '..');
 const SLOW_PACKAGES =
   /^(?:node:(?:child_process|net|http|https|http2|tls|dgram|cluster|worker_threads)|ws|undici|esbuild|smtp-server|s3rver|postgres)$/;
 /**
- * The same for files of the project: the database, which only a complete run has, and files that listen or start
- * something.
+ * Files of the project with the same effect. They use the database, which only a complete run has, listen on a port, or
+ * start a process.
  */
 const SLOW_FILES = [
   'test/support/database.ts',
@@ -22,7 +22,7 @@ const SLOW_FILES = [
 const moved = SLOW_FILES.filter((file) => !existsSync(file));
 if (moved.length > 0) throw new Error(`scripts/fast-tests.ts names files that are not there: ${moved.join(', ')}`);
 
-/** The runtime imports of a file: type imports are erased. */
+/** The imports of a file at run time, without type imports. */
 function importsOf(file: string): string[] {
   const text = readFileSync(file, 'utf8');
   const statements = text.matchAll(/(?:^|\n)\s*(?:import|export)\s(?!type\b)(?:[^'";]*?\sfrom\s*)?'([^']+)'/g);
@@ -31,9 +31,9 @@ function importsOf(file: string): string[] {
 }
 
 /**
- * The tests that start no process and no server, in the order of their names. A test qualifies under two conditions:
- * - Neither it nor the files of test/, scripts/, faults/ and packages/ that it imports name a module that could.
- * - None of them imports a slow file of src/ or client/.
+ * The tests that start no process and no server, sorted by name. A test qualifies under two conditions:
+ * - Neither it nor the files of test/, scripts/, faults/ and packages/ that it imports import a slow package.
+ * - None of them imports a slow file.
  * A check at run time enforces the rule as well (test/run/no-processes.ts).
  */
 export function fastTests(): string[] {

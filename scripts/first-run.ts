@@ -1,6 +1,7 @@
 /**
- * `make run`: sets Klatch up in ./var at the first start, runs the server, and prints how to use it. It passes the
- * server's lines on. It prints lines with the group's token itself, so that no log contains the token.
+ * `make run`: sets Klatch up in ./var at the first start, runs the server, and prints how to use it. The server's
+ * output goes to the same terminal. This script prints lines with the group's token itself, so that the server's log
+ * does not contain the token.
  */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -29,15 +30,18 @@ const CONFIG = `${FOLDER}/server.conf`;
 const FIRST_PORT = 9090;
 const FIRST_LIVE_PORTS = { websocket: 9080, tcp: 9070 } as const;
 const PORTS_TRIED = 100;
-/** The creation of the database files takes between a second and, on a slow disk, half a minute. */
+/** The creation of the database files takes a second, or up to half a minute on a slow disk. */
 const READY_TIMEOUT_MS = 120_000;
 const POLL_MS = 100;
-/** Exceeds `http.stop-timeout` and the embedded database's own bound together. */
+/** Longer than `http.stop-timeout` and the time limit of the embedded database together. */
 const STOP_TIMEOUT_MS = 60_000;
 
 type GroupInfo = Awaited<ReturnType<(typeof groupInfo)['run']>>;
 
-/** The server as a child process. `ended` resolves with its exit status, as a shell reports signals. */
+/**
+ * The server as a child process. `ended` resolves with its exit status; after a signal, with 128 plus the signal's
+ * number.
+ */
 interface Child {
   readonly process: ChildProcess;
   readonly ended: Promise<number>;
@@ -63,12 +67,12 @@ async function main(): Promise<number> {
   }
 }
 
-/** The configuration of `klatch setup --embedded`, for this machine only. */
+/** Writes the configuration of `klatch setup --embedded`, for this machine only. */
 async function setUp(): Promise<void> {
   const port = await findFreePort(FIRST_PORT);
   const websocket = await findFreePort(FIRST_LIVE_PORTS.websocket, [port]);
   const tcp = await findFreePort(FIRST_LIVE_PORTS.tcp, [port, websocket]);
-  // The folder needs the mode for the embedded database before a file is written into it.
+  // Sets the folder's mode, which the embedded database requires, before a file is written into it.
   await ensureDataDir(FOLDER);
   configure(
     join(ROOT, CONFIG),
@@ -79,7 +83,7 @@ async function setUp(): Promise<void> {
       interface: '127.0.0.1',
       port,
       deliveryAllow: ['loopback'],
-      // One fixed port less that could be in use on this machine.
+      // The fixed port of the metrics could be in use on this machine.
       metrics: false,
       endpoints: [
         { type: 'websocket', port: websocket },
@@ -114,7 +118,7 @@ async function isFree(port: number): Promise<boolean> {
   });
 }
 
-/** In the same process group, so that Ctrl-C and a closed terminal signal both processes. */
+/** Starts the server in this process group, so that Ctrl-C and a closed terminal signal both processes. */
 function startServer(): Child {
   const args = ['src/main.ts', 'serve', '--config', CONFIG];
   const server = spawn(process.execPath, args, { stdio: ['ignore', 'inherit', 'inherit'] });
@@ -125,7 +129,7 @@ function startServer(): Child {
   return { process: server, ended };
 }
 
-/** Passes signals on. The server treats a signal that it gets twice, from the terminal and from here, as one. */
+/** Forwards signals. If the server gets a signal twice, from the terminal and from here, it treats them as one. */
 function forwardSignals({ process: server }: Child): StopSignals {
   const signals = new StopSignals((signal) => server.kill(signal));
   void signals.firstSignal.then((signal) => server.kill(signal));
@@ -212,11 +216,11 @@ Stop with Ctrl-C. Everything is kept in ./${FOLDER}, and \`make run\` goes on fr
 `;
 }
 
-/** The exit status: that of the server, which is 0 after a requested stop. */
+/** Resolves with the exit status of the server, which is 0 after a requested stop. */
 async function endOf(child: Child, signals: StopSignals): Promise<number> {
   const timeout = new AbortController();
   const overdue = signals.firstSignal.then(() => wait(STOP_TIMEOUT_MS, 'overdue' as const, { signal: timeout.signal }));
-  // Aborted below, when the server exited in time.
+  // The code below aborts this wait when the server exits in time, which is no error.
   overdue.catch(() => {});
   const end = await Promise.race([child.ended, overdue]);
   timeout.abort();

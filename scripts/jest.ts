@@ -11,7 +11,7 @@ export interface JestRun {
 }
 
 export interface JestOptions {
-  /** A command that runs it, such as `unshare --net`. */
+  /** A command that runs jest, such as `unshare --net`. */
   readonly within?: readonly string[];
   /** Variables that override those of this process. */
   readonly env?: Readonly<Record<string, string>>;

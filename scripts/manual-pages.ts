@@ -107,7 +107,7 @@ function introduction(language: string): string[] {
   ];
 }
 
-/** The comment of a section, before its first key. */
+/** The heading and comment of a section before its first key; nothing before other keys. */
 function headOf(key: string, before: string | undefined, sections: ReadonlyMap<string, string>): string[] {
   const own = sectionOf(key);
   if (before !== undefined && sectionOf(before) === own) return [];

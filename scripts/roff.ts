@@ -10,7 +10,7 @@ export function roff(text: string): string {
     .replaceAll('^', '\\(ha')
     .replaceAll('~', '\\(ti')
     .replace(/…/g, '...');
-  // A dot or an apostrophe at the beginning of a line would be a request.
+  // roff would interpret a line that begins with a dot as a request.
   return escaped.replace(/^\./gm, '\\&.');
 }
 
@@ -92,7 +92,7 @@ function fold(line: string): string[] {
   for (const word of line.split(' ')) {
     const last = folds.at(-1);
     if (last !== undefined && last.length + word.length < MAX_LINE) folds[folds.length - 1] = `${last} ${word}`;
-    // After a break, a word that begins with a dot would be a request.
+    // After a break, roff would interpret a word that begins with a dot as a request.
     else folds.push(folds.length > 0 && word.startsWith('.') ? `\\&${word}` : word);
   }
   return folds;

@@ -25,8 +25,8 @@ const callers = [
   '/usr/share/doc/php-symfony-discord-notifier',
 ] as const;
 /**
- * `.ci/run` leaves them out, so that it opens the browser for at most four minutes. Most show one screen each; what these
- * screens share is tested by the files that stay: sign-in, messages, files, keys and lost history.
+ * `.ci/run` skips them, so that it opens the browser for at most four minutes. Most test one screen each. The other
+ * files test what these screens share: sign-in, messages, files, keys and lost history.
  */
 const LONG_BROWSER_TESTS = [
   'accessibility/screens',

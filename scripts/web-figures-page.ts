@@ -4,7 +4,7 @@ import { isGoalMet, isMet, judged, WHY_RATIOS, type Measure, type Row, type RowI
 
 const HEAD = ['What', 'Klatch', 'Bare page', 'Ratio', 'The Lounge', 'Bar', 'Met', 'Goal', 'How far'];
 
-/** The page of a whole run of `make bench ONLY=web`. */
+/** Renders the page of a complete run of `make bench ONLY=web`. */
 export function renderWebFigures(result: WebResult): string {
   const rows = measuredRows(result.measures);
   const table = [HEAD, HEAD.map((_, n) => (n === 0 ? '---' : '--:')), ...rows.map(cellsOf)];
@@ -58,7 +58,7 @@ function cellsOf([id, row, measure]: [RowId, Row, Measure]): string[] {
   ];
 }
 
-/** How many times the goal it is. */
+/** The distance from the goal: the value as a multiple of it, or the difference from a goal of 0. */
 function distance(id: RowId, { goal, unit }: Row, measure: Measure): string {
   if (goal === null) return '';
   if (isGoalMet(id, measure) === true) return 'reached';

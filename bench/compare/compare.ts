@@ -1,21 +1,21 @@
-/** `make bench BASE=<commit>`: compares this tree with a former one, in alternation on the same machine. */
+/** `make bench BASE=<commit>` compares this tree with that commit, in turns on the same machine. */
 import { round } from '../support/report.ts';
 import { hasSessions, runWhole, Session, type Measurement } from './side.ts';
 import { crossoverInterval, isNarrow, judge, ratioInterval, type RatioInterval } from './statistics.ts';
 import { checkOut, THIS_TREE, type Tree } from './tree.ts';
 
-/** Benchmarks that allow a comparison; the others measure a ratio of their own, or memory. */
+/** Benchmarks that can be compared. The others measure a ratio to a baseline of their own, or memory. */
 const COMPARABLE = ['intake', 'forward', 'fan-out', 'push'] as const;
-/** The least share of the former rate. */
+/** The rate of this tree must be at least this share of the former rate. */
 const BAR = 0.98;
-/** Rounds of both sides within a pair, on servers that were started for it. */
+/** The order of the rounds within a pair: A is the former tree, B this one. Each pair starts its own servers. */
 const ORDER = 'ABBAABBA';
 /**
- * The same with B first, in every second pair: against itself, the server that starts second measured between 1.5 %
- * faster and 6 % slower.
+ * The order of every second pair, with B first. Measured with the same tree on both sides, the server that started
+ * second was between 1.5 % faster and 6 % slower.
  */
 const REVERSED_ORDER = 'BAABBAAB';
-/** The share of a comparison's time that the run of A against A may take. */
+/** Before a comparison, A is compared with A, for at most this share of the comparison's time. */
 const SELF_SHARE = 1 / 3;
 
 interface Pair {
@@ -24,11 +24,11 @@ interface Pair {
 }
 
 interface Ratios {
-  /** Without the effect of which server starts first. */
+  /** The ratio without the effect of which server starts first. */
   readonly rate: RatioInterval | null;
-  /** The interval with that effect, as reports before November 27, 2026 gave it. */
+  /** The ratio with that effect, as reports before November 27, 2026 gave it. */
   readonly plainRate: RatioInterval | null;
-  /** Ratio of CPU time for a unit: above 1, this tree needs more. */
+  /** The ratio of the CPU time for a unit. Above 1, this tree needs more. */
   readonly cpu: RatioInterval | null;
 }
 
@@ -38,7 +38,8 @@ export async function compareWith(commit: string, only: readonly string[], minut
   const unknown = names.filter((name) => !(COMPARABLE as readonly string[]).includes(name));
   if (unknown.length > 0) throw new Error(`${unknown.join(', ')} cannot be compared; ${COMPARABLE.join(', ')} can`);
   const { tree, remove } = checkOut(commit);
-  // Ctrl-C also reaches the benchmarks, whose end ends this run; it must not end before it has removed its folder.
+  // This run must not end before it has removed its folder. So it ignores Ctrl-C, which also reaches the benchmarks:
+  // when they end, this run fails and cleans up.
   process.on('SIGINT', () => {});
   try {
     let held = true;
@@ -87,7 +88,7 @@ async function measure({ bench, a, b, bySession, minutes }: Plan): Promise<Ratio
     pairs.push(pair);
     const ratios = ratiosOf(pairs);
     console.error(`  pair ${pairs.length}: ${round(pair.b.rate / pair.a.rate, 4)}; so far ${shown(ratios.rate)}`);
-    // As many pairs begin with A as with B, so that the start order favours neither.
+    // It continues until as many pairs have begun with A as with B, so that the start order favours neither.
     if (pairs.length % 2 === 1) continue;
     if ((ratios.rate !== null && isNarrow(ratios.rate)) || performance.now() >= end) return ratios;
   }
@@ -106,7 +107,7 @@ async function pairOfSessions(bench: string, a: Tree, b: Tree, number: number): 
   }
 }
 
-/** A and B, then B and A, so that a machine that slows down favours neither. */
+/** Runs A first in one pair and B first in the next, so that a machine that slows down favours neither. */
 async function pairOfRuns(bench: string, a: Tree, b: Tree, number: number): Promise<Pair> {
   if (number % 2 === 0) return { a: await runWhole(a, bench), b: await runWhole(b, bench) };
   const second = await runWhole(b, bench);

@@ -11,12 +11,15 @@ import type { Tree } from './tree.ts';
 export interface Measurement {
   /** Units a second. */
   readonly rate: number;
-  /** CPU seconds of server and database for a unit; for whole runs up to a factor that both trees share. */
+  /**
+   * CPU seconds of server and database for a unit. For whole runs, the figure has an unknown factor that is the same
+   * for both trees.
+   */
   readonly cpu: number;
 }
 
 const POLL_MS = 500;
-/** Benchmarks whose rounds take a fixed time, in which a faster tree does more. */
+/** Benchmarks whose rounds take a fixed time, so that a faster tree does more work in them. */
 const TIMED: readonly string[] = ['intake', 'fan-out'];
 
 /** Whether a tree's benchmarks run round by round. */
@@ -44,7 +47,7 @@ export class Session {
     return session;
   }
 
-  /** Runs a round, which counts for the result of `measured`. */
+  /** Runs a round and adds its result to `measured`. */
   async round(): Promise<void> {
     await this.#ask('prepare');
     const before = serverCpuSeconds(this.#child.pid!);
@@ -78,8 +81,8 @@ export class Session {
 }
 
 /**
- * Runs a whole benchmark of a tree with its baseline, for trees without sessions, and reads the rate from its line of
- * JSON. CPU time is that of the whole run, with start and warm-up.
+ * Runs a whole benchmark, with its baseline, of a tree without sessions. It reads the rate from the benchmark's line of
+ * JSON. The CPU time is that of the whole run, including start and warm-up.
  */
 export async function runWhole(tree: Tree, bench: string): Promise<Measurement> {
   const child = start(tree, ['bench/run.ts', bench]);
@@ -111,7 +114,7 @@ export function rateOf(lines: readonly string[], bench: string): number | null {
 
 function start({ folder }: Tree, args: readonly string[]): ChildProcess {
   const node = join(folder, 'node_modules/.bin/node');
-  // Without the variable that would make this tree's benchmark another comparison.
+  // With the variable BASE, the benchmark itself would start a comparison.
   const env = { ...process.env, BASE: '' };
   return spawn(node, args, { cwd: folder, stdio: ['pipe', 'pipe', 'inherit'], env });
 }

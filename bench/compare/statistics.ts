@@ -1,6 +1,6 @@
 /** The ratio of two rates with its 95 % interval. */
 export interface RatioInterval {
-  /** The middle of the interval: exp of the mean of the logarithms. */
+  /** The middle of the interval on a logarithmic scale: exp of the mean of the logarithms. */
   readonly ratio: number;
   readonly low: number;
   readonly high: number;
@@ -20,7 +20,7 @@ const T_975_BEYOND = [
   [Number.POSITIVE_INFINITY, 1.96],
 ] as const;
 
-/** Student's t at 97.5 %; between the listed degrees of freedom, interpolated in their reciprocal. */
+/** Student's t at 97.5 %. Between the listed degrees of freedom, it is interpolated in their reciprocal. */
 export function studentT975(degrees: number): number {
   if (!Number.isInteger(degrees) || degrees < 1)
     throw new RangeError(`there is no t for ${degrees} degrees of freedom`);
@@ -38,9 +38,9 @@ interface RatePair {
 }
 
 /**
- * The ratio B to A of pairs, each measured within the same minute, with Student's interval on the logarithms of the
- * pairs' ratios. Logarithms make B to A the reciprocal of A to B. Bootstrap intervals are too narrow for the five to
- * forty pairs that half an hour allows. Null for fewer than two pairs.
+ * The ratio of B to A, from pairs that were each measured within the same minute. The interval is Student's, on the
+ * logarithms of the pairs' ratios. Logarithms make B to A the reciprocal of A to B. Bootstrap intervals are too narrow
+ * for the five to forty pairs that half an hour allows. Null for fewer than two pairs.
  */
 export function ratioInterval(pairs: readonly RatePair[]): RatioInterval | null {
   if (pairs.length < 2) return null;
@@ -50,10 +50,10 @@ export function ratioInterval(pairs: readonly RatePair[]): RatioInterval | null 
 }
 
 /**
- * The same for pairs that begin with A and with B in turn (a crossover design): the server that starts second may
- * always be slower or faster, which has no part in the middle and none in this interval. With 9 pairs in which the
- * second server was 6 % slower, `ratioInterval` gave ± 6 % and this one ± 2.7 %. `second`: rate of the server that
- * starts second, to that of the first. Null for fewer than four pairs.
+ * The same for pairs of which every second one begins with B (a crossover design). The server that starts second may
+ * always be slower or faster. That effect changes neither the middle nor the width of this interval. With 9 pairs in
+ * which the second server was 6 % slower, `ratioInterval` gave ± 6 % and this one ± 2.7 %. `second` is the ratio of the
+ * rate of the server that starts second to that of the first. Null for fewer than four pairs.
  */
 export function crossoverInterval(pairs: readonly RatePair[]): (RatioInterval & { readonly second: number }) | null {
   if (pairs.length < 4) return null;
@@ -62,7 +62,7 @@ export function crossoverInterval(pairs: readonly RatePair[]): (RatioInterval & 
   const degrees = pairs.length - 2;
   const variance = (squaresOf(beganWithA) + squaresOf(beganWithB)) / degrees;
   const effect = (meanOf(beganWithA) - meanOf(beganWithB)) / 2;
-  // Without the effect, both groups have the same middle, also where one has a pair more.
+  // Without the effect, both groups have the same mean, even where one has a pair more.
   const logs = [...beganWithA.map((log) => log - effect), ...beganWithB.map((log) => log + effect)];
   return { ...intervalOf({ logs, variance, degrees }), second: Math.exp(effect) };
 }
@@ -95,7 +95,7 @@ function intervalOf({ logs, variance, degrees }: Spread): RatioInterval {
 
 /** An interval is narrow when both its ends are at most 1.5 % from its middle. */
 const NARROW = 0.015;
-/** Fewer pairs do not show their spread well enough to stop. */
+/** Fewer pairs are too few to estimate their spread, so the comparison does not stop before. */
 const MIN_PAIRS = 5;
 
 export function isNarrow({ ratio, low, high, pairs }: RatioInterval): boolean {

@@ -24,7 +24,7 @@ export function checkOut(commit: string): { tree: Tree; remove: () => void } {
   const remove = (): void => rmSync(parent, { recursive: true, force: true });
   try {
     const folder = join(parent, 'klatch');
-    // A clone rather than a git worktree: a killed run leaves nothing in this repository.
+    // This is a clone rather than a git worktree, so that a killed run leaves nothing in this repository.
     git(ROOT, ['clone', '--quiet', '--shared', '--no-checkout', ROOT, folder]);
     git(folder, ['checkout', '--quiet', '--detach', id]);
     addLibraries(folder);

@@ -1,4 +1,4 @@
-/** The frame of a message for a live client, for servers that imitate Klatch. */
+/** Makes the frame that notifies a live client of a message, for servers that imitate Klatch. */
 export function changeFrame(group: number, seq: number, text: string): string {
   const message = {
     id: `${group}:${seq}`,

@@ -12,7 +12,7 @@ const METHOD = 'conversation.change';
 
 /**
  * A client that works as little as possible, since it shares the machine's cores with the measured server. It
- * authenticates, follows, and passes each frame of a change to its owner as a range of a buffer.
+ * authenticates, subscribes, and passes each frame of a change to its owner as a range of a buffer.
  */
 export class BenchClient {
   readonly #socket: Socket;
@@ -35,12 +35,12 @@ export class BenchClient {
     socket.on('error', (error) => this.#ready.reject(error));
     socket.on('close', () => {
       if (this.#isLeaving) return;
-      // In any case: without one client the counts are never reached.
+      // This ends the process. Without this client the counts would never be reached, whatever closed its connection.
       throw new Error(`a live connection was closed: ${this.#farewell}`);
     });
   }
 
-  /** Connects; with a token it authenticates and follows from `known` on. Resolves when that was answered. */
+  /** Connects; with a token it authenticates, with `follow` it subscribes. Resolves when the server has answered. */
   static async open(
     place: { transport: Transport; port: number; path: string },
     who: { token: string | null; follow: object | null },
@@ -156,7 +156,7 @@ export class BenchClient {
     if (error !== undefined) this.#ready.reject(new Error(text));
     if (id === undefined) {
       this.#farewell = text;
-      // Any line shows that the client is alive.
+      // The server takes any line as proof that the client is alive.
       if (method === 'ping') this.#socket.write('\n');
       return;
     }

@@ -22,7 +22,7 @@ export interface Side {
   posted: number;
 }
 
-/** A server with live endpoints, a bare one beside it, and clients of both; `stop` ends all of it. */
+/** A server with live endpoints, a bare server to compare it with, and clients of both. `stop` ends all of them. */
 export class LiveStage {
   readonly server: ServerProcess;
   readonly #tcpPort: number;
@@ -48,7 +48,7 @@ export class LiveStage {
     return stage;
   }
 
-  /** A group with this many people over a transport. Their clients connect with `open`. */
+  /** Creates a group with this many members, and their clients for a transport. The clients connect with `open`. */
   async people(transport: 'ws' | 'tcp', count: number, follow: object): Promise<Side & { group: TestGroup }> {
     const group = await this.server.createGroup(`Over ${transport}`);
     const file = join(this.#folder, `${group.id}.tokens`);
@@ -58,14 +58,14 @@ export class LiveStage {
     return { clients, count, port: this.server.port, path: new URL(group.webhook).pathname, posted: 0, group };
   }
 
-  /** The bare server with as many clients; with `kept` it sends this many messages to each client that connects. */
+  /** Starts the bare server and its clients. The server sends `kept` messages to each client that connects. */
   async bare(count: number, kept = 0): Promise<Side & { pid: number }> {
     const { process: bare, first } = await BenchProcess.start('programs/bare-ws.ts', [String(kept)]);
     this.#stops.unshift(() => bare.stop());
     return { ...(await this.moreOf(Number(first), count)), pid: bare.pid };
   }
 
-  /** Further clients of the bare server at a port. */
+  /** Starts further clients of the bare server at a port. */
   async moreOf(port: number, count: number): Promise<Side> {
     const transport: Transport = 'bare';
     const clients = await this.#clients([transport, String(port), '/', String(count)]);

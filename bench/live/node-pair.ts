@@ -10,11 +10,11 @@ import { createUsers, nickOf } from '../seed-users.ts';
 
 /** Accounts of each node in one group: `presence.list` returns at most 1,000 of a group. */
 const PER_GROUP_AND_NODE = 500;
-/** Connections of a server beside those of the clients. */
+/** Connections that a server needs in addition to those of the clients. */
 const OTHER_CONNECTIONS = 100;
 
 const KEPT_LOG_LINES = 10;
-/** One refused client ends the benchmark; with these timeouts a machine that stalls for seconds refuses none. */
+/** One refused client ends the benchmark. With these timeouts, none is refused if the machine stalls for seconds. */
 const DATABASE_TIMEOUTS = 'services.postgresql { connect-timeout = 20s, query-timeout = 30s }';
 
 /** Nicks of accounts, separately for those with clients on the first and on the second node. */
@@ -72,8 +72,8 @@ export class NodePair {
   }
 
   /**
-   * Adds accounts to each node, in groups with the same number of either node. Resolves with their clients, in order of
-   * the nodes; they connect with `open`.
+   * Adds accounts to each node, in groups with the same number from both nodes. Resolves with the processes of their
+   * clients, in the order of the nodes. The clients connect with `open`.
    */
   async createAccounts(perNode: number): Promise<BenchProcess[]> {
     const tokens: [string[], string[]] = [[], []];
@@ -99,7 +99,8 @@ export class NodePair {
 
   /** The presence of all created accounts as a node reads it. Rejects when the clients of a node have ended. */
   async readPresence(node: 0 | 1): Promise<{ online: NicksByHome; away: NicksByHome }> {
-    // A client whose connection was closed ends its process: that says nothing about presence.
+    // A client whose connection was closed ends its process. The offline accounts of an ended process say nothing about
+    // presence.
     if (this.#clients.some((clients) => !clients.running)) throw new Error('a process of clients has ended');
     const online: NicksByHome = [[], []];
     const away: NicksByHome = [[], []];

@@ -1,7 +1,7 @@
 /**
- * Uses a message log on the database of a server, without HTTP. Arguments: socket folder, port. For each line `<alert
- * posts in a hundred> <ms>` it posts for this time, and answers posts a second. It has as many callers as the benchmark
- * has connections.
+ * Posts to a message log on the database of a server, without HTTP. Arguments: socket folder, port. For each line
+ * `<alert posts in a hundred> <ms>` it posts for that time, and answers with the posts a second. It has as many callers
+ * as the benchmark has connections.
  */
 import { createInterface } from 'node:readline';
 import { LocalBus } from '../../src/bus/bus.ts';
@@ -16,7 +16,7 @@ import { postgresqlConfig } from '../../test/support/config.ts';
 
 const CALLERS = 64;
 const TIMEOUT_MS = 10_000;
-/** Alerts of each group. */
+/** The number of alerts of each group. */
 const ALERTS = 20;
 
 const [host, port] = process.argv.slice(2);
@@ -58,7 +58,7 @@ async function postPlain({ conversationId, accountId: senderId, tokenHash }: Int
   if (posted.outcome !== 'new') throw new Error(`a post was ${posted.outcome}`);
 }
 
-/** Goes from one group to the next, and from one of its alerts to the next; each fires and is resolved in turns. */
+/** Posts to the groups in turn, and in each for its alerts in turn. Each alert fires and is resolved alternately. */
 async function postAlert(n: number): Promise<void> {
   const access: PresentedToken = { integration: integrations[n % integrations.length]!, token: '' };
   const round = Math.floor(n / integrations.length);

@@ -1,5 +1,5 @@
 /**
- * A push service over HTTP/2 that accepts and counts everything. Arguments: files of its certificate and key. For
+ * A push service over HTTP/2 that accepts and counts all requests. Arguments: the files of its certificate and key. For
  * `count N` it answers when N more requests have arrived since the last answer.
  */
 import { readFileSync } from 'node:fs';

@@ -1,6 +1,6 @@
 /**
- * The driver of Apple's service alone, for push. Arguments: sink port, file of its authority, file of a .p8 key,
- * requests at once.
+ * Runs only the driver for Apple's service, for the push benchmark. Arguments: port of the sink, file of its
+ * certificate authority, file of a .p8 key, requests in flight.
  */
 import { createInterface } from 'node:readline';
 import type { ConversationId, Seq } from '../../src/model/ids.ts';

@@ -1,6 +1,6 @@
 /**
- * Receivers that record when messages arrive. Argument: a list of `address=kind`, all on one port, which is the first
- * line. For `take` it answers with the records since the last answer.
+ * Receivers that record when messages arrive. Argument: a list of `address=kind`. All of them listen on one port, which
+ * the program prints as its first line. For `take` it answers with the records since the last answer.
  */
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import { createInterface } from 'node:readline';
@@ -11,7 +11,7 @@ import { ANSWER, readRequests } from '../support/requests.ts';
 /** The time until a `slow` receiver answers. */
 const SLOW_MS = 2_000;
 
-/** A `parting` receiver closes its connection with each answer of this number. */
+/** A `parting` receiver closes a connection after this many answers. */
 const PARTING_REQUESTS = 20;
 const LAST_ANSWER = 'HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n';
 

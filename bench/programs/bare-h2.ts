@@ -1,6 +1,6 @@
 /**
- * The baseline of push: makes the same payloads and posts them over one connection of node:http2. Arguments: sink port,
- * file of its authority, requests at once.
+ * The baseline of push: makes the same payloads and posts them over one connection of node:http2. Arguments: port of
+ * the sink, file of its certificate authority, requests in flight.
  */
 import { readFileSync } from 'node:fs';
 import { connect } from 'node:http2';
@@ -8,7 +8,7 @@ import { createInterface } from 'node:readline';
 
 const [port, authority, streams] = process.argv.slice(2);
 const session = connect(`https://127.0.0.1:${port}`, { ca: readFileSync(authority!) });
-// It has the length of a signed token.
+// This text has the length of a signed token.
 const authorization = `bearer ${'t'.repeat(190)}`;
 let sent = 0;
 

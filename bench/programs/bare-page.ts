@@ -1,6 +1,7 @@
 /**
  * The baseline of the browser client: a page without a library that shows the newest 50 messages of a Klatch server.
- * Arguments: the address of that server and the token of a session. It passes the page's calls on.
+ * The program forwards the page's calls to that server. Arguments: the address of the server, and the token of a
+ * session.
  */
 import { Agent, createServer, request, type IncomingMessage, type ServerResponse } from 'node:http';
 import { readFileSync } from 'node:fs';

@@ -1,11 +1,11 @@
 /**
- * Many live clients in a process of their own. Arguments: transport, port, path, tokens, revs. The tokens are a file
- * with one in each line, or a number of clients without tokens. The revs to follow from are JSON, or missing. It
- * answers each line on standard input with a line on standard output:
- * - `open` connects all (`open N`: N a second).
- * - `wait N` answers when N changes have arrived at all clients.
- * - `mark` looks for marked messages (`mark-N`) from then on.
- * - `marks` answers when each of them had reached the last client, and forgets them.
+ * Many live clients in a process of their own. Arguments: transport, port, path, tokens, revs. `tokens` is a file with
+ * a token in each line, or the number of clients without tokens. `revs` is missing, or the JSON of the revs to follow
+ * from. The process answers each line on standard input with a line on standard output:
+ * - `open` connects all clients (`open N`: N a second).
+ * - `wait N` answers when N changes have arrived at all clients together.
+ * - `mark` starts the search for marked messages (`mark-N`).
+ * - `marks` answers how many clients each marked message reached, and when it reached the last one. It ends the search.
  * - `close` closes the connections.
  */
 import { readFileSync } from 'node:fs';
@@ -15,7 +15,7 @@ import { machineMs } from '../support/clock.ts';
 import { BenchClient, type Transport } from '../live/live-client.ts';
 
 const [transport, port, path, people, follow] = process.argv.slice(2) as [Transport, string, string, string, string];
-/** Connections that open at the same time: a server bounds the unauthenticated ones. */
+/** The number of connections that open at the same time: a server bounds the unauthenticated ones. */
 const OPENING = 100;
 const MARK = Buffer.from('"text":"mark-');
 const DIGITS = 7;

@@ -1,4 +1,7 @@
-/** Requests a server's `/v1/status` every 20 ms for the time that a line names, and answers with the durations. */
+/**
+ * For a line with a time in ms, requests `/v1/status` of a server every 20 ms for that time. Answers with the 99th
+ * percentile of the durations, and the number of requests that got no answer.
+ */
 import { createInterface } from 'node:readline';
 import { setTimeout as wait } from 'node:timers/promises';
 import { percentile } from '../support/report.ts';

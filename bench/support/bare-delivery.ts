@@ -1,7 +1,7 @@
 import { createHmac, createSecretKey, randomBytes } from 'node:crypto';
 import { Pool } from 'undici';
 
-/** The object of one message in a delivery of Klatch. */
+/** The JSON object of one message, as Klatch delivers it. */
 export function bareDelivery(group: number, n: number, text: string): object {
   const sentAt = new Date().toISOString();
   return {
@@ -15,7 +15,7 @@ export function bareDelivery(group: number, n: number, text: string): object {
   };
 }
 
-/** Signs bodies (`v1`) and posts them with undici. */
+/** Signs bodies (Standard Webhooks `v1`) and posts them with undici. */
 export class BareSender {
   readonly #pool: Pool;
   readonly #key = createSecretKey(randomBytes(32));

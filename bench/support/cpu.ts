@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** Ticks of a second in /proc/<pid>/stat; 100 on every Linux that Node supports. */
+/** Ticks per second in /proc/<pid>/stat; 100 on every Linux that Node supports. */
 const TICKS = 100;
 
 /** CPU seconds (user and system) that a process and its living children have used, as Linux counts them. */
@@ -21,7 +21,7 @@ export function residentMiB(pid: number): number {
   return Number(line?.[1] ?? 0) / 1024;
 }
 
-/** The fields after the name: state, ppid, … ; null when the process is gone. */
+/** The fields of /proc/<pid>/stat after the name: state, ppid, … ; null if the process has ended. */
 function statOf(pid: string): string[] | null {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
@@ -36,7 +36,7 @@ const SERVER_NAMES = new Set(['klatch', 'postgres']);
 
 /**
  * CPU seconds (user and system) of Klatch and PostgreSQL among the descendants of a process. The figures of a parent
- * include children that have ended, so that the end of a connection loses nothing.
+ * include children that have ended. So the time of a database connection counts even after its process has ended.
  */
 export function serverCpuSeconds(root: number): number {
   const processes = new Map<string, { name: string; parent: string; ticks: number }>();
@@ -53,7 +53,7 @@ export function serverCpuSeconds(root: number): number {
   return ticks / TICKS;
 }
 
-/** The name that a process gives itself; empty when the process is gone. */
+/** The name that a process gives itself; empty if the process has ended. */
 function nameOf(pid: string): string {
   try {
     return readFileSync(`/proc/${pid}/comm`, 'utf8').trim();

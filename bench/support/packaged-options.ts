@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 
-/** The options of V8 in the unit of the packages: servers and baselines have the same room for new objects. */
+/** V8's options in the packages' systemd unit (a larger young generation), for servers and baselines alike. */
 export function packagedOptions(): string {
   const unit = readFileSync(new URL('../../systemd/klatch.service', import.meta.url), 'utf8');
   const options = /^Environment=NODE_OPTIONS=(.+)$/m.exec(unit)?.[1];

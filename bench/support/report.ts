@@ -1,4 +1,4 @@
-/** The middle value; of an even number of values the lower of the two. */
+/** The middle value; for an even number of values, the lower of the two middle ones. */
 export function median(values: readonly number[]): number {
   return values.toSorted((a, b) => a - b)[Math.floor((values.length - 1) / 2)] ?? Number.NaN;
 }
@@ -15,7 +15,7 @@ export interface BenchLine {
   /** Median of the rounds' ratios to the baseline of the same round. */
   readonly ratio: number;
   readonly baseline: string;
-  /** Median of the measured values, a second. */
+  /** Median of the measured rates, per second. */
   readonly rate: number;
   /** Bound of the ratio; absent where the benchmark has none. */
   readonly target?: number;

@@ -4,8 +4,9 @@ import type { Socket } from 'node:net';
 export const ANSWER = 'HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n';
 
 /**
- * Reads requests with a Content-Length from a bare socket, since a receiver shares the machine's cores with the
- * measured server. Passes the body of each (as Latin-1) to the caller, which answers.
+ * Reads requests with a Content-Length from a bare socket, and passes the body of each (as Latin-1) to the caller. The
+ * caller sends the answer. There is no HTTP library, since a receiver shares the machine's cores with the measured
+ * server.
  */
 export function readRequests(socket: Socket, onRequest: (body: string) => void): void {
   let received = '';

@@ -11,24 +11,24 @@ export interface SchedulePlan {
   readonly connections: number;
 }
 
-/** One post; times of the machine's clock. */
+/** One post, with times of the machine's monotonic clock. */
 export interface ScheduledPost {
   /** The message's id in the 200. */
   readonly id: string;
-  /** When the schedule released it; the wait for a free connection counts as latency. */
+  /** The time at which the schedule released the post. The wait for a free connection counts as latency. */
   readonly postedMs: number;
   readonly answeredMs: number;
 }
 
 export interface ScheduleResult {
   readonly posts: readonly ScheduledPost[];
-  /** When the post after the last one would have been due. */
+  /** The time at which the next post after the last one would have been due. */
   readonly endedMs: number;
 }
 
 /**
- * Posts at a fixed rate, whatever happens to earlier posts (an open loop), so that a server which stalls has to catch
- * up. Resolves when all are answered; rejects when one is not answered 200.
+ * Posts at a fixed rate, without waiting for earlier answers (an open loop), so that a server that stalls has to catch
+ * up. Resolves when all posts are answered; rejects when one is not answered 200.
  */
 export async function postOnSchedule(plan: SchedulePlan): Promise<ScheduleResult> {
   const { hostname, port, host } = new URL(plan.origin);
@@ -53,7 +53,7 @@ export async function postOnSchedule(plan: SchedulePlan): Promise<ScheduleResult
   };
   try {
     const startedMs = machineMs();
-    // The await at the end reports it; without a handler, an earlier failure would end the process.
+    // The await at the end reports a failure. Without this handler, an earlier one would end the process.
     done.promise.catch(() => {});
     for (let n = 0; n < total;) {
       const nowMs = machineMs();

@@ -12,12 +12,12 @@ import { within } from './within.ts';
 const SEED = 2;
 const MESSAGES = 3_000;
 const PICTURES = 60;
-/** Frames that are watched after an event has shown its effect. */
+/** The probe watches this many frames after an event has shown its effect. */
 const FRAMES_AFTER = 12;
 const STEP_S = 120;
-/** Person 0 reads, person 1 is the sender of what is edited. */
+/** Person 0 reads; this person sends the new messages and pictures. */
 const WRITER = 1;
-/** What the view shows, in rows, at least. */
+/** The view shows at least this many rows. */
 const SCREEN_ROWS = 20;
 const SIZES = [
   VIEW,
@@ -43,7 +43,9 @@ interface Watched {
   readonly frames: number;
 }
 
-/** A page in the middle of a conversation, and random events in it: by how many pixels does what one reads move? */
+/**
+ * Plays events while a page shows the middle of a conversation. Measures by how many pixels the message in view moves.
+ */
 export async function measureAnchorDrift(stage: WebStage, plan: WebPlan): Promise<Measures> {
   const conversation = await anchorConversation(stage);
   const page = await stage.openAtEnd(conversation);
@@ -63,7 +65,7 @@ export async function measureAnchorDrift(stage: WebStage, plan: WebPlan): Promis
   return { anchorDrift: { klatch: Math.max(0, ...[...drifts.values()].flat()) } };
 }
 
-/** Texts of one sender, and at its end pictures of many sizes between texts. */
+/** Creates a conversation of texts. At its end, pictures of many sizes alternate with texts. */
 async function anchorConversation(stage: WebStage): Promise<BenchConversation> {
   const conversation = await stage.conversation('Anchor', MESSAGES);
   const { id } = conversation;
@@ -98,7 +100,7 @@ class AnchorEvents {
     this.#lastSeq = conversation.messages;
   }
 
-  /** Plays one event while the anchor is watched. */
+  /** Plays one event while the probe watches the anchor, the first message in view. */
   async play(kind: AnchorEvent): Promise<Watched> {
     this.#played += 1;
     if (kind === 'load') return this.#scrollTo(this.#random.fraction() * 0.9);
@@ -120,7 +122,7 @@ class AnchorEvents {
     return this.#page.evaluate<Watched>('probe.stopAnchor()');
   }
 
-  /** As a person does: what comes into view is loaded then. Watched from the first message in view on. */
+  /** Scrolls as a person does, so that rows load. The probe watches as soon as a message is in view. */
   async #scrollTo(share: number): Promise<Watched> {
     await this.#page.evaluate(
       `{ const feed = document.querySelector('.feed'); feed.scrollTop = ${share} * (feed.scrollHeight - feed.clientHeight); }`,
@@ -135,13 +137,13 @@ class AnchorEvents {
     return this.#page.evaluate<Watched>('probe.stopAnchor()');
   }
 
-  /** A place among the pictures, and not the end. */
+  /** A random place among the pictures, above the end. */
   #shareOfPictures(): number {
     const seq = this.#conversation.messages - SCREEN_ROWS - this.#random.between(0, 2 * PICTURES - SCREEN_ROWS);
     return seq / this.#lastSeq;
   }
 
-  /** At the end new messages pull the view along, as they should. */
+  /** Scrolls away from the end, where the view follows new messages as it should. */
   async #leaveEnd(): Promise<void> {
     const isNearEnd = await this.#page.evaluate<boolean>(
       `(({ scrollHeight, scrollTop, clientHeight }) => scrollHeight - scrollTop < 2 * clientHeight)(document.querySelector('.feed'))`,
@@ -191,7 +193,7 @@ class AnchorEvents {
     if (withPicture) await sendPicture(sender, { width: 640, height: 360 }, text);
     else await this.#stage.call('messages.send', { conversation: id, text }, WRITER);
     this.#lastSeq += 1;
-    // Its row is far below the view, and not drawn: the list alone tells that the page knows it.
+    // The row of the new message is not drawn, so only the height of the list shows that the page has it.
     await eventually(
       () => this.#listHeight(),
       (now) => now > before,

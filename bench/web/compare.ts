@@ -2,7 +2,10 @@ import { median } from '../support/report.ts';
 import type { Measure } from './rows.ts';
 import type { SideName } from './sides.ts';
 
-/** Medians of each side's figures by round, and of the rounds' ratios where no figure of the bare page is 0. */
+/**
+ * Returns the medians of each side's figures over the rounds. If no figure of the bare page is 0, it adds the median of
+ * the rounds' ratios.
+ */
 export function compareRounds(figures: ReadonlyMap<SideName, readonly number[]>): Measure {
   const klatch = figures.get('klatch')!;
   const [bare, lounge] = [figures.get('bare'), figures.get('lounge')];
@@ -15,7 +18,7 @@ export function compareRounds(figures: ReadonlyMap<SideName, readonly number[]>)
   };
 }
 
-/** Of results with several times, one of them. */
+/** Picks one figure of each result. */
 export function pick<T>(
   results: ReadonlyMap<SideName, readonly T[]>,
   of: (result: T) => number,

@@ -14,14 +14,14 @@ const START_S = 60;
 const PARTS: ReadonlySet<string> = new Set(['Document', 'Script', 'Stylesheet']);
 const EXTRAS: ReadonlySet<string> = new Set(['Font', 'Image']);
 
-/** What a browser fetches before a page can be used. */
+/** The requests of a browser before a page can be used. */
 interface Load {
-  /** HTML, scripts and styles. */
+  /** The URLs of HTML, scripts and styles. */
   readonly parts: readonly string[];
   readonly fontsAndImages: number;
 }
 
-/** Bytes and requests of the first load of Klatch, and of The Lounge where it takes part. */
+/** Measures the bytes and requests of the first load of Klatch, and of The Lounge if it takes part. */
 export async function measureFirstLoad(stage: WebStage, sides: readonly Side[]): Promise<Measures> {
   const loads = new Map<string, Load>();
   for (const side of sides) {
@@ -73,7 +73,7 @@ async function kilobytes(urls: readonly string[], encoding: 'br' | 'gzip'): Prom
   return bytes / KB;
 }
 
-/** As it goes over the wire. */
+/** The size of a body as the network carries it, compressed. */
 function bodyBytes(url: string, encoding: string): Promise<number> {
   return new Promise((resolve, reject) => {
     const headers = { accept: 'text/html,*/*', 'accept-encoding': encoding };

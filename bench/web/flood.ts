@@ -11,14 +11,14 @@ import { within } from './within.ts';
 
 const MESSAGES_BEFORE = 60;
 const CONNECTIONS = 64;
-/** Between two keys of a person who types. */
+/** The time between two keys of a person who types. */
 const KEY_MS = 200;
 const NODES_MS = 1_000;
-/** For what was posted last to be shown. */
+/** The page must show the last post within this time. */
 const LAST_S = 60;
 const READ_S = 900;
 
-/** Many messages a second into the conversation that is open, while a person types. */
+/** Posts many messages a second into the open conversation while a person types. */
 export async function measureFlood(stage: WebStage, plan: WebPlan): Promise<Measures> {
   const { perSecond, seconds } = plan.flood;
   const conversation = await stage.conversation('Flood', MESSAGES_BEFORE);
@@ -60,7 +60,7 @@ interface Typed {
   readonly nodes: number;
 }
 
-/** Types into the field that has the focus, and counts nodes, until it is stopped. */
+/** Types into the field that has the focus, and counts DOM nodes, until `stop` is called. */
 export function startTyping(page: Page): { stop(): Promise<Typed> } {
   const stopped = new AbortController();
   let nodes = 0;
@@ -74,7 +74,7 @@ export function startTyping(page: Page): { stop(): Promise<Typed> } {
     }
   };
   const typed = type();
-  // It is awaited when it is stopped.
+  // `stop` awaits this promise. Without this handler, an earlier failure would be an unhandled rejection.
   typed.catch(() => {});
   return {
     stop: async () => {
@@ -85,7 +85,7 @@ export function startTyping(page: Page): { stop(): Promise<Typed> } {
   };
 }
 
-/** Reads the whole conversation in the page, and compares it with the database. */
+/** Reads the whole conversation in the page and compares it with the database. Returns the number of differences. */
 async function countWrong(stage: WebStage, page: Page, { id }: BenchConversation): Promise<number> {
   const stored = await storedTexts(stage.server, id);
   const reading = page.evaluate<{ found: [number, string][]; disordered: number }>('probe.readAll()');

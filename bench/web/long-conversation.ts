@@ -12,13 +12,13 @@ import { within } from './within.ts';
 const MB = 1_000_000;
 const SEED = 1;
 const DRAG_FRAMES = 30;
-/** One way through a conversation, in which some pages have to be waited for. */
+/** The limit for scrolling once through a conversation, in which some pages have to load. */
 const WAY_S = 900;
 const STEP_S = 120;
-/** Of a person who turns the wheel quickly. */
+/** The speed of a person who turns the wheel quickly. */
 const SCROLL_PX_PER_SECOND = 4_000;
 
-/** What one pass through the conversation took. */
+/** The measurements of one pass through the conversation. */
 interface Pass {
   readonly nodes: number;
   readonly heapMB: number;
@@ -27,7 +27,7 @@ interface Pass {
   readonly lost: number;
 }
 
-/** 100,000 messages: two passes through all of them, and the work of frames while a person scrolls. */
+/** Measures two passes through 100,000 messages, and the work for each frame while a person scrolls. */
 export async function measureLongConversation(stage: WebStage, plan: WebPlan): Promise<Measures> {
   const conversation = await stage.conversation('Long', plan.longMessages);
   const page = await stage.openAtEnd(conversation);
@@ -56,7 +56,7 @@ interface PassOptions {
   readonly random: Random;
 }
 
-/** Up, down, the bar, and jumps. */
+/** Scrolls up and down, drags the scroll bar, and jumps to messages. */
 async function pass(page: Page, { conversation, plan, random }: PassOptions): Promise<Pass> {
   let nodes = 0;
   for (const step of [-plan.scrollStepPx, plan.scrollStepPx]) {
@@ -74,7 +74,7 @@ async function pass(page: Page, { conversation, plan, random }: PassOptions): Pr
   return { nodes, heapMB, jumps, lost };
 }
 
-/** Jumps to random messages by their addresses: the times until each was in view. */
+/** Jumps to random messages by their addresses. Returns the times until each was drawn. */
 async function jumpAround(
   page: Page,
   { conversation, plan, random }: PassOptions,
@@ -96,7 +96,7 @@ async function jumpAround(
   return { jumps, lost };
 }
 
-/** Scrolls as a wheel does, up and down by turns. */
+/** Scrolls up and down alternately, as a wheel does. */
 async function scrollTraced(page: Page, seconds: number): Promise<{ workMs: number; longestMs: number }> {
   const cdp = await page.context().newCDPSession(page);
   const { width, height } = page.viewportSize()!;

@@ -11,7 +11,7 @@ const MB = 1_000_000;
 const MESSAGES_BEFORE = 60;
 const CONNECTIONS = 16;
 
-/** A page that stays open while many groups get messages: by how much its heap grows in a minute. */
+/** Measures by how much the heap of an open page grows in a minute while many groups get messages. */
 export async function measureManyGroups(stage: WebStage, plan: WebPlan): Promise<Measures> {
   const { count, perSecond, seconds, sampleSeconds } = plan.groups;
   const groups: BenchConversation[] = [];
@@ -26,7 +26,7 @@ export async function measureManyGroups(stage: WebStage, plan: WebPlan): Promise
       durationMs: seconds * 1_000,
       connections: CONNECTIONS,
     });
-    // It is awaited below; a sample may fail before.
+    // The await below reports a failure. Without this handler, one during the samples would be an unhandled rejection.
     posting.catch(() => {});
     const samples: HeapSample[] = [];
     for (let at = 0; at < seconds; at += sampleSeconds) {

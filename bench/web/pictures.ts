@@ -10,7 +10,7 @@ interface Sender {
   readonly conversation: number;
 }
 
-/** Sends a message with a picture of its own. */
+/** Uploads a picture and sends a message with it. */
 export async function sendPicture(
   { url, token, conversation }: Sender,
   size: { readonly width: number; readonly height: number },
@@ -37,7 +37,7 @@ function pictureOf(width: number, height: number): Buffer<ArrayBuffer> {
   header.writeUInt32BE(width, 0);
   header.writeUInt32BE(height, 4);
   header[8] = GREY_8_BITS;
-  // The first byte of a row is its filter: none.
+  // The first byte of a row is its filter type; 0 means none.
   const row = Buffer.concat([Buffer.alloc(1), Buffer.alloc(width, 0x80)]);
   const pixels = deflateSync(Buffer.concat(Array.from({ length: height }, () => row)));
   return Buffer.concat([SIGNATURE, chunk('IHDR', header), chunk('IDAT', pixels), chunk('IEND', Buffer.alloc(0))]);

@@ -1,11 +1,11 @@
-/** How much a run does of each part. */
+/** The amount of work in each part of a run. */
 export interface WebPlan {
-  /** Of times that are taken again and again; their median counts. */
+  /** The number of measurements of each time; their median counts. */
   readonly rounds: number;
-  /** Own messages of a round. */
+  /** Messages that the person at the browser sends in a round. */
   readonly ownMessages: number;
   readonly longMessages: number;
-  /** Pixels of a frame, on the way through the long conversation. */
+  /** The pixels by which the page scrolls in each frame, through the long conversation. */
   readonly scrollStepPx: number;
   readonly drags: number;
   readonly jumps: number;
@@ -34,7 +34,7 @@ const FULL: WebPlan = {
   groups: { count: 50, perSecond: 200, seconds: 600, sampleSeconds: 30 },
 };
 
-/** Shows that everything runs; its figures decide nothing. */
+/** A short run, which only shows that everything works; its figures decide nothing. */
 const QUICK: WebPlan = {
   ...FULL,
   rounds: 2,

@@ -1,7 +1,7 @@
 import { report, round } from '../support/report.ts';
 import { isGoalMet, isMet, ROWS, type Measure, type Measures, type Row, type RowId } from './rows.ts';
 
-/** Digits that say something: none of a number above 100. */
+/** The decimal places of figures; those from WHOLE_FROM on are whole numbers. */
 const DIGITS = 2;
 const WHOLE_FROM = 100;
 
@@ -13,14 +13,14 @@ export function measuredRows(measures: Measures): [RowId, Row, Measure][] {
   });
 }
 
-/** As it is shown; empty for what was not measured. */
+/** The text of a figure in the table; empty if it was not measured. */
 export function figure(value: number | null | undefined): string {
   if (value === undefined || value === null) return '';
   if (!Number.isFinite(value)) return 'never';
   return round(value, Math.abs(value) >= WHOLE_FROM ? 0 : DIGITS).toLocaleString('en');
 }
 
-/** Prints the table and the line; true: no bar is missed. */
+/** Prints the table and the line of JSON. True if no bar is missed. */
 export function printWeb(measures: Measures): boolean {
   const rows = measuredRows(measures);
   const missed = rows.filter(([id, , measure]) => !isMet(id, measure)).map(([id]) => id);

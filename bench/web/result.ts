@@ -6,9 +6,9 @@ import type { WebStage } from './stage.ts';
 
 const FILE = join(import.meta.dirname, 'result.json');
 
-/** A whole run, for the page. */
+/** The result of a whole run, for the page with the figures (scripts/web-figures-page.ts). */
 export interface WebResult {
-  /** `2026-11-27` */
+  /** Such as `2026-11-27`. */
   readonly date: string;
   readonly machine: Machine;
   readonly chromium: string;
@@ -16,7 +16,7 @@ export interface WebResult {
   readonly measures: Measures;
 }
 
-/** Keeps a whole run in place of the one before. */
+/** Stores the result of a whole run; it replaces the previous one. */
 export async function storeResult(
   stage: WebStage,
   { measures, loungeVersion }: { readonly measures: Measures; readonly loungeVersion: string },
@@ -31,7 +31,7 @@ export async function storeResult(
   writeFileSync(FILE, `${JSON.stringify(result, null, 2)}\n`);
 }
 
-/** Null: no whole run was made yet. */
+/** Null if no result is stored yet. */
 export function readResult(): WebResult | null {
   try {
     return JSON.parse(readFileSync(FILE, 'utf8')) as WebResult;

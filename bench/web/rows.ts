@@ -2,21 +2,21 @@
 export interface Row {
   readonly what: string;
   readonly unit: string;
-  /** The most that is allowed; null: none. */
+  /** The highest figure that is allowed; null if there is no limit. */
   readonly bar: number | null;
-  /** Null: none beyond the bar. */
+  /** A lower figure to reach later; null if there is none. */
   readonly goal: number | null;
-  /** Bar and goal are of the ratio to the bare page. */
+  /** If true, bar and goal apply to the ratio to the bare page. */
   readonly isRatio?: true;
-  /** The bar that the issue began with, where it has moved. */
+  /** The first bar, if it has changed. */
   readonly formerBar?: string;
 }
 
-/** Why bars of times are ratios. */
+/** The reason why the bars of times are ratios. */
 export const WHY_RATIOS =
   'Milliseconds depend on the machine. The ratio to a bare page, which shows 50 messages of the same server in the same run, does not.';
 
-/** In the order of the table. KB and MB are 1,000 and 1,000,000 bytes. */
+/** The rows in the order of the table. KB and MB are 1,000 and 1,000,000 bytes. */
 export const ROWS = {
   firstLoadBr: { what: 'first load: HTML, scripts and styles, br', unit: 'KB', bar: 70, goal: 50 },
   firstLoadGz: { what: 'the same, gz', unit: 'KB', bar: 80, goal: 58 },
@@ -94,12 +94,12 @@ export const ROWS = {
 
 export type RowId = keyof typeof ROWS;
 
-/** What was measured for a row. */
+/** The measured figures of a row. */
 export interface Measure {
   readonly klatch: number;
-  /** Of the bare page. */
+  /** The figure of the bare page. */
   readonly bare?: number;
-  /** Of The Lounge, where it can do the same. */
+  /** The figure of The Lounge, if it can do the same. */
   readonly lounge?: number;
   /** The median of the rounds' ratios to the bare page. */
   readonly ratio?: number;
@@ -107,7 +107,7 @@ export interface Measure {
 
 export type Measures = Partial<Record<RowId, Measure>>;
 
-/** Times that are below The Lounge's where both do the same. */
+/** Rows in which Klatch must not be slower than The Lounge, if that was measured. */
 const RIVALLED: ReadonlySet<RowId> = new Set([
   'coldStart',
   'warmStart',
@@ -119,7 +119,7 @@ const RIVALLED: ReadonlySet<RowId> = new Set([
   'floodKeys',
 ]);
 
-/** Whether a row without a bar has none to miss; with one, whether it is met, and The Lounge is not faster. */
+/** True if the figure is within the bar, or the row has none, and if The Lounge is not faster. */
 export function isMet(id: RowId, measure: Measure): boolean {
   const { bar }: Row = ROWS[id];
   const isBelowBar = bar === null || judged(id, measure) <= bar;
@@ -127,13 +127,13 @@ export function isMet(id: RowId, measure: Measure): boolean {
   return isBelowBar && (lounge === undefined || !RIVALLED.has(id) || klatch <= lounge);
 }
 
-/** Null where there is no goal. */
+/** Null if there is no goal. */
 export function isGoalMet(id: RowId, measure: Measure): boolean | null {
   const { goal }: Row = ROWS[id];
   return goal === null ? null : judged(id, measure) <= goal;
 }
 
-/** What bar and goal are of. A ratio that was not measured meets none. */
+/** The figure that bar and goal apply to. A ratio that was not measured counts as infinite, so it meets neither. */
 export function judged(id: RowId, { klatch, ratio }: Measure): number {
   const { isRatio }: Row = ROWS[id];
   return isRatio === true ? (ratio ?? Number.POSITIVE_INFINITY) : klatch;

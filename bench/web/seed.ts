@@ -6,9 +6,9 @@ export interface BenchConversation {
   readonly id: number;
   readonly title: string;
   readonly webhook: string;
-  /** Its last seq when it was made. */
+  /** The last seq when the conversation was created. */
   readonly messages: number;
-  /** A part of the text of that message, which no other one has. */
+  /** A part of the text of its last message; no other message has it. */
   readonly lastText: string;
 }
 
@@ -18,8 +18,9 @@ export function messageText(title: string, n: number): string {
 }
 
 /**
- * Puts messages of several senders into a conversation that has none, past the server, as it would have written them: of
- * one to five sentences, 20 seconds apart, the last one a day ago. The server's sweeps look at none of them.
+ * Writes messages of several senders into the database, as the server would have written them. The conversation must
+ * have none. Each message has one to five sentences. They are 20 seconds apart, and the last one is a day old, so that
+ * no sweep finds them.
  */
 export async function fillConversation(
   server: ServerProcess,
@@ -44,7 +45,7 @@ export async function fillConversation(
   });
 }
 
-/** The texts of a conversation by seq, as the database has them. */
+/** The texts of a conversation by seq, from the database. */
 export async function storedTexts(server: ServerProcess, conversation: number): Promise<Map<number, string>> {
   const rows = await asSuperuser(
     server,

@@ -1,9 +1,12 @@
 const MINUTE_MS = 60_000;
 
-/** `[Unix time in ms, number]`: from when on a page showed everything up to a message. */
+/** `[Unix time in ms, number]`: from that time on, the page showed all messages up to that number. */
 export type Shown = readonly [at: number, number: number];
 
-/** From when each message was known to be stored until the page showed it, in ms; infinite for one that it never showed. */
+/**
+ * Returns the time from `atMs`, when a message was known to be stored, until the page showed it, in ms. It is infinite
+ * for a message that the page never showed.
+ */
 export function lagsOf(
   commits: readonly { readonly number: number; readonly atMs: number }[],
   shown: readonly Shown[],
@@ -18,13 +21,13 @@ export function lagsOf(
     });
 }
 
-/** A heap as it was at a moment. */
+/** The size of a heap at one time. */
 export interface HeapSample {
   readonly atMs: number;
   readonly megabytes: number;
 }
 
-/** MB a minute of the line with the least squares through the samples. */
+/** The slope of the least-squares line through the samples, in MB a minute. */
 export function slopeOf(samples: readonly HeapSample[]): number {
   const mean = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0) / values.length;
   const minutes = samples.map(({ atMs }) => atMs / MINUTE_MS);

@@ -6,18 +6,18 @@ import { VIEW, type WebStage } from './stage.ts';
 
 export type SideName = 'klatch' | 'bare' | 'lounge';
 
-/** A page that does the same as others do in the same run. Its conversations have numbers from 0. */
+/** One of the pages that are compared; all of them do the same in one run. Its conversations have numbers from 0. */
 export interface Side {
   readonly name: SideName;
   /** The address that shows a conversation. */
   urlOf(conversation: number): string;
-  /** What it shows when the conversation is open, with its newest message, and one can write. */
+  /** The page meets these when the conversation is open at its newest message, and a person can write. */
   conditionsOf(conversation: number): readonly Condition[];
-  /** What opens a conversation by a click. */
+  /** The selector of the element that opens a conversation by a click. */
   linkTo(conversation: number): string;
-  /** Where one writes. */
+  /** The selector of the field in which a person writes. */
   readonly field: string;
-  /** Texts of messages: of any that is on screen, and of those that the server has confirmed. */
+  /** Selectors of the texts of messages: of all on the screen, and of those that the server has confirmed. */
   readonly shown: string;
   readonly confirmed: string;
   /** A browser that is signed in, with nothing cached. */
@@ -58,7 +58,7 @@ export async function bareSide(stage: WebStage, conversations: readonly BenchCon
   };
 }
 
-/** By side, what `measure` resolved to in each round. Each round begins with another side. */
+/** Runs `measure` for each side in each round; each round begins with another side. Returns the results by side. */
 export async function inTurns<T>(
   sides: readonly Side[],
   rounds: number,
@@ -74,7 +74,7 @@ export async function inTurns<T>(
   return results;
 }
 
-/** A page in a profile, gone when `work` is done. */
+/** Runs `work` with a new page of a profile, and then closes the page. */
 export async function withPage<T>(profile: BrowserContext, work: (page: Page) => Promise<T>): Promise<T> {
   const page = await profile.newPage();
   try {

@@ -10,19 +10,19 @@ import { addProbe, startTimes, type Condition } from './page-probe.ts';
 import { fillConversation, messageText, type BenchConversation } from './seed.ts';
 import { within } from './within.ts';
 
-/** The person at the browser, and those who write besides. */
+/** The number of people: the person at the browser, and others who write too. */
 const PEOPLE = 8;
 const START_S = 120;
 export const VIEW = { width: 1_280, height: 800 };
 
-/** Cookies and storage of a browser in which somebody is signed in. */
+/** Cookies and storage of a browser in which a person is signed in. */
 export type SignedIn = NonNullable<Exclude<BrowserContextOptions['storageState'], string>>;
 
-/** A server, people on it, and a browser. */
+/** A server with accounts of people, and a browser. */
 export class WebStage {
   readonly server: ServerProcess;
   readonly browser: WebBrowser;
-  /** Sessions; the first one is that of the person at the browser. */
+  /** The tokens of sessions; the first one is that of the person at the browser. */
   readonly tokens: readonly string[];
   readonly accounts: readonly number[];
   readonly #nicks: readonly string[];
@@ -63,7 +63,7 @@ export class WebStage {
     }
   }
 
-  /** A group of everybody, with all its messages read by the person at the browser. */
+  /** Creates a group of all people. The person at the browser has read all its messages. */
   async conversation(title: string, messages: number): Promise<BenchConversation> {
     const { id, webhook } = await this.server.createGroup(title);
     for (const user of this.#nicks) await this.server.operate('groups.add-member', { group: id, user });
@@ -72,12 +72,12 @@ export class WebStage {
     return { id, title, webhook, messages, lastText: messageText(title, messages) };
   }
 
-  /** Calls an operation as the person at the browser, or as another one. */
+  /** Calls an operation as the person at the browser, or as another person. */
   call<Output>(operation: string, input: object, person = 0): Promise<Output> {
     return callAs<Output>(this.server, { token: this.tokens[person]! }, operation, input);
   }
 
-  /** What Klatch's page shows when a conversation is open at its end. */
+  /** Klatch's page meets these conditions when a conversation is open at its end. */
   conditionsOf({ lastText }: BenchConversation): Condition[] {
     return [{ text: ['.feed article .text', lastText] }, { present: 'textarea:not([disabled])' }];
   }
@@ -87,7 +87,7 @@ export class WebStage {
     return this.browser.newProfile({ viewport: VIEW, storageState: this.signedIn });
   }
 
-  /** A page that shows the end of a conversation, in a profile of its own. */
+  /** Opens a page that shows the end of a conversation, in a profile of its own. */
   async openAtEnd(conversation: BenchConversation): Promise<Page> {
     const page = await (await this.newProfile()).newPage();
     await addProbe(page, this.conditionsOf(conversation));
@@ -109,7 +109,7 @@ export class WebStage {
   }
 }
 
-/** Signs in as a page does, without one. */
+/** Signs in with the request that a page would send. */
 async function signIn(server: ServerProcess, nick: string): Promise<SignedIn> {
   const { link } = await server.operate<{ link: string }>('accounts.invite', { user: nick });
   const response = await fetch(`${server.url}/v1/session`, {

@@ -6,13 +6,13 @@ import { inTurns, withPage, type Side, type SideName } from './sides.ts';
 import { within } from './within.ts';
 
 const START_S = 60;
-/** A browser keeps compiled scripts once a page was opened a second time. */
+/** Starts that do not count: a browser keeps compiled scripts only when a page is opened a second time. */
 const WARM_UPS = 3;
 const SLOW_CPU_RATE = 4;
 /** Chromium's own figures for "Fast 3G": the delay of a request in ms, and bytes a second. */
 const FAST_3G = { offline: false, latency: 562.5, downloadThroughput: 188_743, uploadThroughput: 86_400 };
 
-/** From the start of a navigation until the newest messages are painted and one can write. */
+/** Measures the time from the start of a navigation until the newest messages are painted and a person can write. */
 export async function measureStarts(sides: readonly Side[], rounds: number): Promise<Measures> {
   const cold = await inTurns(sides, rounds, (side) => inNewProfile(side, (page) => start(page, side)));
   const slow = await inTurns(sides, rounds, (side) =>

@@ -3,11 +3,11 @@ import { percentile } from '../support/report.ts';
 
 const MAIN_THREAD = 'CrRendererMain';
 const TASK = 'RunTask';
-/** Each frame of the main thread that draws ends in one. Chromium 156 has no `BeginMainThreadFrame` any more. */
+/** The event at the end of each frame that is drawn. Chromium 156 no longer has `BeginMainThreadFrame`. */
 const FRAME = 'Commit';
 const CATEGORIES = ['devtools.timeline', 'disabled-by-default-devtools.timeline', 'devtools.timeline.frame'];
 
-/** An event of Chromium's trace; times in microseconds, `tdur` of the processor. */
+/** An event of Chromium's trace. Times are in microseconds; `tdur` is processor time. */
 export interface TraceEvent {
   readonly name: string;
   readonly ph: string;
@@ -33,8 +33,9 @@ export async function traced(page: Page, work: () => Promise<void>): Promise<Tra
 }
 
 /**
- * The work of the main thread for a frame (p95), and its longest task, in ms of processor time: a thread that waits for
- * its turn on a busy machine does no work. All tasks count from the task of one frame to that of the next.
+ * Returns the work of the main thread for a frame (p95) and its longest task, in ms of processor time. Processor time
+ * excludes the time in which the thread waits for a processor on a busy machine. The work for a frame is that of all
+ * tasks from the one with its `Commit` to the one before the next `Commit`.
  */
 export function frameTimes(events: readonly TraceEvent[]): { workMs: number; longestMs: number } {
   const mine = events.filter(isOf(busiestMainThread(events)));
@@ -62,7 +63,7 @@ const isOf =
   (event: TraceEvent): boolean =>
     event.pid === pid && event.tid === tid;
 
-/** Other pages of the browser are idle meanwhile. */
+/** Finds the main thread of the measured page: other pages of the browser are idle during the trace. */
 function busiestMainThread(events: readonly TraceEvent[]): TraceEvent {
   const threads = events.filter(({ name, args }) => name === 'thread_name' && args?.name === MAIN_THREAD);
   const busy = (thread: TraceEvent): number =>

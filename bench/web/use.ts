@@ -8,7 +8,7 @@ import { within } from './within.ts';
 
 const STEP_S = 60;
 
-/** Switches between conversations and own messages, with a page of each side that stays open. */
+/** Measures switches between conversations, and own messages. Each side has one page, which stays open. */
 export async function measureUse(
   sides: readonly Side[],
   { rounds, ownMessages }: { readonly rounds: number; readonly ownMessages: number },
@@ -45,7 +45,7 @@ async function open(side: Side): Promise<Page> {
   return page;
 }
 
-/** From the click to the frame that shows the newest message. */
+/** Returns the time from the click to the frame that shows the newest message. */
 async function switchTo(page: Page, side: Side, conversation: number): Promise<number> {
   const conditions = side.conditionsOf(conversation).slice(0, 1);
   const times = await within(
@@ -56,7 +56,7 @@ async function switchTo(page: Page, side: Side, conversation: number): Promise<n
   return times[0]!;
 }
 
-/** From Enter to the frames that show the message, and that show it as confirmed: medians. */
+/** Returns the medians of the times from Enter to the frames that show the message, and that show it as confirmed. */
 async function sendSome(
   page: Page,
   side: Side,

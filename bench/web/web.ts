@@ -20,7 +20,7 @@ const MESSAGES = 200;
 const PARTS = ['beside', 'long', 'anchor', 'flood', 'groups'] as const;
 type Part = (typeof PARTS)[number];
 
-/** What was measured side by side, and what The Lounge showed under the flood; null: it took no part, or did not keep up. */
+/** The measurements of all pages side by side. `flood` is null if The Lounge took no part or did not keep up. */
 interface Beside {
   readonly measures: Measures;
   readonly loungeVersion: string | null;
@@ -28,8 +28,9 @@ interface Beside {
 }
 
 /**
- * The browser client in Chromium, beside a bare page and The Lounge. `QUICK=1` does less of everything, `PEERS=none`
- * leaves The Lounge out, `PARTS=long,anchor` runs some parts. Only a run of everything is stored for the page.
+ * Measures the browser client in Chromium, compared with a bare page and The Lounge. `QUICK=1` does less of everything.
+ * `PEERS=none` leaves The Lounge out. `PARTS=long,anchor` runs some parts. Only a run of everything is stored for the
+ * page with the figures.
  */
 export async function benchWeb(): Promise<boolean> {
   const plan = planOf();
@@ -51,7 +52,7 @@ export async function benchWeb(): Promise<boolean> {
       try {
         measures = { ...measures, ...(await run[part]()) };
       } catch (error) {
-        // What the other parts measure in a run of 40 minutes is not lost by it.
+        // The run continues, so that a run of 40 minutes does not lose the measurements of the other parts.
         console.error(`web: ${part} failed:`, error);
         failed.push(part);
       }

@@ -13,7 +13,8 @@ import { readStoredTexts } from './past-the-server.ts';
 import { SilentJobs } from './silent-jobs.ts';
 
 /**
- * The kill comes at any moment at which an Alertmanager may be posting: the second one waits a second for the first.
+ * The kill comes at random within this time. Both Alertmanagers may post in it: the second one waits a second for the
+ * first.
  */
 const MAX_DELAY_MS = 2_500;
 /** Pause of each of the stage's own callers, which leaves room for the programs. */

@@ -14,7 +14,7 @@ import { RepeatingCaller } from './repeating-caller.ts';
 
 /** Pause of the person between two commands. */
 const GAP_MS = 50;
-/** A kill may come while the bot handles a command. */
+/** The bot takes up to this time for a command, so that a kill may interrupt it. */
 const MAX_WORK_MS = 300;
 const COMMAND = /^!cmd (\d+)$/;
 const REPLY = /^done (\d+) by call \d+$/;
@@ -85,7 +85,7 @@ export class CommandedBot {
     ];
   }
 
-  /** The commands that the group's replies answer. */
+  /** The numbers of the commands that have a reply in the group. */
   async #replies(): Promise<number[]> {
     const texts = await readStoredTexts(this.#server, this.#group.id);
     return texts.flatMap((text) => REPLY.exec(text)?.[1] ?? []).map(Number);

@@ -23,7 +23,7 @@ interface Event {
 }
 
 /**
- * The text of the event in a group; null: the group shows none, or an alert, in which one message may show several
+ * The text of the message that shows the event. Null: the group shows none, or an alert, whose message may show several
  * events.
  */
 function textOf({ name, body }: Event): string | null {

@@ -17,7 +17,7 @@ receivers:
 
 const nameOf = (alert: number): string => `Alert${alert}`;
 
-/** The messages that show an alert after each of its steps: one that the server edits, and a line for the change. */
+/** The messages that show an alert after a step: one that the server edits, and one for each later change. */
 function textsOf(alert: number, step: number): string[] {
   const name = nameOf(alert);
   const [web1, web2] = ['instance=web-1 · since 03:04 UTC', 'instance=web-2 · since 03:04 UTC'] as const;
@@ -28,14 +28,14 @@ function textsOf(alert: number, step: number): string[] {
   return [`${resolved}\n${[web1, web2].join('\n').replaceAll('since 03:04', '03:04 to 03:14')}`, added, resolved];
 }
 
-/** The alerts that Prometheus posts at one of the steps. */
+/** The alerts that the Alertmanagers get at one of the steps, as Prometheus posts them. */
 function reportOf(alert: number, step: number): FiredAlert[] {
   const endsAt = step === STEPS - 1 ? RESOLVED_AT : new Date(Date.now() + FIRES_FOR_MS).toISOString();
   const instances = step === 0 ? ['web-1'] : ['web-1', 'web-2'];
   return instances.map((instance) => ({ labels: { alertname: nameOf(alert), instance }, startsAt: STARTS_AT, endsAt }));
 }
 
-/** Two clustered Alertmanagers that report the same alerts to one address. */
+/** Two clustered Alertmanagers that report the same alerts to one webhook. */
 export class PairedAlertmanagers {
   readonly #pair: readonly Alertmanager[];
   readonly #readTexts: () => Promise<string[]>;
@@ -47,7 +47,7 @@ export class PairedAlertmanagers {
     this.#readTexts = readTexts;
   }
 
-  /** Resolves when the two have found each other. */
+  /** Resolves when the two Alertmanagers have found each other. */
   static async start(
     { webhook, readTexts }: { readonly webhook: string; readonly readTexts: () => Promise<string[]> },
     cleanUp: CleanUp,
@@ -65,7 +65,7 @@ export class PairedAlertmanagers {
     return new PairedAlertmanagers(pair, readTexts);
   }
 
-  /** Reports one step of each unresolved alert, and begins another alert. */
+  /** Reports the next step of each unresolved alert, and begins another alert. */
   async report(): Promise<void> {
     this.#alerts += 1;
     await this.#reportNextSteps();
@@ -112,7 +112,7 @@ export class PairedAlertmanagers {
     for (const alertmanager of this.#pair) await alertmanager.put(alerts);
   }
 
-  /** The alerts of this round: each begins one round after the one before it. */
+  /** The alerts of this round. Each begins one round after the previous one. */
   #current(): { alert: number; step: number }[] {
     const steps = Array.from({ length: STEPS }, (_, step) => ({ alert: this.#round - step, step }));
     return steps.filter(({ alert }) => alert >= 0 && alert < this.#alerts);

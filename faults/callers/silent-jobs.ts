@@ -11,15 +11,15 @@ const backText = (job: number): string => `🟢 ${nameOf(job)} is back`;
 const silenceBeginning = (job: number): string => `🔴 nothing from ${nameOf(job)} since `;
 
 /**
- * Jobs that a group expects to post, that stop and come back. The group has to show each silence once, and each return
- * once.
+ * Jobs with an expectation in a group, which stop posting and later post again. The group has to show each silence
+ * once, and each return once.
  */
 export class SilentJobs {
   readonly #server: ServerProcess;
   readonly #group: TestGroup;
   readonly #caller = new RepeatingCaller('a job');
   #jobs = 0;
-  /** All jobs before this one have come back. */
+  /** All jobs before this one have posted again after their silence. */
   #firstSilent = 0;
 
   constructor(server: ServerProcess, group: TestGroup) {
@@ -35,7 +35,7 @@ export class SilentJobs {
     this.#caller.abort();
   }
 
-  /** Lets a new job post and be overdue at once. Jobs whose silence the group shows post again. */
+  /** A new job posts, and its expectation is due at once. Each job whose silence the group shows posts again. */
   async report(): Promise<void> {
     await this.#comeAgain(await this.#texts());
     const job = this.#jobs++;

@@ -10,7 +10,7 @@ import { stalledStandbyFault } from './stalled-standby-fault.ts';
 /** The `ttl` of docs/cluster/patroni.yml. */
 const TTL_MS = 30_000;
 const RUN_MS = 120_000;
-/** Messages that every hook has to get after the former primary is back, so that any harm by it shows. */
+/** Messages that every hook has to get after the former primary is back, so that any harm that it does shows. */
 const MESSAGES_AFTER = 25;
 
 /** A fault of the primary, and its repair. */
@@ -39,7 +39,8 @@ function clusterFault({ strike, repair, patroniTexts = {}, ...fault }: ClusterFa
           await strike(scene, struck);
           await scene.untilPostsAreTaken();
           stage.faultEnds();
-          // At once: the lanes wait for a lease at that time, and an administrator would not wait for them either.
+          // The repair begins at once. The lanes still wait for a lease then, and an administrator would not wait for
+          // them either.
           repaired = repair?.(scene, struck, struckAt);
           repaired?.catch(() => {});
         },
@@ -47,8 +48,8 @@ function clusterFault({ strike, repair, patroniTexts = {}, ...fault }: ClusterFa
           await repaired;
           await cluster.untilHealthy();
           await stage.goOn(MESSAGES_AFTER);
-          // Two cores deliver hardly more than the callers post: the backlog of the lanes' pause would grow from run to
-          // run.
+          // Two cores deliver hardly more than the callers post. Without this pause of the callers, the backlog from
+          // the lanes' pause would grow from run to run.
           await stage.catchUpWithoutPosts();
         },
       };
@@ -92,7 +93,7 @@ export const clusterFaults: readonly Fault[] = [
     runs: { full: 10, quick: 1, test: 1 },
     strike: (_scene, primary) => primary.pause(),
     repair: async (_scene, struck, struckAt) => {
-      // The fault itself: at that time the other servers have had a primary of their own for a while.
+      // The pause lasts twice the ttl: by its end, the other servers have had a primary of their own for a while.
       await wait(Math.max(0, struckAt + 2 * TTL_MS - performance.now()));
       struck.resume();
     },

@@ -8,24 +8,27 @@ import { LiveClients } from './live-clients.ts';
 import { reportedCertainLoss, reportedLoss } from './loss-report.ts';
 import { PatroniCluster } from './patroni-cluster.ts';
 
-/** Each caller pauses after an answer: together they post about 300 messages a second. */
+/** With this pause after each answer, the callers together post about 300 messages a second. */
 const CALLERS = 16;
 const GAP_MS = 30;
-/** `limits.intake-timeout` answers the posts that wait for the end of an outage. */
+/** Longer than `limits.intake-timeout`, after which the server answers posts that wait for the end of an outage. */
 const ANSWER_TIMEOUT_MS = 12_000;
 const LOAD = { clients: CALLERS, gapMs: GAP_MS, answerTimeoutMs: ANSWER_TIMEOUT_MS };
 export const CATCH_UP_MS = 120_000;
-/** Each group has one such hook, beside the hooks of every fault, which ask for no events. */
+/** Each group has one such hook, in addition to the hooks of every fault, which request no events. */
 const ASKS_FOR_EVENTS: HookKind = { order: 'strict', batch: 1, events: ['message.updated'] };
 
 interface ClusterSceneOptions {
   readonly patroniTexts?: Readonly<Record<string, string>>;
   readonly isSynchronous?: boolean;
-  /** The time after which a caller gives a post up. */
+  /** The time after which a caller gives up a post. */
   readonly giveUpMs?: number;
 }
 
-/** Two servers of Klatch with one cluster, the first one through HAProxy, with callers, hooks and live clients. */
+/**
+ * Two Klatch servers with one cluster, and callers, hooks and live clients. The first server connects through HAProxy,
+ * the second one with the list of database servers.
+ */
 export class ClusterScene {
   readonly cluster: PatroniCluster;
   readonly stage: Stage;
@@ -61,7 +64,7 @@ export class ClusterScene {
     await until('posts are taken again', () => load.lastTakenSentAt > struckAt);
   }
 
-  /** The checks that all faults of a cluster share, where the servers may lose nothing. */
+  /** The checks that all faults of a cluster share in which the servers may lose nothing. */
   get judgement(): Pick<Scene, 'settle' | 'violations' | 'precautions' | 'remark'> {
     return {
       settle: () => this.liveClients.catchUp(CATCH_UP_MS),
@@ -83,7 +86,10 @@ export class ClusterScene {
     ];
   }
 
-  /** A new epoch although nothing was lost: docs/database.md announces it where a server does not answer within 3 s. */
+  /**
+   * Reports a new epoch although nothing was lost. As docs/database.md says, one begins if a server does not answer
+   * within 3 s.
+   */
   precautions(): string[] {
     const { resets } = this.liveClients;
     if (reportedCertainLoss(this.stage) !== null || reportedLoss(this.stage) === null) return [];

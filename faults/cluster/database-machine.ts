@@ -4,7 +4,7 @@ import { readPasswd } from '../../src/data-dir/passwd.ts';
 import { readDocumentedFile } from './documented-file.ts';
 import type { Machine, ProgramFilter } from './machine.ts';
 
-/** Debian's user: it owns the server, and is its administrator by peer authentication. */
+/** Debian's user for PostgreSQL. It owns the server, and peer authentication makes it the administrator. */
 const DATABASE_USER = 'postgres';
 export const PATRONI_PORT = 8008;
 export const DATABASE_PORT = 5432;
@@ -20,7 +20,7 @@ export interface ClusterValues {
   /** The parent of each machine's own folder. */
   readonly folder: string;
   readonly passwords: Readonly<Record<'postgres' | 'replicator' | 'rewinder' | 'klatch', string>>;
-  /** Replacements in patroni.yml that a fault needs, text by text. */
+  /** Replacements in patroni.yml that a fault needs: the new text by the old one. */
   readonly patroniTexts: Readonly<Record<string, string>>;
 }
 
@@ -64,7 +64,7 @@ export class DatabaseMachine {
     await this.machine.start(['etcd'], { logFile: this.#logFile('etcd'), env });
   }
 
-  /** Starts Patroni, which creates PostgreSQL's data, copies them, or starts the existing server. */
+  /** Starts Patroni, which creates PostgreSQL's data, copies it, or starts the existing server. */
   async startPatroni(): Promise<void> {
     const options = { user: DATABASE_USER, logFile: this.#logFile('patroni'), env: { HOME: this.#folder } };
     await this.machine.start(['patroni', this.configFile], options);
@@ -75,7 +75,7 @@ export class DatabaseMachine {
     await this.machine.killAll(isDatabaseProgram);
   }
 
-  /** Kills PostgreSQL alone with -9. Patroni notices, and may have restarted it when this resolves. */
+  /** Kills PostgreSQL alone with -9. Patroni notices that, and may restart it at any time. */
   killPostgresql(): void {
     this.machine.signal('SIGKILL', isPostgresql);
   }
@@ -89,7 +89,7 @@ export class DatabaseMachine {
     this.machine.signal('SIGCONT', isDatabaseProgram);
   }
 
-  /** Runs a statement as the administrator; rows by line, columns by `|`. */
+  /** Runs a statement as the administrator. Returns its rows, with `|` between columns. */
   async sql(statement: string, database = 'postgres'): Promise<string[]> {
     const options = ['-h', this.#folder, '-d', database, '-X', '-A', '-t', '-v', 'ON_ERROR_STOP=1'];
     const output = await this.machine.run(['psql', ...options, '-c', statement], DATABASE_USER);
@@ -129,7 +129,7 @@ export class DatabaseMachine {
       server,
       texts: {
         '/var/lib/postgresql/15/klatch': join(this.#folder, 'data'),
-        // All machines share one file system.
+        // All machines share one file system, so each has its own folder for the socket.
         '/var/run/postgresql': this.#folder,
         '<password of postgres>': passwords.postgres,
         '<password of replicator>': passwords.replicator,

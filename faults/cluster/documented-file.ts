@@ -10,15 +10,15 @@ const DOCUMENTED_SERVER = { name: 'db1', hostNumber: 11 };
 interface DocumentedValues {
   /** The first three numbers of all addresses, with a dot at the end. */
   readonly prefix: string;
-  /** The server whose own lines the file contains; by default db1's, or none. */
+  /** The server for the lines that differ between servers; by default db1, as documented. */
   readonly server?: { readonly name: string; readonly hostNumber: number };
   /** Further replacements; the file has to contain each of these texts. */
   readonly texts?: Readonly<Record<string, string>>;
 }
 
 /**
- * A file of docs/cluster with other values. The faults run with these files, so that the page shows a tested
- * configuration. A text that the file lacks is an error.
+ * Returns a file of docs/cluster with other values. The faults run with these files, so that the page shows a tested
+ * configuration. Rejects if the file lacks one of the texts.
  */
 export async function readDocumentedFile(
   name: string,
@@ -40,7 +40,7 @@ export async function readDocumentedFile(
   return text.replaceAll(DOCUMENTED_PREFIX, prefix);
 }
 
-/** Whether a line differs between the servers, as the files say. */
+/** Whether a line differs between the servers, as comments in the files say. */
 function isOwnLine(line: string): boolean {
   return /^(?:name: |ETCD_NAME=|ETCD_\w+_URLS=|\s+connect_address: )/.test(line);
 }

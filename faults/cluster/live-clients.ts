@@ -16,7 +16,7 @@ const CLIENTS_PER_NODE = 2;
 const EDIT_GAP_MS = 200;
 const EDIT_TIMEOUT_MS = 15_000;
 const EDIT_TEXT = / \(edit (\d+)\)$/;
-/** The event that a hook asks for. */
+/** The event that the hooks of a cluster fault request. */
 const EDIT_EVENT = 'message.updated';
 const decodeEdited = objectWithAtLeast({ rev: integer });
 
@@ -58,17 +58,19 @@ class HeardConversation {
   }
 }
 
-/** Live clients of people who follow all groups of a stage, over every reconnect; one of them edits messages. */
+/**
+ * Live clients of people who follow all groups of a stage, across all reconnects. The clients edit messages in turn.
+ */
 export class LiveClients {
   /** Violations, in words. */
   readonly violations = new Set<string>();
-  /** How often the server told a client that changes it had received were lost. */
+  /** How often the server notified a client that changes it had received were lost. */
   resets = 0;
   readonly #stage: Stage;
   readonly #clients: { readonly client: LiveClient; readonly heard: Map<number, HeardConversation> }[] = [];
   /** By conversation and seq: the last edit that the server answered. */
   readonly #edited = new Map<string, number>();
-  /** Of all edits that the server answered: group and rev. */
+  /** Group and rev of each edit that the server answered. */
   readonly #editedRevs: { readonly group: number; readonly rev: number }[] = [];
   #lastEdit = 0;
   #isEditing = false;
@@ -78,7 +80,7 @@ export class LiveClients {
     this.#stage = stage;
   }
 
-  /** Resolves when all of them follow. */
+  /** Resolves when all clients follow all groups. */
   static async connect(stage: Stage, cleanUp: CleanUp): Promise<LiveClients> {
     const liveClients = new LiveClients(stage);
     await cleanUp.add('live clients', () => liveClients.stop());
@@ -123,7 +125,7 @@ export class LiveClients {
     await this.#editing;
   }
 
-  /** Resolves when they have received everything that the servers acknowledged, or after `timeoutMs`. */
+  /** Resolves when the clients have received everything that the servers acknowledged, or after `timeoutMs`. */
   async catchUp(timeoutMs: number): Promise<void> {
     await this.stopEditing();
     const heads = this.#stage.load.heads();
@@ -207,7 +209,8 @@ export class LiveClients {
   }
 
   /**
-   * Edits the newest messages, one after the other. It gives failed edits up: nobody relies on an unacknowledged one.
+   * Edits the newest messages, one after the other. It does not repeat a failed edit: nobody relies on an
+   * unacknowledged one.
    */
   async #edit(): Promise<void> {
     while (this.#isEditing) {

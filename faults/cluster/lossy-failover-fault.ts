@@ -13,13 +13,13 @@ import { lacksCluster } from './patroni-cluster.ts';
 const UNCOPIED_MS = 2_000;
 const MESSAGES_AFTER = 200;
 
-/** Commits wait for no standby, and Patroni may promote one that lacks several seconds. */
+/** Commits do not wait for a standby, and Patroni may promote one that lacks several seconds of changes. */
 const ASYNCHRONOUS = {
   'synchronous_mode: true': 'synchronous_mode: false',
   'maximum_lag_on_failover: 1048576': 'maximum_lag_on_failover: 67108864',
 };
 
-/** The arrived messages by their text, since the server gives their numbers to other messages later. */
+/** Records the arrived posts by their text: the server gives the numbers of lost messages to later ones. */
 class ArrivedPosts {
   readonly #byPath = new Map<string, Set<number>>();
 
@@ -36,7 +36,7 @@ class ArrivedPosts {
   }
 }
 
-/** The acknowledged posts with their time, those that the database kept, and those that arrived. */
+/** The posts that were acknowledged before each kill, those that the database kept, and those that arrived. */
 class LossRecord {
   readonly #scene: ClusterScene;
   readonly #arrived = new ArrivedPosts();
@@ -50,7 +50,7 @@ class LossRecord {
     for (const receiver of [scene.stage.struck, scene.stage.healthy]) receiver.behave = this.#arrived.behave;
   }
 
-  /** Call it when the primary was killed. */
+  /** Call it when the primary has been killed. */
   noteKill(): void {
     this.#begunByLastKill = this.#scene.stage.load.begun;
     this.#acknowledged.push(this.#scene.stage.load.acknowledged.map((posts) => new Set(posts.keys())));
@@ -66,22 +66,19 @@ class LossRecord {
     return this.#groups.reduce((sum, group) => sum + this.#lostOf(group).length, 0);
   }
 
-  /** Those of them that began after the last kill, whose loss nothing excuses. */
+  /** Of the lost posts, those that began after the last kill: nothing excuses their loss. */
   get lostAfterKills(): number {
     return this.#groups.flatMap((group) => this.#lostOf(group)).filter((post) => post >= this.#begunByLastKill).length;
   }
 
-  /**
-   * Posts that the database has, that were acknowledged after the first kill, and that did not arrive; counted per
-   * hook.
-   */
+  /** Posts in the database that were not acknowledged before the first kill and did not arrive, counted per hook. */
   get missedByHooks(): number {
     return this.#scene.stage.hooks
       .map(({ record, group }) => this.#due(group).filter((post) => !this.#arrived.has(record.path, post)).length)
       .reduce((sum, missed) => sum + missed, 0);
   }
 
-  /** The same of live clients, counted per client. */
+  /** The same for live clients, counted per client. */
   get missedByClients(): number {
     const { liveClients } = this.#scene;
     return this.#groups
@@ -136,7 +133,7 @@ async function strike(scene: ClusterScene, record: LossRecord, run: number): Pro
   const { cluster, stage } = scene;
   const primary = await cluster.primary();
   await cluster.cutReplication(primary);
-  // The fault itself: only this server has the posts that are acknowledged in this time.
+  // During this wait only this primary has the posts that are acknowledged.
   await wait(UNCOPIED_MS);
   // A later edit would give the text of a lost message to the message that gets its number.
   await scene.liveClients.stopEditing();
@@ -145,7 +142,7 @@ async function strike(scene: ClusterScene, record: LossRecord, run: number): Pro
   const isNodeKilled = run % 2 === 1;
   if (isNodeKilled) await stage.server.end('SIGKILL');
   await scene.untilPostsAreTaken();
-  // Not earlier: the kernel still has the killed server's last packets, and would send them to the standbys.
+  // If replication were restored earlier, the kernel would send the killed server's last packets to the standbys.
   await cluster.restoreReplication(primary);
   if (isNodeKilled) await stage.server.start();
   await primary.startPatroni();

@@ -30,7 +30,7 @@ export class Machine {
   readonly name: string;
   readonly address: string;
   readonly #namespace: string;
-  /** The target of the links `/proc/<pid>/ns/net`. */
+  /** The target of the link `/proc/<pid>/ns/net` of each process of this machine. */
   readonly #link: string;
 
   constructor({ name, namespace, address }: { name: string; namespace: string; address: string }) {
@@ -40,7 +40,7 @@ export class Machine {
     this.#link = `net:[${statSync(`/run/netns/${namespace}`).ino}]`;
   }
 
-  /** Changes the machine's network. */
+  /** Runs `ip` with these arguments in the machine's network namespace. */
   async ip(...args: string[]): Promise<void> {
     await run('ip', ['-n', this.#namespace, ...args]);
   }
@@ -54,7 +54,7 @@ export class Machine {
       env: { PATH: process.env['PATH'], LC_ALL: 'C.UTF-8', TZ: 'UTC', ...env },
       stdio: ['ignore', log.fd, log.fd],
     });
-    // Nothing to do: the caller that waits for the program notices.
+    // The error needs no handling: the caller that waits for the program notices.
     child.on('error', () => {});
     await log.close();
     return child;

@@ -12,14 +12,14 @@ const UNUSED_MAC_ADDRESS = '02:00:00:00:00:99';
 /** The address of the bridge in the run's own namespace; machines get higher numbers. */
 const OWN_HOST_NUMBER = 1;
 
-/** Machines that are network namespaces of this kernel. A bridge connects them, and the run's own namespace. */
+/** Machines that are network namespaces of this kernel. A bridge connects them with the run's own namespace. */
 export class Network {
   /** The first three numbers of all addresses, with a dot at the end. */
   readonly prefix: string;
   readonly #id: string;
 
   private constructor() {
-    // 198.18.0.0/15 is for tests of networks. A random number, since another run may use one.
+    // 198.18.0.0/15 is reserved for network tests. The number is random, since another run may have a network too.
     const number = randomInt(1, 255);
     this.prefix = `198.18.${number}.`;
     this.#id = `kl${number}`;
@@ -89,7 +89,7 @@ function portRule(kind: 'sport' | 'dport', to: Machine, port: number): string[] 
   return ['to', to.address, 'ipproto', 'tcp', kind, String(port), 'blackhole'];
 }
 
-/** Whether a machine can be created here. It tries, since root may lack the right in a container. */
+/** Checks whether a machine can be created here. It tries, since root may lack the right in a container. */
 export async function lacksNetwork(): Promise<Lack> {
   if (process.getuid?.() !== 0) return 'network namespaces need root: run it as root';
   const name = `kl-${process.pid}`;

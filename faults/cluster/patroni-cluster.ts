@@ -21,7 +21,7 @@ const PROXY = { name: 'haproxy', hostNumber: 20 };
 const ASK_TIMEOUT_MS = 3_000;
 /** Pause between two queries: Patroni's answers cost more CPU time than a second of Klatch's load. */
 const REST_MS = 300;
-/** A standby that lags by no more than this follows the primary. */
+/** A standby that lags by less than this counts as following the primary. */
 const FOLLOWING_BYTES = 1024 * 1024;
 const STANDBY_ROLES = new Set(['replica', 'sync_standby']);
 
@@ -36,7 +36,7 @@ interface Member {
 }
 
 interface ClusterOptions {
-  /** Replacements in docs/cluster/patroni.yml, text by text. */
+  /** Replacements in docs/cluster/patroni.yml: the new text by the old one. */
   readonly patroniTexts?: Readonly<Record<string, string>>;
   /** Whether commits wait for one of the standbys; true by default, as in that file. */
   readonly isSynchronous?: boolean;
@@ -87,14 +87,14 @@ export class PatroniCluster {
     return cluster;
   }
 
-  /** Klatch's settings: through the proxy, or with the list of servers. */
+  /** Returns Klatch's settings, with the address of the proxy or with the list of servers. */
   async settings(way: 'proxy' | 'hosts'): Promise<string> {
     const file = way === 'proxy' ? 'server-haproxy.conf' : 'server.conf';
     const { prefix, passwords } = this.#values;
     return readDocumentedFile(file, { prefix, texts: { '<password of klatch>': passwords.klatch } });
   }
 
-  /** The server that Patroni names as the primary; waits until there is one. */
+  /** The server that Patroni names as the primary. Waits until there is one. */
   async primary(): Promise<DatabaseMachine> {
     let found: DatabaseMachine | undefined;
     await until('the cluster has a primary', async () => {
@@ -121,7 +121,7 @@ export class PatroniCluster {
     });
   }
 
-  /** Promotes a standby in order; resolves when Patroni reports it as the primary. */
+  /** Promotes a standby by a planned switchover. Resolves when Patroni reports it as the primary. */
   async switchOver(): Promise<void> {
     const before = await this.primary();
     const candidate = (await this.#members()).find(
@@ -168,7 +168,7 @@ export class PatroniCluster {
     const { prefix, passwords, folder } = this.#values;
     const texts = { '<password of klatch>': passwords.klatch };
     const file = join(folder, 'klatch.sql');
-    // Only this folder has the password, and the clean-up removes the folder soon.
+    // The user postgres reads this file. Only this folder has the password, and the clean-up removes the folder soon.
     await writeFile(file, await readDocumentedFile('klatch.sql', { prefix, texts }), { mode: 0o644 });
     await first.runSqlFile(file);
     await until('HAProxy leads to the primary', () => this.#isProxyReady());
@@ -189,7 +189,7 @@ export class PatroniCluster {
     await this.proxy.start(['haproxy', '-db', '-f', file], { logFile: join(this.folder, 'haproxy.log') });
   }
 
-  /** The answer of the server that knows the newest timeline; empty where none answers. */
+  /** The members according to the server that knows the newest timeline; empty if no server answers. */
   async #members(): Promise<readonly Member[]> {
     const answers = await Promise.all(
       this.servers.map(({ address }) => askJson<{ members: Member[] }>(`http://${address}:${PATRONI_PORT}/cluster`)),
@@ -221,7 +221,7 @@ async function askJson<Answer>(url: string): Promise<Answer | null> {
   }
 }
 
-/** Debian's programs that the cluster consists of, by the package that contains each. */
+/** The programs of the cluster, each with the package of Debian that contains it. */
 const PROGRAMS: Readonly<Record<string, string>> = {
   patroni: 'patroni',
   patronictl: 'patroni',

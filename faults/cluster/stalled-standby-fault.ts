@@ -8,7 +8,7 @@ import { lacksCluster } from './patroni-cluster.ts';
 
 const STALL_MS = process.env['QUICK'] ? 30_000 : 300_000;
 const POLL_MS = 1_000;
-/** Bound of the backends of one node that wait for a standby. */
+/** The most backends of one node that may wait for a standby at once. */
 const MAX_WAITING_BACKENDS = 10;
 
 async function openStalledStandby(cleanUp: CleanUp): Promise<Scene> {

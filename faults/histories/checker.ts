@@ -1,11 +1,11 @@
 /**
  * Judges a history by the promises of docs/reverse-webhooks.md, and by nothing else. Each rule names the part of the
- * page that it comes from; the files beside this one contain them. A violation is a sentence with ids, and never a
- * text.
+ * page that it comes from; other files of this folder contain the rules. A violation is a sentence with ids, and never
+ * with the text of a message.
  *
  * Outcomes (outcome-rules.ts)
  * - "Managing", "Health", "Sending again", "Order and batches", "How long events stay": each post, and each change that
- *   a hook asks for, arrives. Otherwise the delivery log shows that it was skipped on request, expired or
+ *   a hook requests, arrives. Otherwise the delivery log shows that it was skipped on request, expired or
  *   dead-lettered. Only events of messages that a retention rule removed are dropped silently.
  * - "The delivery log": its outcomes mean:
  *   `skipped`: on request only;
@@ -27,7 +27,7 @@
  * Repeats (repeat-rules.ts)
  * - "What counts as delivered": accepted items may come again for these reasons:
  *   a kill and a redelivery `from`: 8 requests; with `none` 32 more, and 16 more with events;
- *   a change of a hook with `none`: 16 requests, which overtook a waiting one;
+ *   a change of a hook with `none`: 16 requests, which overtook one that waited for its connection;
  *   a restore, where the item was accepted since the backup;
  *   a request for them ("Sending again").
  * - "Sending again": `from` sends everything from there on again, `only` each of its messages once more.
@@ -38,14 +38,15 @@
  * - "Epochs": after a restore the server gives out no id of a message and no number of a change a second time.
  *
  * Contents (content-rules.ts)
- * - "What arrives", "Events", "Epochs": the form of `webhook-id` and `message.id`, the same over all repeats.
- * - "Order and batches": an array where `batch` is above 1, at most `batch` items in their order, and of one kind.
+ * - "What arrives", "Events", "Epochs": `webhook-id` and `message.id` have their form, the same over all repeats.
+ * - "Order and batches": the body is an array if `batch` is above 1. It has at most `batch` items of one kind, in their
+ *   order.
  * - "Verifying": each delivery is genuine.
- * - "What arrives", "Events": a message has its state of the moment when it is sent, with that state's `rev`. The state
- *   is not older than the change of the event, and empty where the message was deleted.
- * - "Registering", "Changing", "Events": the hook gets nothing that it does not ask for:
+ * - "What arrives", "Events": a message has the state that it has when it is sent, with that state's `rev`. The state
+ *   is not older than the change of the event. It is empty if the message was deleted.
+ * - "Registering", "Changing", "Events": the hook gets nothing that it does not request:
  *   nothing from before its registration;
- *   no event from before it asked for events;
+ *   no event from before it requested events;
  *   no event from before it was restored.
  */
 import { judgeContents } from './content-rules.ts';

@@ -54,15 +54,15 @@ function attemptBeganAfter(arrivals: readonly Arrival[], index: number, expected
 }
 
 /**
- * The page says "as it is when it is sent", and a server may cache a message for an unspecified time. It surely read
- * changes from before its start.
+ * The last end of a server before the arrival. The sender started after it, and so has read every change from before
+ * it. A later change may be missing for an unspecified time, since a server caches messages.
  */
 function serverStartedAfter({ arrived }: Arrival, actions: readonly Action[]): Moment {
   const ends = actions.filter(({ type, answered }) => ENDS.includes(type) && answered < arrived);
   return ends.at(-1)?.answered ?? 0;
 }
 
-/** A batch repeats with its former id, also when the hook no longer gets all of it. */
+/** Whether a batch repeats under its former id, possibly without items that the hook no longer gets. */
 function isRest(arrivals: readonly Arrival[], index: number): boolean {
   const { webhookId, items } = arrivals[index]!;
   return arrivals

@@ -8,7 +8,10 @@ import {
   type Moment,
 } from './history.ts';
 
-/** The subjects of a run, with the kinds of hooks: each has to be part of this many histories. */
+/**
+ * The actions, kinds of hooks and results that a run has to cover. Each has to occur in at least `MIN_SHARE` of the
+ * histories.
+ */
 const REQUIRED = [
   'posted',
   'message.updated',

@@ -19,7 +19,7 @@ export interface ExpectedItem {
   readonly message: MessageKey;
   readonly position: number;
   readonly change: Posted | MessageChanged;
-  /** False: a change of the settings leaves open whether the hook gets it. */
+  /** False: the hook may get it but need not, because of a change of its settings or a restore. */
   readonly isDue: boolean;
   /** No attempt that begins after this moment may contain it. */
   readonly notAfter: Moment | null;
@@ -27,7 +27,7 @@ export interface ExpectedItem {
 
 interface SettingsPeriod {
   readonly from: Moment;
-  /** From this moment, no other settings can be in force. */
+  /** From this moment on, the settings of earlier periods cannot be in force. */
   readonly surelyFrom: Moment;
   readonly settings: HookSettings;
 }
@@ -87,7 +87,7 @@ export class ExpectedItems {
     return items;
   }
 
-  /** The moments when the hook began to ask for events: it gets no events from before. */
+  /** The moments when the hook began to request events. It gets no events from before the last of them. */
   #eventBegins(): Moment[] {
     const begins: Moment[] = [];
     let asks = false;

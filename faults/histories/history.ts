@@ -4,7 +4,7 @@
 export type Moment = number;
 /** A message within its group: `42`, and `42.<epoch>` where its epoch is not 0. */
 export type MessageKey = string;
-/** The subject of a delivery: `42` for the message itself, `r61` for an event, each with `.<epoch>` like a message. */
+/** The key of one item of a delivery: `42` for a message, `r61` for an event, each with `.<epoch>` as above. */
 export type DeliveryKey = string;
 
 export type SenderKind = 'user' | 'bot' | 'webhook';
@@ -17,7 +17,7 @@ export interface HookSettings {
   readonly skip: readonly ('webhook' | 'bot')[];
 }
 
-/** An action with the moments of its request and of its answer; it happened in between. */
+/** An action with the moments of its request and of its answer. It happened in between. */
 interface Step {
   readonly asked: Moment;
   readonly answered: Moment;
@@ -129,10 +129,10 @@ export interface HookHistory {
   readonly hook: number;
   readonly arrivals: readonly Arrival[];
   readonly log: readonly LogRow[];
-  /** The final state of its receiver, and the items that it handled, in its order. */
+  /** The final state of its receiver, and the items in the order in which the receiver handled them. */
   readonly messages: ReadonlyMap<MessageKey, MessageState>;
   readonly handled: readonly DeliveryKey[];
-  /** The server's final count, when the target accepts everything. */
+  /** The server's count of pending items in the end, after the target has begun to accept everything. */
   readonly pending: number;
 }
 

@@ -27,7 +27,7 @@ const MAX_SLOW_MS = 25;
 export class HookTarget {
   readonly arrivals: Arrival[] = [];
   behaviour: Behaviour = 'accepting';
-  /** Known once the hook is registered, before the first delivery. */
+  /** The hook's id, which its registration sets before the first delivery. */
   hook = 0;
   receiver: ModelReceiver | null = null;
   readonly path: string;
@@ -61,7 +61,7 @@ export class HookTarget {
     }
   }
 
-  /** A receiver refuses a message that it cannot read each time. */
+  /** A receiver refuses a message that it cannot read every time, so this decides once for each item. */
   #isRefused(key: DeliveryKey): boolean {
     const isRefused = this.#refused.get(key) ?? this.#random.chance(0.3);
     this.#refused.set(key, isRefused);
@@ -101,12 +101,12 @@ export class HookReceiver {
     this.#targets.set(target.path, target);
   }
 
-  /** The checker has judged the hook: later arrivals are not recorded. */
+  /** The record of the hook is complete: later arrivals are not recorded. */
   remove({ path }: HookTarget): void {
     this.#targets.delete(path);
   }
 
-  /** Resolves when the connections of an ended server are closed: all its requests have arrived. */
+  /** Resolves when the connections of an ended server are closed. Then all its requests have arrived. */
   async disconnected(): Promise<void> {
     // A connection that the kernel has accepted becomes a socket in the next turn of the event loop.
     await nextTurn();
@@ -148,7 +148,7 @@ export class HookReceiver {
       ended: Infinity,
       status: null,
     });
-    // The sender may close the connection first.
+    // The sender may close the connection before the answer.
     const closed = new AbortController();
     res.once('close', () => closed.abort());
     const status = await target.answer(request.items.map(({ key }) => key));

@@ -40,7 +40,7 @@ export interface Author {
   readonly token: string;
 }
 
-/** A server process on a PostgreSQL of its own, with the actions of an administrator and of time. */
+/** A server process on a PostgreSQL of its own. The methods do what an administrator does or what happens over time. */
 export class Installation {
   readonly server: ServerProcess;
   readonly #database: OwnDatabase;
@@ -100,11 +100,12 @@ export class Installation {
   }
 
   /**
-   * Lets 8 days pass for the events of a group, and runs the job that removes them; resolves with the rev of the last
-   * one.
+   * Makes the events of a group 8 days older, and runs the job that removes expired events. Resolves with the rev of
+   * the last one.
    */
   expireEvents(group: number): Promise<number> {
-    // One at a time: one removal would take the events that another one expects.
+    // Only one runs at a time: each removes the expired events of all groups, also those that another one has just
+    // aged.
     const expiry = this.#expiry.then(async () => {
       const [last] = await this.query(
         (sql) => sql<{ rev: number }[]>`
@@ -133,7 +134,7 @@ export class Installation {
     if (code !== 0) throw new Error(`the server was asked to stop and ended with ${code}`);
   }
 
-  /** Resolves when the database has ended the sessions of a server that is gone: until then they may commit. */
+  /** Resolves when the database has ended the sessions of a server that is gone. Until then they may commit. */
   async sessionsEnded(): Promise<void> {
     await eventually(
       () =>
@@ -171,7 +172,7 @@ export class Installation {
     await run(LAUNCHER, [command, '--config', config, ...args], { timeout: CALL_TIMEOUT_MS });
   }
 
-  /** Does the same as a node's job. */
+  /** Notifies the nodes that the group's hooks have changed, as the job of a node does. */
   async #announce(group: number): Promise<void> {
     await this.query((sql) => sql`select pg_notify('klatch', ${`histories h${group}`})`);
   }

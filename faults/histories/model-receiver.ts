@@ -69,7 +69,7 @@ export class ModelReceiver {
     this.#comparesNumbers = order === 'strict';
   }
 
-  /** The hook's secret was rotated: deliveries that are already under way have the old signature only. */
+  /** Adds the new secret of a rotation. Deliveries that are in flight then have only the old signature. */
   addSecret(secret: string): void {
     this.#secrets.push(secret);
   }
@@ -131,7 +131,7 @@ function itemOf({ type, data }: EventBody): DeliveredItem {
   const { message } = data;
   const seq = { number: message.seq, epoch: message.epoch ?? 0 };
   const eventRev = type === 'message.created' ? null : { number: data.rev ?? Number.NaN, epoch: data.epoch ?? 0 };
-  // The part after the group. It is the same number with its epoch; the checker reports any other.
+  // The part of the id after the group is `seq` with its epoch. The checker reports any other.
   const key = message.id.slice(message.id.indexOf(':') + 1);
   return {
     type,

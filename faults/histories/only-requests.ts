@@ -11,13 +11,13 @@ export class OnlyRequests {
     this.#requests = expected
       .hookActions('redelivered only')
       .filter(({ status }) => status === 202)
-      // A message that the hook has still to get comes in its order.
+      // Messages that the hook has still to get come in their order, so they are not in this list.
       .flatMap(({ messages, asked, answered }) =>
         messages.filter((key) => this.#wasOver(key, answered, expected)).map((key) => ({ key, asked })),
       );
   }
 
-  /** Whether a request may contain one of those. */
+  /** Whether a request may be the delivery of such a message. */
   isApart({ items, arrived }: Arrival): boolean {
     const [item] = items;
     if (item === undefined || items.length > 1 || item.eventRev !== null) return false;
@@ -34,7 +34,7 @@ export class OnlyRequests {
     return log.some((row) => isGivenUp(row.outcome) && coversItem(row, item)) || this.#isBeyond(item, by, expected);
   }
 
-  /** A message that `skip` left out comes before one that the hook has already got. */
+  /** Whether the hook had already got a later message, as when `skip` left this one out. */
   #isBeyond({ position }: ExpectedItem, by: Moment, expected: ExpectedItems): boolean {
     const accepted = this.#history.arrivals.filter((each) => each.arrived < by && isAccepted(each));
     return accepted.some(({ items }) => items.some(({ key }) => (expected.get(key)?.position ?? -1) > position));

@@ -13,7 +13,7 @@ const ENDS_OR_REMOVALS: readonly Action['type'][] = [
   'messages removed',
   'events expired',
 ];
-/** Only these statuses can be about the content; each other failure is the hook's. */
+/** Only these statuses can be about the content. Any other failure counts for the hook. */
 const REFUSALS: readonly (number | null)[] = [400, 413, 422];
 
 export const isRefused = ({ status }: Arrival): boolean => REFUSALS.includes(status);
@@ -26,7 +26,7 @@ export function judgeOrder(history: HookHistory, expected: ExpectedItems): strin
   ];
 }
 
-/** No attempt begins once a pause is answered; a request that is under way may still arrive. */
+/** No attempt begins once a pause is answered. A request that is in flight may still arrive. */
 function judgePauses({ arrivals }: HookHistory, expected: ExpectedItems): string[] {
   const violations: string[] = [];
   for (const { answered } of expected.hookActions('paused')) {
@@ -76,7 +76,7 @@ class OrderJudge {
   judge(): string[] {
     for (const arrival of this.#arrivals) {
       const first = this.#expected.get(arrival.items[0]?.key ?? '');
-      // The rules of contents report an item that the hook does not get.
+      // `judgeContents` reports an item that the hook does not get.
       if (first === undefined) continue;
       const isApart = this.#only.isApart(arrival) && !this.#repeatsPrevious(arrival);
       const isInOrder = !isApart && this.#isStrictSince(first, arrival);
@@ -95,7 +95,7 @@ class OrderJudge {
     return this.#previous !== null && !isAccepted(this.#previous) && this.#previous.webhookId === webhookId;
   }
 
-  /** An item from before a change from `none` may repeat outside the order, although the hook is strict. */
+  /** A hook that is strict now may still repeat an item from its time with `none` outside the order. */
   #isStrictSince({ change }: ExpectedItem, { arrived }: Arrival): boolean {
     return this.#expected.settingsWithin(change.asked, arrived).every(({ order }) => order === 'strict');
   }
@@ -130,7 +130,7 @@ class OrderJudge {
     if (this.#isInterrupted(previous, arrival) || isRefused(previous)) return;
     if (!isAccepted(previous) && this.#isRemoved(previous, arrival)) return;
     if (!isAccepted(previous)) {
-      // The hook offers each item after a refused one once.
+      // After an item that was refused five times, the hook offers each later item once.
       const isOffer = [...this.#refusals.values()].some((count) => count >= REFUSALS_UNTIL_SET_ASIDE);
       if (arrival.webhookId !== previous.webhookId && !isOffer) {
         this.#violations.push(`${arrival.webhookId} came after ${previous.webhookId} failed, which was to be repeated`);

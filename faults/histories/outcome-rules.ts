@@ -38,7 +38,7 @@ function isMissing(item: ExpectedItem, { arrivals, log }: HookHistory, expected:
   return !isExplainedOrRemoved(item, log, expected);
 }
 
-/** The hook skips events of messages that retention removed, without a row. */
+/** The hook skips events of messages that retention removed, without a row in its log. */
 function isExplainedOrRemoved(item: ExpectedItem, log: readonly LogRow[], expected: ExpectedItems): boolean {
   if (log.some((row) => GIVEN_UP.includes(row.outcome) && coversItem(row, item))) return true;
   return isEvent(item.change) && seqOf(item.message).number < firstSeqOf(expected.actions);
@@ -48,7 +48,7 @@ function judgeLog({ arrivals, log }: HookHistory, expected: ExpectedItems): stri
   return log.flatMap((row) => {
     const range =
       row.rev === undefined ? `${row.seq}-${row.last_seq ?? row.seq}` : `r${row.rev}-${row.last_rev ?? row.rev}`;
-    // Items that a restore undid had the same numbers as later ones.
+    // Later items have the same numbers as items that a restore undid.
     const standing = expected.items.filter(({ change }) => undoneAt(change, expected.actions) === null);
     const items = standing.filter((item) => coversItem(row, item));
     switch (row.outcome) {
@@ -141,7 +141,7 @@ function leastStates(expected: ExpectedItems, log: readonly LogRow[]): Map<Messa
   return least;
 }
 
-/** A receiver that compares numbers, as `strict` is documented, handles nothing twice and misses nothing. */
+/** A receiver that compares numbers, as the page says for `strict`, handles nothing twice and misses nothing. */
 function judgeHandled({ arrivals, handled }: HookHistory, expected: ExpectedItems): string[] {
   const violations: string[] = [];
   const counted = new Set<string>();

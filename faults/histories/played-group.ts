@@ -23,9 +23,9 @@ const MAX_PAUSE_MS = 30;
 const MAX_ONLY = 4;
 const MAX_POSTS_UNTIL_END = 10;
 const MAX_SEED = 1_000_000;
-/** The senders, as often as they post. */
+/** The senders. One that is listed more often posts more often. */
 const SENDERS: readonly SenderKind[] = ['user', 'user', 'user', 'bot', 'webhook'];
-/** Bound of the messages that retention removes at once. */
+/** The most messages that retention removes at once. */
 const MAX_REMOVED = 5;
 
 /** The parts that the groups of a round share. */
@@ -83,7 +83,7 @@ export class PlayedGroup {
     }
     const played = new PlayedGroup(round, random, group);
     await played.readEpoch();
-    // Before the hooks exist: they must get nothing of it.
+    // The hooks must get nothing of what is posted before they exist.
     for (let n = random.between(0, 3); n > 0; n -= 1) await played.#post();
     await played.#register();
     if (random.chance(0.4)) {
@@ -116,7 +116,10 @@ export class PlayedGroup {
     }
   }
 
-  /** A post without an answer may be stored: its caller cannot know, but the database can tell. */
+  /**
+   * Records the post without an answer if the server stored it. Its caller cannot know that, so this reads the
+   * database.
+   */
   async findUnansweredPost(): Promise<void> {
     const post = this.#unanswered;
     this.#unanswered = null;
@@ -176,7 +179,7 @@ export class PlayedGroup {
   }
 
   async #register(): Promise<void> {
-    // Choices of its own: the group's next action must not depend on the number of requests that arrive.
+    // The target has its own generator: the group's next action must not depend on the number of requests that arrive.
     const random = new Random(this.#random.between(1, MAX_SEED));
     const target = new HookTarget(`/${this.id}/${this.hooks.length}`, random);
     this.hooks.push(await PlayedHook.register(this.#context, target));
@@ -241,7 +244,7 @@ export class PlayedGroup {
     return callAs(installation.server, by === 'bot' ? authors.bot : authors.user, operation, input);
   }
 
-  /** Requests some messages again; often the same ones twice, while they are under way. */
+  /** Requests some messages again, and often the same ones a second time while their delivery is running. */
   #redeliverOnly(hook: PlayedHook): Promise<void> {
     const isRepeated = this.#lastOnly.length > 0 && this.#random.chance(0.3);
     this.#lastOnly = isRepeated ? this.#lastOnly : this.#someMessages();

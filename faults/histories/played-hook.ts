@@ -40,7 +40,7 @@ export interface HookContext {
   readonly actions: Action[];
 }
 
-/** One hook, with the actions of its group on it. It records each with the server's answer. */
+/** One hook, with the actions of its group on it. It records each action with the server's answer. */
 export class PlayedHook {
   readonly target: HookTarget;
   readonly #context: HookContext;
@@ -88,8 +88,8 @@ export class PlayedHook {
     const { order, batch, events, skip } = randomSettings(random);
     const changes = Object.fromEntries(random.some(Object.entries({ order, batch, events, skip }), 0.4));
     const settings: HookSettings = { ...this.#settings, ...changes };
-    // Before the first request that overtakes another one: from here the receiver identifies handled items by their
-    // ids.
+    // From here on the receiver identifies handled items by their ids, since requests may overtake others after the
+    // change.
     if (settings.order === 'none') this.#receiver.keepIds();
     const asked = clock.next();
     await this.#patchUntilConfirmed({ ...changes, order: settings.order });

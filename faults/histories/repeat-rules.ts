@@ -16,21 +16,21 @@ import { firstSeqOf } from './order-rules.ts';
 
 /** "Delivery is at least once": requests that repeat after a kill. */
 const REPEATS_AFTER_KILL = 8;
-/** Deliveries of a strict hook that are not settled yet, and so repeat after a kill. */
+/** The most deliveries of a strict hook that are not settled yet, and so repeat after a kill. */
 const MAX_NOT_WRITTEN_DOWN = 8;
-/** With `none`: the requests in flight, and those that completed before them. */
+/** Added with `none`: the requests in flight, and those that completed before them. */
 const REPEATS_AFTER_KILL_NONE = 32;
 const REPEATS_AFTER_KILL_EVENTS = 16;
 /** With `none`, after a change: requests that overtook one that waited for its connection. */
 const REPEATS_AFTER_CHANGE_NONE = 16;
-/** Requests that can be in flight when a change is answered. */
+/** The most requests that can be in flight when a change is answered. */
 const MAX_AT_ONCE = { strict: 1, none: 16 } as const;
 
 export function judgeRepeats(history: HookHistory, expected: ExpectedItems): string[] {
   return [...judgeReasons(history, expected), ...judgeRedeliveries(history, expected), ...judgeOnly(history, expected)];
 }
 
-/** Every accepted item that repeats needs a reason in between. */
+/** If an accepted item repeats, an action in between has to explain it. */
 function judgeReasons({ arrivals }: HookHistory, expected: ExpectedItems): string[] {
   const violations: string[] = [];
   const acceptedBy = new Map<DeliveryKey, Arrival>();
@@ -40,7 +40,7 @@ function judgeReasons({ arrivals }: HookHistory, expected: ExpectedItems): strin
     for (const { key } of arrival.items) {
       const accepted = acceptedBy.get(key);
       const item = expected.get(key);
-      // From here on the hook repeats it until the receiver accepts it again.
+      // After its first repeat, the hook may repeat an item until the receiver accepts it again.
       acceptedBy.delete(key);
       if (accepted === undefined || item === undefined) continue;
       if (isSentBesideItsOrder(item, arrival, { arrivals, expected })) continue;
@@ -98,7 +98,7 @@ function isSince(action: Action, { item, accepted, arrivals }: Repeat, expected:
   if (!('hook' in action)) return false;
   const meanwhile = arrivals.filter(({ arrived }) => answered < arrived && arrived <= accepted.arrived);
   const taken = meanwhile.filter((each) => isAccepted(each) && each.items.some(({ key }) => key === item.key));
-  // Only the first accepted one can have been in flight.
+  // Only the first accepted request can have been in flight during the action.
   if (taken.length > 1) return false;
   const orders = expected.settingsWithin(0, answered).map(({ order }) => MAX_AT_ONCE[order]);
   return meanwhile.length <= Math.max(...orders) || isFailedBatchFromBefore(action, { accepted, arrivals }, expected);
@@ -196,7 +196,7 @@ function messagesThere(expected: ExpectedItems, at: Moment): Posted[] {
   });
 }
 
-/** Whether an item no longer has to come: it was dropped on request, dead-lettered, expired or lost since. */
+/** Whether an item no longer has to come: it was dropped on request, dead-lettered, expired or lost in the meantime. */
 function isOverSince(
   item: ExpectedItem,
   since: Moment,
@@ -238,7 +238,7 @@ function judgeOnly({ arrivals, log }: HookHistory, expected: ExpectedItems): str
 
 /**
  * Deliveries of a strict hook shortly before `only` may not be settled yet, and then count as pending. Here these are
- * the deliveries since the group's last action, which also had to wait for the database.
+ * the deliveries since the group's last action, which waited for the database too.
  */
 function notWrittenDownSince(
   { asked, answered }: Pick<Action, 'asked' | 'answered'>,

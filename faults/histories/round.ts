@@ -18,7 +18,7 @@ const MAX_POSTING_MS = 60;
 export interface RoundOptions {
   readonly seed: number;
   readonly histories: number;
-  /** The round restores the server to an older backup, once or twice to the same one. */
+  /** Whether the round restores the server to an older backup, once or twice to the same one. */
   readonly restores: boolean;
   /** Counts the subjects of the histories. */
   readonly coverage: Coverage;
@@ -40,8 +40,8 @@ export interface Environment {
 }
 
 /**
- * Plays histories at once, each in a group of its own with choices of its own. The end of the server interrupts all of
- * them, while deliveries are in flight. The next part of each begins when the server is back.
+ * Plays histories at the same time, each in its own group with its own random choices. The end of the server interrupts
+ * all of them, while deliveries are in flight. The next part of each begins when the server is back.
  */
 export async function playRound(environment: Environment, options: RoundOptions): Promise<RoundResult> {
   const { seed, restores } = options;
@@ -72,7 +72,7 @@ export async function playRound(environment: Environment, options: RoundOptions)
   };
 }
 
-/** Groups are independent; the first failure is the round's, once all others have ended too. */
+/** Runs `work` for groups at the same time. When all have ended, it throws the first failure, if there is one. */
 async function inAllOf<From, To>(all: readonly From[], work: (one: From, index: number) => Promise<To>): Promise<To[]> {
   const ends = await Promise.allSettled(all.map(work));
   return ends.map((end) => {
@@ -102,7 +102,7 @@ async function strike(environment: Environment, groups: readonly PlayedGroup[], 
   await environment.installation.server.start();
 }
 
-/** The round loses the server, and restores its state of before the last part of each history; often a second time. */
+/** Ends the server and restores a backup from before the last part of each history, often a second time. */
 async function playRestored(
   environment: Environment,
   groups: readonly PlayedGroup[],

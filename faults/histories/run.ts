@@ -4,7 +4,7 @@ import { HookReceiver, LogicalClock } from './hook-receiver.ts';
 import { Installation } from './installation.ts';
 import { playRound, type Environment, type RoundResult } from './round.ts';
 
-/** Histories of a round, which share a server and what happens to it. */
+/** Histories of a round. They share a server, and so all its ends and restores. */
 const HISTORIES_OF_ROUND = 20;
 const ROUNDS = { full: 50, quick: 5 };
 /** Every fifth round restores a backup, from the second on. */
@@ -13,7 +13,7 @@ const ROUND_WITH_RESTORE = 2;
 
 export interface HistoryRunOptions {
   readonly quick: boolean;
-  /** Only these rounds. */
+  /** The only rounds to play; null: all. */
   readonly seeds: readonly number[] | null;
   readonly cleanUp: CleanUp;
 }
@@ -42,7 +42,7 @@ export async function runHistories({ quick, seeds, cleanUp }: HistoryRunOptions)
   return missing.length === 0 && results.every(({ violations }) => violations.length === 0);
 }
 
-/** Plays the round of a seed; the same seed makes the same choices. The next round begins also after a failed one. */
+/** Plays the round of a seed. The same seed makes the same choices. After a failed round the next one can begin. */
 export async function playSeed(
   environment: Environment,
   seed: number,

@@ -10,7 +10,7 @@ import { Stage } from '../stage.ts';
 import { cutConnections, killServer, takeNetwork } from './interruptions.ts';
 import { WatchedTabs } from './watched-tabs.ts';
 
-/** Rest of each of the stage's own callers, which leave room for the browser. */
+/** Pause of each of the stage's own callers, which leaves CPU time for the browser. */
 const GAP_MS = 60;
 const OFFLINE_MS = 30_000;
 
@@ -23,11 +23,11 @@ async function lacksChromium(): Promise<Lack> {
   }
 }
 
-/** Resolves when the server can be reached again; `onEnd` in the moment in which nothing is broken any more. */
+/** Resolves when the server can be reached again. Calls `onEnd` as soon as nothing is broken any more. */
 type Interrupt = (watched: WatchedTabs, run: number, onEnd: () => void) => Promise<void>;
 
 async function open(cleanUp: CleanUp, interrupt: Interrupt): Promise<Scene> {
-  // The sources serve the browser client that was built last.
+  // A server that runs from its sources serves the browser client that was built last.
   await buildWeb();
   let stage: Stage | null = null;
   const proxy = await CuttingProxy.start(() => stage!.server.port);
@@ -49,7 +49,10 @@ async function open(cleanUp: CleanUp, interrupt: Interrupt): Promise<Scene> {
   };
 }
 
-/** Three tabs of a real browser, while callers post into what they show and people write in all of them. */
+/**
+ * Faults of three tabs of a real browser. Callers post into the conversation that the tabs show, and each tab sends
+ * texts.
+ */
 export const browserFaults: readonly Fault[] = [
   {
     name: 'browser-cuts',

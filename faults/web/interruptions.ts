@@ -3,14 +3,14 @@ import { until } from '../until.ts';
 import type { Tab } from './tab.ts';
 import type { WatchedTabs } from './watched-tabs.ts';
 
-/** A connection that is cut again carries at most so much: less than a second of what is posted. */
+/** A connection that is cut again carries at most this many bytes, less than the posts of one second. */
 const MAX_CUT_BYTES = 4_000;
 /** Connections that are cut again before the fault ends: two for each tab. */
 const CUTS_OF_NEXT = 6;
 
 /**
- * Cuts all connections of the tabs. Every second run cuts those that follow as well, each in the middle of what it
- * carries.
+ * Cuts all connections of the tabs. Every second run also cuts the connections that follow, each after a random number
+ * of bytes.
  */
 export async function cutConnections({ proxy }: WatchedTabs, run: number): Promise<void> {
   if (run % 2 === 1) proxy.budget = () => Math.ceil(Math.random() * MAX_CUT_BYTES);
@@ -19,11 +19,11 @@ export async function cutConnections({ proxy }: WatchedTabs, run: number): Promi
   if (run % 2 === 0) return;
   await until('the next connections have been cut', () => proxy.cuts >= due);
   proxy.budget = () => Number.MAX_SAFE_INTEGER;
-  // What is left of the others would be cut later.
+  // The other connections have such a limit too, and would be cut later.
   proxy.cut();
 }
 
-/** Kills the server, closes one tab while texts wait in it, and starts both again. `onKilled`: nothing else breaks. */
+/** Kills the server, closes one tab while texts wait in it, and starts both again. Calls `onKilled` after the kill. */
 export async function killServer(watched: WatchedTabs, run: number, onKilled: () => void): Promise<void> {
   const { server, tabs } = watched;
   await server.end('SIGKILL');
@@ -37,15 +37,17 @@ export async function killServer(watched: WatchedTabs, run: number, onKilled: ()
 }
 
 /**
- * Takes the network from the browser. When it comes back, bytes that were under way arrive, or all connections end, or
- * they stay silent for ever: in turns.
+ * Takes the network from the browser for a time. When it comes back, one of these follows, alternating by run:
+ * - the bytes in flight arrive;
+ * - all connections end;
+ * - all connections stay silent for ever.
  */
 export async function takeNetwork({ proxy, profile, tabs }: WatchedTabs, run: number, ms: number): Promise<void> {
   proxy.hold();
   await profile.setOffline(true);
   await Promise.all(tabs.map((tab) => tab.hasWaitingText()));
   await Promise.all(tabs.map(keepsAllTexts));
-  // The fault itself: how long there is no network.
+  // The browser has no network for this time.
   await wait(ms);
   if (run % 3 === 1) proxy.cut();
   if (run % 3 === 2) proxy.releaseNew();

@@ -1,8 +1,11 @@
-/** Texts, since scripts of pages have other types than those of Node. */
+/** These scripts are texts, since scripts of pages have other types than those of Node. */
 
 /**
- * Checks at every change of the page which rows it shows, from its first moment on. `klatchView.violations` says what
- * must not be: a message twice, behind a later one, or with another text than before. Texts have to differ.
+ * Checks the shown rows at every change of the page, from its first moment on. Texts have to differ.
+ * `klatchView.violations` names:
+ * - a message that is shown twice, or after a later one;
+ * - a message that is shown with another text than before;
+ * - a row that does not follow the row before it, or whose seq does not fit its index.
  */
 export const WATCH_VIEW = `(() => {
   const MAX_VIOLATIONS = 20;
@@ -50,7 +53,7 @@ export const WATCH_VIEW = `(() => {
   new MutationObserver(check).observe(document, { subtree: true, childList: true, characterData: true });
 })()`;
 
-/** What `WATCH_VIEW` found. */
+/** The findings of `WATCH_VIEW`. */
 export interface FoundInView {
   readonly violations: readonly string[];
   /** The greatest seq among the rows that are drawn. */
@@ -68,9 +71,8 @@ export const FOUND_IN_VIEW = `(() => {
 export type ShownMessage = readonly [seq: number, text: string];
 
 /**
- * Scrolls from the end of the open conversation up to a seq, and resolves to the messages whose rows were in view, each
- * at the moment in which all rows in view had their content. Rejects where a row gets none: after the time that catches
- * a hang.
+ * Scrolls from the end of the open conversation up to a seq. Resolves to the messages whose rows were in view, each
+ * read when all rows in view had their content. Rejects if a row stays empty for a time that only a hang exceeds.
  */
 export const walkViewTo = (seq: number): string => `(async () => {
   const ROW_MS = 240_000;
@@ -133,8 +135,8 @@ const keptTexts = (store: string): string => `new Promise((resolve, reject) => {
   };
 })`;
 
-/** The texts of the drafts that the browser keeps. */
+/** The texts of the drafts that the browser stores. */
 export const KEPT_DRAFTS = keptTexts('drafts');
 
-/** The texts that the browser keeps until they are sent, those of all tabs, in the order in which they were written. */
+/** The unsent texts of all tabs that the browser stores, in the order in which they were written. */
 export const KEPT_UNSENT = keptTexts('unsent');

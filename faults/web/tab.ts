@@ -14,31 +14,33 @@ import {
 } from './page-scripts.ts';
 import { untilInPage } from './until-in-page.ts';
 
-/** Rest between two texts. */
+/** Pause between two texts. */
 const WRITE_GAP_MS = 400;
 const RELOAD_GAP_MS = 200;
-/** What a browser says of requests that a cut, a kill or a lack of network ends. Anything else fails the run. */
+/**
+ * The browser logs these errors for requests that a cut, a kill or a missing network ends. Any other error fails the
+ * run.
+ */
 const EXPECTED_COMPLAINT = /Failed to load resource|WebSocket connection to/;
 
-/** What a tab works with. */
 interface TabOptions {
   readonly number: number;
   readonly profile: BrowserContext;
-  /** Where the server is for the browser. */
+  /** The origin at which the browser reaches the server. */
   readonly origin: string;
-  /** The one that is shown and written into. */
+  /** The conversation that the tab shows, and into which it sends texts. */
   readonly conversation: number;
-  /** The one that keeps a draft. */
+  /** The conversation in which the tab has a draft. */
   readonly draftConversation: number;
 }
 
-/** A tab of a browser, in which somebody reads one conversation and writes into it, and has a draft in another one. */
+/** A tab of a browser. Somebody reads one conversation in it and writes into it, and has a draft in another one. */
 export class Tab {
   /** Texts that were sent by Enter, in their order. */
   readonly sent: string[] = [];
-  /** What must never be, in words. */
+  /** Violations, in words. */
   readonly violations = new Set<string>();
-  /** Texts of its own that were not in view for a moment. */
+  /** The number of the tab's own texts that the page did not show for a moment. */
   hiddenTexts = 0;
   readonly #options: TabOptions;
   #watched: WatchedPage | null = null;
@@ -49,12 +51,12 @@ export class Tab {
     this.#options = options;
   }
 
-  /** The text that it has as a draft. */
+  /** The text of the tab's draft. */
   get draft(): string {
     return `draft of tab ${this.#options.number}`;
   }
 
-  /** Writes the draft, and resolves when the browser keeps it. */
+  /** Writes the draft, and resolves when the browser has stored it. */
   async writeDraft(): Promise<void> {
     await this.#load(this.#options.draftConversation);
     await this.#field.fill(this.draft);
@@ -63,7 +65,7 @@ export class Tab {
     );
   }
 
-  /** Opens the conversation, however long the server cannot be reached. */
+  /** Opens the conversation. It retries until the server can be reached. */
   open(): Promise<void> {
     return this.#load(this.#options.conversation);
   }
@@ -77,17 +79,17 @@ export class Tab {
     );
   }
 
-  /** The greatest seq that it shows. */
+  /** The greatest seq that the tab shows. */
   async newest(): Promise<number> {
     return (await this.#found()).newest;
   }
 
-  /** The texts that it shows as being sent. */
+  /** The texts that the tab shows as being sent. */
   waiting(): Promise<string[]> {
     return this.#page.evaluate<string[]>(WAITING_TEXTS);
   }
 
-  /** What the page says of a connection that is broken, or of something that failed. */
+  /** The page's messages about a broken connection or another failure. */
   shownProblems(): Promise<string[]> {
     return this.#page.locator('.bar-problem, .timeline-problem').allInnerTexts();
   }
@@ -106,7 +108,9 @@ export class Tab {
     await this.#writing;
   }
 
-  /** Everything that it has in view, from its end up to a seq. Nobody may write into it meanwhile. */
+  /**
+   * Scrolls from the end up to a seq, and resolves to the messages in view. Nobody may write in the tab at that time.
+   */
   walkTo(seq: number): Promise<ShownMessage[]> {
     return this.#page.evaluate<ShownMessage[]>(walkViewTo(seq));
   }
@@ -119,12 +123,15 @@ export class Tab {
     );
   }
 
-  /** The texts of all tabs that the browser keeps until they are sent. */
+  /** The unsent texts of all tabs that the browser stores. */
   keptTexts(): Promise<string[]> {
     return this.#page.evaluate<string[]>(KEPT_UNSENT);
   }
 
-  /** Resolves when the browser keeps the texts that wait in this tab, each once and in order. Nobody may write into it. */
+  /**
+   * Resolves when the browser stores the texts that wait in this tab, each once and in order. Nobody may write in the
+   * tab at that time.
+   */
   async keepsWaitingTexts(): Promise<void> {
     const prefix = textOfTab(this.#options.number, '');
     await untilInPage(`the browser keeps the texts that wait in tab ${this.#options.number}`, async () => {
@@ -136,7 +143,7 @@ export class Tab {
     });
   }
 
-  /** Closes the page once the browser keeps all texts that wait in it. */
+  /** Closes the page once the browser has stored all texts that wait in it. */
   async close(): Promise<void> {
     await this.stopWriting();
     await this.keepsWaitingTexts();
@@ -173,7 +180,7 @@ export class Tab {
       await this.#page.addInitScript(WATCH_VIEW);
     }
     const url = `${this.#options.origin}/c/${conversation}`;
-    // Where nothing answers, the browser shows a page of its own.
+    // If nothing answers, the browser shows an error page of its own.
     while ((await this.#page.goto(url).catch(() => null))?.ok() !== true) await wait(RELOAD_GAP_MS);
     await this.#field.waitFor();
   }

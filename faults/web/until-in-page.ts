@@ -1,10 +1,10 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { until } from '../until.ts';
 
-/** Each question costs the page time that it would draw in. */
+/** Each poll takes time in which the page could draw. */
 const POLL_MS = 150;
 
-/** Like `until`, for what a page is asked. */
+/** Does the same as `until` for a condition in a page, and polls less often. */
 export function untilInPage(what: string, ask: () => Promise<boolean>): Promise<void> {
   return until(what, async () => {
     if (await ask()) return true;

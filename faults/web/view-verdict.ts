@@ -1,12 +1,12 @@
 import type { ShownMessage } from './page-scripts.ts';
 
-/** What one tab had in view, over all walks through its conversation. */
+/** The messages that one tab had in view, over all walks. A walk scrolls through the conversation. */
 export class ShownMessages {
-  /** What must never be, in words. */
+  /** Violations, in words. */
   readonly violations = new Set<string>();
   readonly #textBySeq = new Map<number, string>();
 
-  /** Takes what one walk saw: the same row may be in it several times. */
+  /** Adds the messages of one walk, in which the same message may be several times. */
   note(shown: readonly ShownMessage[]): void {
     for (const [seq, text] of shown) {
       const known = this.#textBySeq.get(seq);
@@ -30,7 +30,7 @@ export interface StoredMessage {
   readonly text: string;
 }
 
-/** What there is to compare at the end, when nothing is posted or sent any more. */
+/** The data to compare in the end, when nobody posts or sends any more. */
 export interface ViewEvidence {
   /** All messages of the conversation, by seq. */
   readonly stored: readonly StoredMessage[];
@@ -40,7 +40,7 @@ export interface ViewEvidence {
   readonly sent: readonly (readonly string[])[];
 }
 
-/** What is otherwise than it must be, in words: a message that a tab did not show, or a text that is not stored once. */
+/** Returns the violations, in words: a message that a tab did not show, or a text that is not stored exactly once. */
 export function judgeViews({ stored, shown, sent }: ViewEvidence): string[] {
   return [
     ...shown.flatMap((messages, tab) => viewViolations(stored, messages).map((sentence) => `tab ${tab}: ${sentence}`)),
@@ -73,7 +73,7 @@ function sendViolations(stored: readonly StoredMessage[], texts: readonly string
   ];
 }
 
-/** All texts that are posted or sent differ. */
+/** All texts that are posted or sent differ, so a repeated text was stored twice. */
 function repeatedTexts(stored: readonly StoredMessage[]): string[] {
   const repeated = stored.length - new Set(stored.map(({ text }) => text)).size;
   return repeated > 0 ? [`${repeated} messages were stored twice`] : [];

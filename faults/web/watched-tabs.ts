@@ -13,10 +13,10 @@ import { judgeViews, ShownMessages, type StoredMessage } from './view-verdict.ts
 
 const TABS = 3;
 const NICK = 'reader';
-/** Callers that post into the conversation that the tabs show, and the rest of each between two posts. */
+/** Callers that post into the conversation that the tabs show, and the pause of each between two posts. */
 const LOAD = { clients: 2, gapMs: 100 };
 
-/** A server, and the way that browsers have to it. `http.base-uri` of the server is the address of the proxy. */
+/** A server, and the proxy through which browsers reach it. The server's `http.base-uri` is the proxy's address. */
 export interface ReachedServer {
   readonly server: ServerProcess;
   readonly proxy: CuttingProxy;
@@ -31,7 +31,7 @@ export class WatchedTabs {
   readonly #conversation: number;
   readonly #load: Load;
   readonly #shown = Array.from({ length: TABS }, () => new ShownMessages());
-  /** By tab: all messages up to this seq have been walked. */
+  /** By tab: the walks have covered all messages up to this seq. */
   readonly #walkedTo = Array.from({ length: TABS }, () => 0);
   readonly #followedAfterMs: number[] = [];
   #stored: readonly StoredMessage[] = [];
@@ -48,7 +48,7 @@ export class WatchedTabs {
     this.#load = parts.load;
   }
 
-  /** Resolves when all of them are open, and callers and tabs have begun to write. */
+  /** Resolves when all tabs are open, and callers and tabs have begun to write. */
   static async open(reached: ReachedServer, cleanUp: CleanUp): Promise<WatchedTabs> {
     const { server, proxy } = reached;
     const browser = await WebBrowser.start({ endsOnSignals: false });
@@ -73,7 +73,10 @@ export class WatchedTabs {
     return new WatchedTabs(reached, { profile, tabs, conversation: shownGroup.id, load });
   }
 
-  /** Resolves when each tab shows a message that was posted after this moment, in which the server can be reached again. */
+  /**
+   * Resolves when each tab shows a message that was posted after this call. Call it when the server can be reached
+   * again.
+   */
   async followAgain(): Promise<void> {
     const started = performance.now();
     const head = this.#load.heads()[0]!;
@@ -86,8 +89,8 @@ export class WatchedTabs {
   }
 
   /**
-   * Notes what each tab has in view since the last walk. Nothing is posted or sent meanwhile, so that a slow machine
-   * walks through no more than a fast one.
+   * Scrolls through the messages since the last walk in each tab, and notes those in view. Nobody posts or sends during
+   * it, so that a slow machine walks through no more than a fast one.
    */
   async walk(): Promise<void> {
     this.#load.pause();
@@ -97,7 +100,7 @@ export class WatchedTabs {
     for (const tab of this.tabs) tab.startWriting();
   }
 
-  /** Ends posts and texts, and resolves when each tab has shown all of them and has found its draft. */
+  /** Ends posting and writing. Resolves when each tab has shown all messages and has found its draft. */
   async settle(): Promise<void> {
     await Promise.all(this.tabs.map((tab) => tab.stopWriting()));
     await this.#load.stop();
@@ -105,14 +108,14 @@ export class WatchedTabs {
     this.#stored = await this.#readStoredMessages();
     const head = this.#stored.at(-1)!.seq;
     await Promise.all(this.tabs.map((tab, number) => this.#settleOne(tab, number, head)));
-    // What the browser keeps it sends at its next start.
+    // The browser would send a stored text again at its next start.
     await untilInPage(
       'the browser keeps no text that was sent',
       async () => (await this.tabs[0]!.keptTexts()).length === 0,
     );
   }
 
-  /** What is otherwise than it must be, in words; after `settle`. */
+  /** The violations, in words. Call it after `settle`. */
   violations(): string[] {
     const textBySeq = new Map(this.#stored.map(({ seq, text }) => [seq, text]));
     const lost = [...this.#load.acknowledged[0]!].filter(([post, seq]) => textBySeq.get(seq) !== textOf(post)).length;
@@ -177,7 +180,7 @@ async function createGroupWithReader(server: ServerProcess, title: string): Prom
   return group;
 }
 
-/** As the page does it, past its screens. */
+/** Signs in with the request that the page makes, without showing its screens. */
 async function signIn(server: ServerProcess, request: APIRequestContext, origin: string): Promise<void> {
   const { link } = await server.operate<{ link: string }>('accounts.invite', { user: NICK });
   const answer = await request.post(`${origin}/v1/session`, {

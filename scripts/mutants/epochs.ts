@@ -3,7 +3,7 @@ import type { Mutant } from './mutant.ts';
 const EPOCH = 'src/storage/messages/log-epoch.ts';
 const EPOCH_TESTS = 'test/storage/messages/log-epoch.test.ts';
 
-/** Faults in the epoch of the log. */
+/** Faults in the log epoch. */
 export const EPOCH_MUTANTS: readonly Mutant[] = [
   {
     name: 'raise-waits-for-no-writer',

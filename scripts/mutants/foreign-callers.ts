@@ -2,7 +2,7 @@ import type { Mutant } from './mutant.ts';
 
 const PATH_TESTS = 'test/http/callers/caller-paths.test.ts';
 
-/** Faults that break a reliance of other products' programs when they post. */
+/** Faults in behaviour that other products' programs rely on when they post. */
 export const FOREIGN_CALLER_MUTANTS: readonly Mutant[] = [
   {
     name: 'referenced-file-refused',

@@ -17,13 +17,13 @@ export class GreenRuns {
     this.#patterns = new Map([...byFiles].map(([key, all]) => [key, all.map(({ pattern }) => pattern)]));
   }
 
-  /** The run of these tests; it contains no results of others that ran with them. */
+  /** The results of these tests, without the results of others that ran with them. */
   async of(tests: readonly string[]): Promise<TestRun> {
     const { files, pattern } = selectionOf(tests);
     const key = JSON.stringify(files);
     const run = this.#runs.get(key) ?? (await this.#run(files, this.#patterns.get(key) ?? [pattern]));
     this.#runs.set(key, run);
-    // The flags with which jest compares names.
+    // jest compares names with the same flag.
     const names = new RegExp(pattern, 'i');
     const passedMs = new Map([...run.passedMs].filter(([name]) => names.test(name)));
     const failed = run.failed.filter((name) => names.test(name));

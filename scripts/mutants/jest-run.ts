@@ -72,7 +72,7 @@ async function runJest(
     ...tests,
   ];
   return new Promise((resolve, reject) => {
-    // In a process group of its own, so that the end of a hanging run also ends the programs that its tests started.
+    // jest gets its own process group, so that the end of a hanging run also ends the programs that its tests started.
     const jest = spawn(process.execPath, args, { cwd: root, stdio: 'ignore', detached: true });
     let reason: string | null = null;
     const kill = (why: string): void => {

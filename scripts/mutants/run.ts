@@ -1,7 +1,9 @@
 /**
- * `make mutants`: plants each fault of this folder in a copy of the tree, one at a time, and runs the tests that should
- * notice it. `ONLY=name,name` and `AREA=log,live` run some. Exits 1 when the tests notice less than 57 of 60, 64 for an
- * unknown name, 130 when interrupted.
+ * `make mutants`: plants each fault of this folder in a copy of the tree, one at a time. It runs the tests that should
+ * notice the fault. `ONLY=name,name` and `AREA=log,live` run some faults only. Exit codes:
+ * - 1: the tests notice less than 57 of 60.
+ * - 64: a name is unknown.
+ * - 130: the run was interrupted.
  */
 import { GreenRuns } from './green-runs.ts';
 import { runTests, type Limits, type TestRun } from './jest-run.ts';
@@ -48,7 +50,7 @@ function chosen(all: readonly ListedMutant[]): readonly ListedMutant[] {
   return all.filter(({ name, area }) => (only?.includes(name) ?? true) && (areas?.includes(area) ?? true));
 }
 
-/** The reason why these tests prove nothing even without a fault; null when they are green. */
+/** The reason why these tests prove nothing, such as a failure without a fault; null: they pass. */
 function whyUnfit({ broken, failed }: TestRun): string | null {
   return broken ?? (failed.length > 0 ? `fails without the fault: ${failed[0]}` : null);
 }

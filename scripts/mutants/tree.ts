@@ -22,7 +22,7 @@ export class MutantTree {
 
   constructor() {
     this.root = mkdtempSync(join(realpathSync(tmpdir()), 'klatch-mutants-'));
-    // The mode of a checkout: tests start the program as another user, too.
+    // mkdtemp creates the folder for its owner only, but some tests start the program as another user.
     chmodSync(this.root, 0o755);
     cpSync(ROOT, this.root, { recursive: true, filter: (path) => !NOT_COPIED.includes(relative(ROOT, path)) });
     symlinkSync(join(ROOT, 'node_modules'), join(this.root, 'node_modules'));

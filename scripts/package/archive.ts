@@ -7,14 +7,14 @@ export const SUITE = 'stable';
 export const COMPONENT = 'main';
 export const ARCHITECTURE = 'amd64';
 
-/** A file of the index, beside Release. */
+/** A file of the index; Release lists it. */
 export interface IndexFile {
   /** Its path from the folder of Release. */
   readonly path: string;
   readonly content: Buffer;
 }
 
-/** Sorts the stanzas of dpkg-scanpackages, whose own order is that of the folder, and so random. */
+/** Sorts the stanzas of dpkg-scanpackages, which prints them in the random order of the folder. */
 export function sortStanzas(scanned: string): string {
   const stanzas = scanned.split('\n\n').map((stanza) => stanza.trim());
   const files = stanzas
@@ -31,7 +31,7 @@ export function fieldOf(stanza: string, field: string): string {
   return line.slice(field.length + 2);
 }
 
-/** Packages, plain and compressed. */
+/** The index file `Packages`, plain and compressed. */
 export function indexFiles(packages: string): IndexFile[] {
   const folder = `${COMPONENT}/binary-${ARCHITECTURE}`;
   const plain = Buffer.from(packages);
@@ -42,11 +42,11 @@ export function indexFiles(packages: string): IndexFile[] {
 }
 
 /**
- * The text to sign.
+ * The text of Release, which is to be signed.
  *
- * There is no Valid-Until: the repository is signed at a release and then stays unchanged, on servers without the key.
- * After the date every client's `apt-get update` would fail. The field guards only against a man in the middle who
- * withholds an upgrade. There is no MD5 and no SHA-1: apt 1.0 supports SHA256.
+ * It has no Valid-Until: the repository is signed at a release and then stays unchanged, on servers without the key.
+ * After that date every client's `apt-get update` would fail. The field protects only against a man in the middle who
+ * withholds an upgrade. The text has no MD5 and no SHA-1, because apt 1.0 supports SHA256.
  */
 export function releaseText(files: readonly IndexFile[], dateS: number): string {
   const sums = files.map(({ path, content }) => ` ${sha256(content)} ${String(content.length).padStart(8)} ${path}\n`);

@@ -26,16 +26,16 @@ function assetsOf(folder: string, scripts: string): Record<string, string> {
 }
 
 /**
- * Makes the single binary, build/klatch: the pinned Node with the bundle inside. It starts by the loader in
- * /usr/lib/klatch/rt. Elsewhere, as in the release zip, bin/klatch calls that loader by its path. Its libraries come
- * from `rt` beside it.
+ * Makes the single binary, build/klatch: the pinned Node with the bundle inside. Its ELF interpreter is the loader in
+ * /usr/lib/klatch/rt. Elsewhere, as in the release zip, bin/klatch starts the loader in `rt` by its path. The binary
+ * loads its libraries from `rt` beside it.
  */
 export async function makeBinary({ folder }: Bundle): Promise<string> {
   const binary = join(BUILD, 'klatch');
   rmSync(binary, { force: true });
   await pack(binary, await bundleMain(), assetsOf(folder, makeCodeCache(folder)));
-  // After pkg, which would corrupt it. RPATH and not RUNPATH: libraries that libc itself loads have to come from there
-  // too.
+  // patchelf runs after pkg, which would corrupt a patched binary. It sets RPATH and not RUNPATH, because libraries
+  // that libc itself loads must come from there too.
   const interpreter = ['--set-interpreter', join(INSTALLED_RUNTIME, LOADER)];
   run('patchelf', [...interpreter, '--force-rpath', '--set-rpath', '$ORIGIN/rt', binary]);
   return binary;

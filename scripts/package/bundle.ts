@@ -78,8 +78,9 @@ async function bundleProgram(folder: string): Promise<string[]> {
 }
 
 /**
- * A script in ASCII, for which V8 takes half of the memory. esbuild escapes texts and expressions, but leaves some
- * comments, in which question marks do no harm. Throws where other characters remain.
+ * Converts a script into ASCII, for which V8 takes half of the memory. esbuild escapes strings and expressions, but not
+ * some comments; this replaces the other characters there with question marks. Throws if code contains other
+ * characters.
  */
 async function asciiOf(code: string): Promise<string> {
   const withoutComments = await transform(code, { minifyWhitespace: true, legalComments: 'none' });

@@ -14,8 +14,9 @@ const COMMAND_LINES = [['--version'], ['completion', 'bash'], ['status'], ['grou
  * Makes the code cache of a bundle's scripts: the code that V8 compiled during some commands, so that no start of the
  * program compiles it again. Returns a folder with each script, wrapped, and its cache.
  *
- * The cache contains hashes of strings, whose seed is random by default; two builds would differ. A flag that is set
- * makes V8 refuse the cache elsewhere, so code-cache-main.ts resets it once the seed is in use.
+ * The cache contains hashes of strings. Their seed is random by default, so that two builds would differ; therefore
+ * `--hash-seed` sets it. V8 refuses a cache that was made with another flag, so code-cache-main.ts resets the flag once
+ * the seed is in use.
  */
 export function makeCodeCache(bundle: string): string {
   step('compiling what commands need');
@@ -26,8 +27,8 @@ export function makeCodeCache(bundle: string): string {
     writeFileSync(join(folder, name), wrapScript(readFileSync(join(bundle, name), 'utf8')));
   }
   const main = join(import.meta.dirname, 'code-cache-main.ts');
-  // A data directory without a server, so that no server of this machine answers, and no variable that changes the
-  // compiled code.
+  // The data directory has no server, so that no server of this machine answers. The environment is empty, because
+  // variables could change the compiled code.
   const config = join(BUILD, 'code-cache.conf');
   writeFileSync(config, `data-dir = "${join(BUILD, 'no-data')}"\n`);
   for (const commandLine of COMMAND_LINES) {

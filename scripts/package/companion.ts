@@ -44,8 +44,8 @@ function readChangelog(changelog: string): { version: string; date: number } {
 }
 
 /**
- * Lays out PostgreSQL's programs below `path`: bin, lib, share. They load their libraries from `lib` beside them and
- * the private C library from `../rt`. `interpreter` is their loader, null where a caller starts the loader by its path.
+ * Copies PostgreSQL's programs to `path`: bin, lib, share. They load their libraries from `lib` beside them and the
+ * private C library from `../rt`. `interpreter` is their loader; null: a launcher starts the loader by its path.
  */
 export function stageCompanion(stage: Stage, path: string, interpreter: string | null): void {
   for (const folder of ['bin', 'lib', 'share']) stage.copy(join(POSTGRESQL, 'native', folder), `${path}/${folder}`);

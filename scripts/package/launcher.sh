@@ -1,6 +1,6 @@
 #!/bin/sh
-# Starts Klatch from the folder of the unpacked release zip, with the C library of the zip. Works through links, from
-# PATH and from any folder.
+# Starts Klatch from the folder of the unpacked release zip, with the C library of the zip. It can be called through
+# links, from PATH and from any folder.
 set -eu
 
 self=$0

@@ -2,9 +2,9 @@ import { isBuiltin } from 'node:module';
 import { join } from 'node:path';
 import { Script } from 'node:vm';
 
-/** A loader's view of a script of the bundle. */
+/** A script of the bundle, as the loader gets it. */
 export interface ScriptSource {
-  /** The script as an expression: `wrapScript`. */
+  /** The script as an expression, made by `wrapScript`. */
   readonly text: string;
   /** V8's compiled code from the build of the binary; V8 ignores that of another version or with other flags. */
   readonly codeCache: Buffer | undefined;

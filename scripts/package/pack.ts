@@ -19,7 +19,7 @@ export interface PackConfig {
 
 const { program, node, main, assets } = JSON.parse(readFileSync(0, 'utf8')) as PackConfig;
 
-// The script is small, and a code cache by Node differs from build to build (code-cache.ts).
+// No code cache by Node: it differs from build to build (code-cache.ts), and the script is small.
 const seaConfig = {
   main: `../${main}`,
   assets,
@@ -27,7 +27,7 @@ const seaConfig = {
   useSnapshot: false,
   useCodeCache: false,
 };
-// Without pkg's own bootstrap, a file system in memory, which takes as long to start as Node does.
+// This avoids pkg's own bootstrap, whose file system in memory takes as long to start as Node does.
 await sea.default(node, {
   nodePath: node,
   targets: [{ nodeRange: `node${process.versions.node}`, platform: 'linux', arch: 'x64', output: program }],

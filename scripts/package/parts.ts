@@ -11,7 +11,7 @@ export interface Parts {
   readonly binary: string;
 }
 
-/** Makes the single binary and its companions. */
+/** Makes all parts. */
 export async function makeParts(): Promise<Parts> {
   requireTools(['patchelf', 'strip', 'dpkg-query']);
   const runtime = collectRuntime();

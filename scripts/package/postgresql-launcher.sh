@@ -1,6 +1,6 @@
 #!/bin/sh
-# Starts the PostgreSQL program of this name with the C library of Klatch's release zip: unpack this folder as
-# `postgresql` beside the zip's `bin`.
+# Starts the PostgreSQL program with the name of this script, with the C library of Klatch's release zip. Unpack this
+# folder as `postgresql` beside the zip's `bin`.
 set -eu
 
 bin=$(CDPATH='' cd "$(dirname "$0")" && pwd -P)

@@ -35,7 +35,7 @@ export function fetchPostgresql(major: number): void {
   const unfinished = `${folderOf(major)}.new`;
   rmSync(unfinished, { recursive: true, force: true });
   mkdirSync(unfinished, { recursive: true });
-  // Its install script makes the links between the libraries.
+  // npm must run the install script of the package, which makes the links between the libraries.
   const project = { private: true, dependencies: { [PACKAGE]: VERSIONS[major] }, allowScripts: { [PACKAGE]: true } };
   writeFileSync(join(unfinished, 'package.json'), JSON.stringify(project));
   run('npm', ['install', '--no-package-lock', '--no-audit', '--no-fund', '--loglevel=error'], { cwd: unfinished });

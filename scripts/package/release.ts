@@ -20,7 +20,7 @@ export async function makeRelease(): Promise<readonly string[]> {
   return [...packages, makeRepository(), makeInstallScript(), writeSums()];
 }
 
-/** In the format of `sha256sum -c`. */
+/** Writes dist/SHA256SUMS in the format of `sha256sum -c`. */
 function writeSums(): string {
   const sums = join(DIST, 'SHA256SUMS');
   const names = readdirSync(DIST).filter((name) => /\.(deb|zip|sh)$/.test(name) && statSync(join(DIST, name)).isFile());

@@ -35,8 +35,8 @@ export const KEYRING = 'klatch-archive-keyring.gpg';
 const PACKAGES = ['klatch', 'klatch-postgresql'];
 const POOL = `pool/${COMPONENT}/k/klatch`;
 /**
- * Index files that stay available by their hash, two for each publication: a client with an earlier InRelease gets the
- * files that it names.
+ * The number of index files that stay available by their hash, two for each publication: a client with an earlier
+ * InRelease gets the files that it names.
  */
 const KEPT_INDEX_FILES = 16;
 /** Ending of the names of unfinished files. */
@@ -49,8 +49,8 @@ export interface RepositoryOptions {
   /** Package files to add. */
   readonly packages: readonly string[];
   /**
-   * Date of Release, in seconds. It becomes later when a published one was later already, which apt would otherwise
-   * prefer.
+   * The date of Release, in seconds. If the published Release is not older, the new one is dated one second after it:
+   * apt would otherwise keep its data.
    */
   readonly dateS: number;
   readonly key: SigningKey;
@@ -77,10 +77,14 @@ export function makeRepository(): string {
 }
 
 /**
- * Brings a repository up to date in three steps: packages and index files under new names, the index under its fixed
- * names, the signature over it. In this order a client that reads in between finds every file that its index names.
- * Each file is written beside and renamed. apt from 1.2 on fetches the index by its hash and so never gets a mixture.
- * An older one can get one between two of its requests; it refuses that and has to retry.
+ * Updates a repository in three steps. In this order a client that reads in between finds every file that its index
+ * names:
+ * - It writes packages and index files under new names.
+ * - It writes the index under its fixed names.
+ * - It writes the signature over the index.
+ *
+ * Each file is written under a temporary name and then renamed. apt from 1.2 on fetches the index by its hash and so
+ * never gets a mixture. An older one can get one between two of its requests; it refuses that and has to retry.
  *
  * Does nothing when nothing is new, so that the signed files keep their dates.
  */
@@ -187,7 +191,7 @@ function write(file: string, content: Buffer): void {
   rename(file + PARTIAL, file);
 }
 
-/** Renames over a file, and makes its time later by whole seconds: clients ask whether it was modified since. */
+/** Replaces a file, and sets its time at least a second later: clients request it only if it was modified since. */
 function rename(from: string, to: string): void {
   if (existsSync(to)) {
     const [beforeS, afterS] = [to, from].map((file) => Math.floor(statSync(file).mtimeMs / 1000)) as [number, number];

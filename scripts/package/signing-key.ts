@@ -23,13 +23,13 @@ const RSA = '1';
 const MIN_RSA_BITS = 2048;
 /** SHA256, SHA384 and SHA512, by their numbers in OpenPGP. */
 const HASHES = ['8', '9', '10'];
-/** Each try meets one file that the agent removes; it has five at most. */
+/** Each try can fail because of one file that the agent removes; it has five at most. */
 const REMOVAL_TRIES = 100;
 
 /**
  * Signs the apt repository. It imports key files into a temporary GnuPG home, since a path in the source tree can be
- * too long for the socket of gpg-agent. It looks ids up in the caller's home, and does not touch the agent of that
- * home. `close` stops the agent of the temporary home and removes that.
+ * too long for the socket of gpg-agent. It searches ids in the caller's home, and does not touch the agent of that
+ * home. `close` stops the agent of the temporary home and removes the home.
  */
 export class SigningKey {
   readonly #choice: KeyChoice;
@@ -150,8 +150,8 @@ export class SigningKey {
 }
 
 /**
- * Performs the check of the oldest client: a good RSA signature, over SHA-2, by a key of the keyring. Throws with a
- * sentence.
+ * Checks a file as the oldest client does: it needs a good RSA signature, over SHA-2, by a key of the keyring. Throws
+ * with a sentence.
  */
 export function checkSignature(keyringFile: string, signedFile: string): void {
   const said = run('gpgv', ['--status-fd', '1', '--keyring', keyringFile, signedFile]);

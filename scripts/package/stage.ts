@@ -14,7 +14,7 @@ import {
 import { dirname, join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 
-/** A folder with the files of a package at their future paths. It sets modes, and inherits none. */
+/** A folder with the files of a package at their future paths. It sets the modes of files, whatever the umask. */
 export class Stage {
   readonly #root: string;
 
@@ -29,7 +29,7 @@ export class Stage {
     return this.#root;
   }
 
-  /** The current path of a path of the package. */
+  /** The path on this machine of a path in the package. */
   at(path: string): string {
     return join(this.#root, path);
   }
@@ -69,7 +69,7 @@ export class Stage {
       .sort();
   }
 
-  /** All entries, folders first and with a slash at the end of their names, sorted. */
+  /** All entries, sorted. Each folder has a slash at the end of its name, and comes before its contents. */
   entries(): string[] {
     return readdirSync(this.#root, { recursive: true, withFileTypes: true })
       .map(

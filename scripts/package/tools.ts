@@ -23,7 +23,7 @@ const PACKAGES = {
   busybox: 'busybox-static',
   curl: 'curl',
   s3cmd: 's3cmd',
-  // With the C library's headers and its static form.
+  // Includes the C library's headers and its static form.
   gcc: 'build-essential',
   openssl: 'openssl',
   unshare: 'util-linux',
@@ -38,11 +38,11 @@ const PACKAGES = {
   pgbouncer: 'pgbouncer',
   // Opens the browser client in test/foreign/web.
   chromium: 'chromium',
-  // The proxy in front of the server there.
+  // The proxy in front of the server in test/foreign/web.
   '/usr/sbin/nginx': 'nginx-light',
-  // Carries the messages of The Lounge in bench/web.
+  // The IRC server for The Lounge in bench/web.
   '/usr/sbin/ngircd': 'ngircd',
-  // They post to the server in test/foreign/callers. The folder of a package identifies a library.
+  // These post to the server in test/foreign/callers. A folder in /usr/share/doc identifies a library.
   'prometheus-alertmanager': 'prometheus-alertmanager',
   apprise: 'apprise',
   borgmatic: 'borgmatic',
@@ -50,7 +50,7 @@ const PACKAGES = {
   '/usr/share/doc/ruby-slack-notifier': 'ruby-slack-notifier',
   '/usr/share/doc/ruby-discordrb-webhooks': 'ruby-discordrb-webhooks',
   '/usr/share/doc/python3-python-telegram-bot': 'python3-python-telegram-bot',
-  // They receive messages in test/foreign/receivers, and verify deliveries.
+  // These receive messages in test/foreign/receivers, and verify deliveries.
   webhook: 'webhook',
   '/usr/bin/php': 'php-cli',
   '/usr/bin/python3': 'python3',
@@ -67,7 +67,7 @@ const PACKAGES = {
 /** A program by name, or by path where it is outside the folders of programs, as `requireTools` accepts it. */
 export type Tool = keyof typeof PACKAGES;
 
-/** For invoke-rc.d: the installation of a package must start nothing. */
+/** A policy for invoke-rc.d: the installation of a package must start no daemon. */
 const START_NOTHING = '#!/bin/sh\nexit 101\n';
 const POLICY = '/usr/sbin/policy-rc.d';
 
@@ -105,7 +105,7 @@ function install(packages: readonly string[], missing: readonly Tool[]): void {
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
   const args = ['install', '-y', '--no-install-recommends', ...packages];
   if (spawnSync('apt-get', args, { env, stdio: 'ignore' }).status === 0) return;
-  // A new machine has no lists yet, an old one outdated ones.
+  // A new machine has no package lists yet, and an old one may have outdated lists.
   run('apt-get', ['update'], { env });
   run('apt-get', args, { env });
 }

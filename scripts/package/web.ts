@@ -68,8 +68,8 @@ function outputOf({ outputs }: Metafile, entryPoint: string): string {
 }
 
 /**
- * Links to the modules that an entry point imports. Without them a browser learns of these only when it has the entry
- * point. Modules that are imported later have none.
+ * Preload links to the modules that an entry point imports. Without them a browser requests these modules only when it
+ * has the entry point. Modules that are imported later have no links.
  */
 function preloadsOf({ outputs }: Metafile, entryPoint: string): string {
   const names = new Set<string>();

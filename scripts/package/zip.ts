@@ -59,7 +59,7 @@ function pack(stage: Stage, file: string, level: number): string {
   rmSync(zip, { force: true });
   const folder = stage.root.slice(stage.root.lastIndexOf('/') + 1);
   const cwd = join(stage.root, '..');
-  // Sorted, and without details of the machine: zip would keep the order of the disk and the owners.
+  // The entries are sorted, because zip keeps their order; -X omits details of the machine, such as owners.
   const input = [`${folder}/`, ...stage.entries().map((entry) => `${folder}/${entry}`)].join('\n');
   const flags = ['-X', `-${level}`, '-q', '-y'];
   run('zip', [...flags, zip, '-@'], { cwd, input, stdio: 'pipe', env: { ...process.env, TZ: 'UTC' } });

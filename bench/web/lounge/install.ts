@@ -14,7 +14,7 @@ interface Manifest {
 }
 
 /**
- * Installs The Lounge below build/, and the IRC server: neither is part of the project. Returns the script that starts
+ * Installs The Lounge into build/, and the IRC server; neither is part of the project. Returns the script that starts
  * The Lounge, and its version.
  */
 export function installLounge(): { readonly script: string; readonly version: string } {
@@ -25,7 +25,7 @@ export function installLounge(): { readonly script: string; readonly version: st
     console.error(`  installing The Lounge ${wanted} into build/peers ...`);
     mkdirSync(PEERS, { recursive: true });
     copyFileSync(join(ROOT, 'bench/peers', MANIFEST), join(PEERS, MANIFEST));
-    // Without its optional store of messages, a native module that is built on the machine.
+    // npm omits the optional store of messages, a native module that it would build on this machine.
     run('npm', ['install', '--prefix', PEERS, '--no-package-lock', '--omit=optional', '--no-audit', '--no-fund']);
   }
   return { script: join(folder, 'index.js'), version: wanted };

@@ -3,14 +3,14 @@ import { createInterface } from 'node:readline';
 import { setTimeout as wait } from 'node:timers/promises';
 import { wallMs } from '../../support/clock.ts';
 
-/** Lines that are sent at once, and the rest after them: a server buffers 32 KiB for each reader. */
+/** The sender sends this many lines, then pauses for BURST_MS: a server buffers 32 KiB for each reader. */
 const BURST = 20;
 const BURST_MS = 20;
 
-/** Somebody on an IRC server who joins channels and writes. */
+/** A user of an IRC server who joins channels and writes. */
 export class IrcSender {
   readonly #socket: Socket;
-  /** By channel, in lower case, who joined after this one. */
+  /** For each channel, in lower case: the nicks of users who joined after this one. */
   readonly #joined = new Map<string, Set<string>>();
 
   private constructor(socket: Socket) {
@@ -39,7 +39,7 @@ export class IrcSender {
     return this.#joined.get(channel.toLowerCase())?.has(nick) ?? false;
   }
 
-  /** Sends texts as quickly as the server takes them. */
+  /** Sends texts as quickly as the server can pass them on. */
   async sayAll(channel: string, texts: readonly string[]): Promise<void> {
     for (let from = 0; from < texts.length; from += BURST) {
       for (const text of texts.slice(from, from + BURST)) this.#say(channel, text);

@@ -6,10 +6,10 @@ import { join } from 'node:path';
 import { eventually } from '../../../test/support/eventually.ts';
 import { freePort } from '../../../test/support/ports.ts';
 
-/** Of Debian's package ngircd. */
+/** The program of Debian's package ngircd. */
 export const IRC_PROGRAM = '/usr/sbin/ngircd';
 
-/** An IRC server that holds nobody back: else its penalties would be what is measured. */
+/** An IRC server that delays no sender. With its default penalties, the benchmark would measure those. */
 export class IrcServer {
   readonly port: number;
   readonly #child: ChildProcess;

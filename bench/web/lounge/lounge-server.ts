@@ -11,9 +11,9 @@ export const PASSWORD = 'a password of the benchmark';
 const HASH_ROUNDS = 8;
 
 interface LoungeOptions {
-  /** The script that starts it. */
+  /** The script that starts The Lounge. */
   readonly script: string;
-  /** An empty one, for what it keeps. */
+  /** An empty folder for the data of The Lounge. */
   readonly folder: string;
   readonly ircPort: number;
   readonly channels: readonly string[];
@@ -74,7 +74,7 @@ function configOf(port: number): object {
 }
 
 function userOf({ script, ircPort, channels }: Pick<LoungeOptions, 'script' | 'ircPort' | 'channels'>): object {
-  // Its own library, which need not be one of ours.
+  // This is The Lounge's own library, since the project need not have it.
   const { hashSync } = createRequire(script)('bcryptjs') as BcryptLibrary;
   return {
     password: hashSync(PASSWORD, HASH_ROUNDS),

@@ -22,10 +22,10 @@ const FLOOD_CHANNEL = '#flood';
 const TEXTS = '.chat-view .msg .content';
 const FIELD = '#input';
 const START_S = 60;
-/** For what was sent last to be shown. */
+/** The page must show the last message within this time. */
 const LAST_S = 120;
 
-/** What was measured of The Lounge under a flood. */
+/** The measurements of The Lounge under a flood. */
 export interface LoungeFlood {
   readonly lagMs: number;
   readonly keyMs: number;
@@ -38,13 +38,13 @@ export class LoungeSide implements Side {
   readonly version: string;
   readonly field = FIELD;
   readonly shown = TEXTS;
-  /** It shows an own message when its server has it. */
+  /** The Lounge shows a user's own message only when its server has it, so that message is already confirmed. */
   readonly confirmed = TEXTS;
   readonly #stage: WebStage;
   readonly #conversations: readonly BenchConversation[];
   readonly #parts: Parts;
   #signedIn: SignedIn | null = null;
-  /** Numbers that it gives to channels, by their names. */
+  /** The numbers that The Lounge gives to channels, by the names of the channels. */
   readonly #channelIds = new Map<string, string>();
 
   private constructor(stage: WebStage, conversations: readonly BenchConversation[], parts: Parts) {
@@ -89,7 +89,7 @@ export class LoungeSide implements Side {
     });
   }
 
-  /** The same flood as Klatch's. Null: it did not show the last message within two minutes. */
+  /** Measures the same flood as that of Klatch. Null if the page did not show the last message within two minutes. */
   async measureFlood({ flood }: WebPlan): Promise<LoungeFlood | null> {
     const page = await (await this.newProfile()).newPage();
     try {

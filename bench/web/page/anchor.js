@@ -1,4 +1,4 @@
-/** The anchor for `probe`: the first message that begins in view. It may move only when somebody scrolls. */
+/** Adds the anchor to `probe`: the first message that begins in view. It may move only when somebody scrolls. */
 {
   const { probe } = globalThis;
 
@@ -6,9 +6,9 @@
   const topOf = (row) => row.getBoundingClientRect().top - document.querySelector('.feed').getBoundingClientRect().top;
 
   /**
-   * Where a row is painted, below the top of the list. A script that reads the layout between two frames may see a
-   * window that was resized and is not painted yet: resize observers, which put rows back, run later in that frame.
-   * An intersection observer reports the state after them.
+   * The position at which a row is painted, below the top of the list. Between two frames, the layout may have the new
+   * size of a window that is not painted yet. Resize observers, which put rows back, run later in that frame. An
+   * intersection observer reports the state after them.
    */
   const paintedTop = (row) =>
     new Promise((resolve) => {
@@ -29,7 +29,7 @@
     );
   };
 
-  /** Watches from now on. False: no message is in view. */
+  /** Starts to watch the anchor; false if no message is in view. */
   probe.watchAnchor = () => {
     const row = firstInView();
     if (row === undefined) return false;
@@ -42,7 +42,7 @@
         await probe.afterFrame();
         const same = rowOf(index);
         const top = same === null ? null : await paintedTop(same);
-        // A row that is not drawn any more has moved by more than the view.
+        // A row that is no longer drawn has moved out of the view, so the whole height of the view counts.
         const moved = same?.isConnected === true ? Math.abs(top - from) : document.querySelector('.feed').clientHeight;
         result.drift = Math.max(result.drift, moved);
         result.frames += 1;
@@ -56,12 +56,12 @@
     return true;
   };
 
-  /** So many frames. */
+  /** Waits for this many frames. */
   probe.frames = async (count) => {
     for (let frame = 0; frame < count; frame += 1) await probe.afterFrame();
   };
 
-  /** The seqs of messages that are drawn: those above the anchor, and those from it on. */
+  /** The seqs of the messages that are drawn: those above the anchor, and those from the anchor on. */
   probe.drawnAround = () => {
     const anchor = firstInView();
     const articles = [...document.querySelectorAll('.feed article[aria-posinset]')];
@@ -70,7 +70,7 @@
     return { above: seqs.slice(0, Math.max(0, at)), below: seqs.slice(Math.max(0, at)) };
   };
 
-  /** Whether the row of a message that is drawn shows this text. */
+  /** True if the row of a message shows this text, or if the row is not drawn. */
   probe.showsAt = (seq, text) =>
     document.querySelector(`.feed [aria-posinset="${seq}"]`)?.textContent.includes(text) ?? true;
 }

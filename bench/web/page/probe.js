@@ -5,7 +5,7 @@
  * `{ present: selector }`. All times are those of `performance.now()`, in ms.
  */
 {
-  /** New messages are at the end: the others of a long list need not be read. */
+  /** The number of last elements to search. New messages are at the end, even of a long list. */
   const LAST_ELEMENTS = 8;
   /** A long task holds the main thread for more than this. */
   const TASK_BUDGET_MS = 50;
@@ -53,7 +53,7 @@
     return entries;
   };
 
-  /** From the start of the navigation. Layout shifts after input are none of the page's own. */
+  /** Measures from the start of the navigation. Layout shifts that follow an input do not count: it caused them. */
   const measureStart = (conditions) => {
     const [contentful, shifts, tasks] = ['largest-contentful-paint', 'layout-shift', 'longtask'].map(entriesOf);
     return painted(conditions).then(async (readyMs) => {

@@ -1,15 +1,15 @@
-/** Recorders for `probe`: what a page shows over many frames. Their results are read when they are stopped. */
+/** Adds recorders to `probe`, each for many frames. The function that stops a recorder returns its results. */
 {
   const { probe } = globalThis;
-  /** Between two counts of all nodes, which take about a millisecond. */
+  /** The frames between two counts of all nodes; a count takes about a millisecond. */
   const FRAMES_PER_COUNT = 20;
-  /** Frames in which a list has to stay at its end: its rows get their heights meanwhile. */
+  /** A list has to stay at its end for this many frames, in which its rows get their heights. */
   const FRAMES_AT_END = 3;
-  /** Characters of a page that shows no conversation. */
+  /** The length of the text quoted from a page that shows no conversation. */
   const MAX_TEXT = 200;
-  /** Frames of one way through a list. */
+  /** The limit for scrolling once through a list, in frames. */
   const MAX_FRAMES_OF_WAY = 50_000;
-  /** Frames that content may take to come: half a minute. */
+  /** The limit for content to arrive, in frames: half a minute. */
   const MAX_FRAMES_WAITED = 1_800;
 
   const countNodes = () => {
@@ -38,7 +38,7 @@
     return 0;
   };
 
-  /** Records after each frame up to which message a list shows: `[Unix time in ms, number]`. */
+  /** Records after each frame the last message that a list shows: `[Unix time in ms, number]`. */
   probe.recordLast = (source) => {
     const shown = [];
     const stopped = new AbortController();
@@ -70,7 +70,10 @@
   const distanceToEnd = ({ scrollTop, scrollHeight, clientHeight }, step) =>
     step < 0 ? scrollTop : scrollHeight - clientHeight - scrollTop;
 
-  /** Scrolls a list to one of its ends, so many pixels a frame; counts frames and the most nodes that the page has. */
+  /**
+   * Scrolls a list to one of its ends, `step` pixels a frame. Returns the frames that it took, and the most nodes that
+   * the page had.
+   */
   probe.scrollThrough = async (list, step) => {
     const view = document.querySelector(list);
     const result = { frames: 0, nodes: countNodes() };
@@ -84,7 +87,7 @@
     return result;
   };
 
-  /** Drags the bar to a share of the whole, as quickly as a hand does. */
+  /** Drags the scroll bar to a share of its range, as quickly as a hand does. */
   probe.dragTo = async (list, share, frames) => {
     const view = document.querySelector(list);
     const from = view.scrollTop;
@@ -115,7 +118,7 @@
     }
   };
 
-  /** What the list shows, for a person who looks for the cause of a failure. */
+  /** Describes what the list shows, for a person who looks for the cause of a failure. */
   const describeView = () => {
     if (document.querySelector('.feed') === null) return document.body.innerText.slice(0, MAX_TEXT);
     const { scrollTop, scrollHeight } = document.querySelector('.feed');
@@ -124,7 +127,10 @@
     return `rows ${rows[0]?.dataset.index} to ${rows[rows.length - 1]?.dataset.index}, loading: ${isLoading()}, at ${scrollTop} of ${scrollHeight} px, problem: ${problem}`;
   };
 
-  /** Shows a message by its address. Resolves to the time until its row with its content was painted, or to what went wrong. */
+  /**
+   * Shows a message by its address. Resolves to the time until its row was drawn with its content, or to a description
+   * of the failure.
+   */
   probe.jumpTo = async (path, seq) => {
     const startedAt = performance.now();
     history.pushState(null, '', path);
@@ -137,10 +143,13 @@
     }
   };
 
-  /** How many articles do not follow the one before. */
+  /** The number of articles whose seq does not follow that of the article before. */
   const countDisordered = (seqs) => seqs.filter((seq, at) => at > 0 && seq !== seqs[at - 1] + 1).length;
 
-  /** Reads a conversation from its first row to its last: `[seq, text]` of each message, and how many were out of order. */
+  /**
+   * Reads a conversation from its first row to its last. Returns `[seq, text]` of each message, and the number of
+   * messages that were out of order.
+   */
   probe.readAll = async () => {
     const feed = document.querySelector('.feed');
     const found = [];
@@ -154,7 +163,7 @@
       const seqs = articles.map((each) => Number(each.getAttribute('aria-posinset')));
       disordered += countDisordered(seqs);
       articles.forEach((article, at) => {
-        // Rows beyond the view are drawn with several views: the first time counts.
+        // Rows outside the view are drawn as well, so a row is seen several times: only the first time counts.
         if (seqs[at] > (found.at(-1)?.[0] ?? 0))
           found.push([seqs[at], article.querySelector('.text')?.textContent ?? '']);
       });

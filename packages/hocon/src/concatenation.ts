@@ -3,8 +3,8 @@ import type { ListNode, Node, ObjectNode, Scalar } from './node.ts';
 import type { Origin } from './value.ts';
 
 /**
- * The layers that a substitution adds to another object. A `+=` inside adds to the value within these layers only: it
- * must not see the object below them.
+ * The layers that a substitution adds to another object. A `+=` inside appends only to a value within these layers, and
+ * never to one of the object that they are merged over.
  */
 interface LayersIsolatingAppends {
   readonly kind: 'isolated';
@@ -14,7 +14,7 @@ interface LayersIsolatingAppends {
 export type ObjectLayer = ObjectNode | LayersIsolatingAppends;
 
 /**
- * An object in the form of the literals that it merges, a later one over an earlier one; its fields are not resolved.
+ * An object as the list of the literals that it merges; later ones override earlier ones. Its fields are not resolved.
  */
 export interface LayeredObject {
   readonly kind: 'layers';
@@ -38,14 +38,14 @@ export interface UnresolvedArray extends Omit<ListNode, 'items'> {
 /** A value with a known kind, whose contents may not be resolved yet. */
 export type ShallowValue = Scalar | UnresolvedArray | LayeredObject;
 
-/** A part of a concatenation; a null head is an optional substitution without a value. */
+/** A part of a concatenation. `partValue` is null for an optional substitution without a value. */
 interface ResolvedPart {
   readonly spaceBefore: string;
   readonly origin: Origin;
   readonly partValue: ShallowValue | null;
 }
 
-/** Joins adjacent values; null if none has a value. Mixed kinds are an error at the first part that differs. */
+/** Joins adjacent values; null if no part has a value. Mixed kinds are an error at the first part that differs. */
 export function joinPieces(origin: Origin, pieces: readonly ResolvedPart[]): ShallowValue | null {
   const heads = pieces.map((piece) => piece.partValue).filter((head) => head !== null);
   const first = heads[0];
@@ -65,14 +65,14 @@ export function joinPieces(origin: Origin, pieces: readonly ResolvedPart[]): Sha
 }
 
 /**
- * The keys of an object that are positions in an array, in ascending order: the specification reads such an object as
- * an array where an array is needed. Other keys do not count; without any such key the object stays an object.
+ * The keys of an object that are positions in an array, in ascending order; other keys are left out. Where an array is
+ * needed, the specification reads an object with such keys as an array.
  */
 export function sortedIndexKeys(keys: Iterable<string>): string[] {
   return [...keys].filter((key) => /^\d{1,9}$/.test(key)).sort((a, b) => Number(a) - Number(b));
 }
 
-/** Fails at `origin` unless the two can be adjacent. */
+/** Fails at `origin` unless the two values can be adjacent. */
 export function requireJoinable(first: ShallowValue | Node, other: ShallowValue | Node, origin: Origin): void {
   if (joinFamily(first) === joinFamily(other)) return;
   if (isArrayOrIndexed(first) && isArrayOrIndexed(other)) return;
@@ -90,14 +90,14 @@ export function concatenationText(head: ShallowValue | Node | null): string {
   return head.kind === 'null' ? 'null' : '';
 }
 
-/** The kind of a value with its article, for a sentence. */
+/** The kind of a value with its article, for error messages. */
 export function kindWithArticle({ kind }: ShallowValue | Node): string {
   if (kind === 'items' || kind === 'append') return 'an array';
   if (kind === 'layers' || kind === 'fields') return 'an object';
   return kind === 'null' ? 'null' : `a ${kind}`;
 }
 
-/** Whether a value is an array, or an object literal with the keys of one. */
+/** Whether a value is an array, or an object literal with positions as keys. */
 function isArrayOrIndexed(value: ShallowValue | Node): boolean {
   return value.kind === 'items' || (value.kind === 'fields' && sortedIndexKeys(value.fields.keys()).length > 0);
 }

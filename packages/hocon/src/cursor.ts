@@ -15,7 +15,7 @@ const ESCAPES: ReadonlyMap<string, string> = new Map([
   ['t', '\t'],
 ]);
 
-/** Reads the tokens of one text from left to right, and knows the position of each. */
+/** Reads the tokens of one text from left to right, and computes the positions of offsets. */
 export class Cursor {
   readonly text: string;
   offset = 0;
@@ -50,12 +50,12 @@ export class Cursor {
     return { file: this.#file, line: low + 1, column: offset - (this.#lineStarts[low] ?? 0) + 1 };
   }
 
-  /** Throws a problem at an offset. */
+  /** Throws a HoconError with a problem at an offset. */
   fail(sentence: Sentence, offset = this.offset): never {
     fail(this.origin(offset), sentence);
   }
 
-  /** Throws a problem about the text at an offset: `Found 'it' …`. */
+  /** Throws a HoconError about the token at an offset: `Found 'it' …`. */
   failFound(rest: Sentence, offset = this.offset): never {
     const found = this.#describeTokenAt(offset);
     this.fail((quote) => {
@@ -97,7 +97,7 @@ export class Cursor {
     this.offset = this.#wordEnd();
     const word = this.text.slice(start, this.offset);
     const [number = ''] = /^[-+.\deE]*/.exec(word) ?? [];
-    // The + of an exponent is read as part of the word, although only a number can contain it.
+    // `#wordEnd` reads the + of an exponent as part of the word, but only a number can contain it.
     if (number.includes('+') && !Number.isFinite(Number(number))) {
       const plus = start + word.indexOf('+');
       this.fail("Found '+', which cannot stand outside quotes; put the text in double quotes.", plus);

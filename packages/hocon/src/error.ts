@@ -12,7 +12,7 @@ export interface Problem {
   readonly sentence: Sentence;
 }
 
-/** Replaces withheld text. */
+/** The text that replaces withheld text. */
 const WITHHELD_PLACEHOLDER = '…';
 
 /** The sentence on one line; it shows text of the file only where `isShown` allows it. */
@@ -22,7 +22,7 @@ export function renderSentence(sentence: Sentence, isShown: (text: string) => bo
   return toBoundedLine(rendered);
 }
 
-/** The error of a failed load; the message has one `file:line:column: sentence` per line and withholds nothing. */
+/** The error of a failed load. Its message has one `file:line:column: sentence` per line and withholds nothing. */
 export class HoconError extends Error {
   override readonly name = 'HoconError';
   readonly problems: readonly Problem[];
@@ -42,7 +42,7 @@ function describeProblemInFull({ origin, sentence }: Problem): string {
   return `${origin.file}:${origin.line}:${origin.column}: ${renderSentence(sentence, () => true)}`;
 }
 
-/** A key or a file name may contain line ends or terminal control codes, or be as long as the file. */
+/** Escapes control codes and cuts long text: keys and file names may contain such codes, or be as long as the file. */
 function toBoundedLine(sentence: string): string {
   const short = sentence.length > 1000 ? `${sentence.slice(0, 1000)}….` : sentence;
   return short.replace(

@@ -7,7 +7,7 @@ import type { Origin } from './value.ts';
 interface TextFile {
   readonly text: string;
   readonly bytes: number;
-  /** The same for all paths to the same file. */
+  /** The device and inode numbers: the same for all paths to one file. */
   readonly identity: string;
 }
 
@@ -39,7 +39,7 @@ export function readTextFile(path: string, maxBytes: number, origin: Origin): Te
   }
 }
 
-/** The announced size of a file may be wrong (`/proc`), so that this function counts the bytes. */
+/** Counts the bytes that it reads, since the size that `fstat` reports may be wrong (`/proc`). */
 function readAllBounded(descriptor: number, path: string, maxBytes: number, origin: Origin): Buffer {
   const chunks: Buffer[] = [];
   for (let total = 0; ;) {
@@ -55,7 +55,7 @@ function readAllBounded(descriptor: number, path: string, maxBytes: number, orig
 
 function decodeUtf8OrFail(bytes: Buffer, path: string): string {
   if (isUtf8(bytes)) return bytes.toString('utf8');
-  // A line end is never part of another character, so lines can be checked one by one.
+  // In UTF-8, the byte of a line end is never part of another character, so lines can be checked one by one.
   let line = 1;
   for (let start = 0; ; line++) {
     const next = bytes.indexOf(0x0a, start);
@@ -69,7 +69,7 @@ function decodeUtf8OrFail(bytes: Buffer, path: string): string {
   }
 }
 
-/** Not by `instanceof`, which fails for an error of another realm (a test's, a worker's). */
+/** Does not use `instanceof`, which fails for an error of another realm, such as that of a test or a worker. */
 function errorCodeOf(error: unknown): string {
   const code = typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined;
   return typeof code === 'string' ? code : String(error);

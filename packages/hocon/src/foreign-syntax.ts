@@ -6,7 +6,7 @@ export interface SpaceInKey {
   readonly keys: readonly string[];
 }
 
-/** A key with its end. */
+/** A path of keys with the offset of its end. */
 interface ParsedKey {
   readonly keys: readonly string[];
   readonly end: number;
@@ -16,7 +16,7 @@ interface ParsedKey {
 const MERGE_CONFLICT_MARK = /(?:<{7}|\|{7}|={7}|>{7})(?![<|=>])/y;
 const FIELD_START = /(?:"[^"\n]*"|[\w.-]+)[ \t]*(?:[=:{]|\+=)/y;
 
-/** Fails at syntax of other formats that would otherwise be reported at another place, or not at all. */
+/** Fails at syntax of other formats, which the parser would otherwise report at another place, or not at all. */
 export function refuseCCommentOrMergeMark(cursor: Cursor): void {
   const { text, offset } = cursor;
   const comment = text.startsWith('/*', offset) ? offset : text.startsWith('/*', offset - 1) ? offset - 1 : null;
@@ -26,7 +26,7 @@ export function refuseCCommentOrMergeMark(cursor: Cursor): void {
   }
 }
 
-/** Fails where neither =, :, += nor { follows a key: at the word that a forgotten = leaves there. */
+/** Fails because neither =, :, += nor { follows a key. If only the = was forgotten, the error is at the next word. */
 export function failWithoutSeparator(cursor: Cursor, { keys, end, spaceInKey }: ParsedKey, newline: boolean): never {
   refuseCCommentOrMergeMark(cursor);
   if (spaceInKey?.keys[0] === '-')
@@ -37,8 +37,8 @@ export function failWithoutSeparator(cursor: Cursor, { keys, end, spaceInKey }: 
 }
 
 /**
- * Fails where no value follows the separator that ends at `start`, and the next line is a field of its own. Otherwise
- * the parser would take that field for the value, and the message would be about it.
+ * Fails if no value follows the separator that ends at `start`, and the next line is a field of its own. Otherwise the
+ * parser would read that field as the value, and the message would be about that field.
  */
 export function requireValueBeforeNextField(cursor: Cursor, { keys, spaceInKey }: ParsedKey, start: number): void {
   const { text, offset, char } = cursor;

@@ -20,8 +20,9 @@ export function includeProblem(name: string): Sentence | null {
 }
 
 /**
- * The files of a name, relative to the including file. For a text without a file its path is null, and only absolute
- * names have an answer; others are null. A name without a suffix means its `.json` and its `.conf` file, in this order.
+ * The paths that the name in an include statement means, relative to the including file. A text that is no file has a
+ * null path; there, only an absolute name has paths, and the result for others is null. A name without one of the
+ * suffixes `.json` and `.conf` means the files with either of them, in this order.
  */
 export function includePaths(
   name: string,

@@ -1,4 +1,4 @@
-/** The public interface of the package; nothing else imports its other files. README.md explains it. */
+/** The public interface of the package. Code outside imports no other file of it. README.md explains it. */
 
 export { coerceToArray } from './array.ts';
 export { HoconError, renderSentence } from './error.ts';

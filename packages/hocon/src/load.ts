@@ -10,28 +10,33 @@ import type { ObjectValue, Origin } from './value.ts';
 /** A file to read, or a text with a name to show in messages. */
 export type Source = { readonly path: string } | { readonly name: string; readonly text: string };
 
-/** Surroundings and bounds of a load. */
+/** The environment, the bounds and the callbacks of a load. */
 export interface LoadOptions {
   /** The values that substitutions fall back to; usually `process.env`. */
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Nesting of objects, arrays and keys, and the length of a chain of substitutions; 200. */
+  /** The depth of nested objects, arrays and keys, and the length of a chain of substitutions; 200 by default. */
   readonly maxDepth?: number;
-  /** Bytes of all sources and included files together; 1 MiB. */
+  /** The bytes of all sources and included files together; 1 MiB by default. */
   readonly maxBytesOfAllSources?: number;
-  /** Files that include statements read; 100. */
+  /** The number of files that include statements read; 100 by default. */
   readonly maxIncludedFiles?: number;
-  /** Resolved values and examined definitions; 1,000,000. */
+  /** The number of resolved values and examined definitions; 1,000,000 by default. */
   readonly maxResolvedNodes?: number;
-  /** Called with the path and the text of every file, included ones too, before it is parsed. */
+  /** `loadHocon` calls it with the path and text of every file, including included ones, before it parses the file. */
   readonly onFile?: (path: string, text: string) => void;
   /** Called for valid text that is probably a mistake. */
   readonly onWarning?: (warning: HoconWarning) => void;
 }
 
 /**
- * Reads the sources in order, a later one overriding an earlier one, and resolves substitutions over the merged whole.
- * Reads regular files only and evaluates nothing. Throws HoconError: syntax, cycle, missing or unreadable file, bytes
- * that are not UTF-8, a substitution without a value, a bound exceeded.
+ * Reads the sources in order, and resolves substitutions over the merged whole. Later sources override earlier ones. It
+ * reads regular files only and evaluates nothing. It throws a HoconError for:
+ * - wrong syntax
+ * - a cycle
+ * - a missing or unreadable file
+ * - bytes that are not UTF-8
+ * - a substitution without a value
+ * - an exceeded bound
  */
 export function loadHocon(sources: readonly Source[], options: LoadOptions): ObjectValue {
   const {
@@ -57,7 +62,10 @@ interface SourceReaderOptions {
   readonly onWarning: (warning: HoconWarning) => void;
 }
 
-/** A file in progress: its identity, its position, and the scopes of its substitutions. */
+/**
+ * A source or included file that is being read, and the file that includes it. `enclosingScopes` are the scopes of its
+ * substitutions.
+ */
 interface IncludeFrame {
   readonly file: string;
   readonly path: string | null;
@@ -147,7 +155,7 @@ class SourceReader {
     }
   }
 
-  /** Reads the file in, or returns false if there is none. */
+  /** Reads a file into `target`; returns false if there is no such file. */
   #includeFile(
     path: string,
     request: IncludeRequest,

@@ -1,9 +1,9 @@
 import type { BooleanValue, NullValue, NumberValue, Origin, StringValue } from './value.ts';
 
-/** A value without contents. */
+/** A value that is neither an object nor an array. */
 export type Scalar = StringValue | NumberValue | BooleanValue | NullValue;
 
-/** An object as written, or merged from several: each key has its definitions, a later one over an earlier one. */
+/** An object as written, or merged from several. A later definition of a key overrides an earlier one. */
 export interface ObjectNode {
   readonly kind: 'fields';
   origin: Origin;
@@ -55,7 +55,7 @@ interface AppendNode {
 /** The result of the parser, which the resolver turns into values. */
 export type Node = Scalar | ObjectNode | ListNode | Substitution | Concatenation | AppendNode;
 
-/** Adds a definition below a path of keys; `origin` is the position of the key. */
+/** Adds a definition at a path of keys; `origin` is the position of the key. */
 export function addDefinition(target: ObjectNode, path: readonly string[], origin: Origin, node: Node): void {
   let value = node;
   for (const key of path.slice(1).reverse()) value = { kind: 'fields', origin, fields: new Map([[key, [value]]]) };
@@ -76,7 +76,7 @@ function defineKey(target: ObjectNode, key: string, node: Node): void {
 }
 
 /**
- * Whether an earlier definition of the same key still matters: text, numbers and plain arrays replace it completely.
+ * Whether an earlier definition of the same key still matters. Text, numbers and plain arrays replace it completely.
  */
 function dependsOnEarlier(node: Node): boolean {
   return (

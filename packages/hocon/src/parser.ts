@@ -24,7 +24,7 @@ import type { Origin } from './value.ts';
 /** The JSON grammar of a number. */
 const JSON_NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 
-/** The position of an object in the document; an object in an array has no path from the document's root. */
+/** The position of an object in the document. An object in an array has no path from the document's root. */
 export interface ObjectPosition extends LookupScope {
   /** The number of objects, arrays and keys around it, in all files. */
   readonly depth: number;
@@ -134,7 +134,7 @@ class Parser {
     return true;
   }
 
-  /** Reads adjacent parts as one value; without a root, objects in it do not belong to the document's paths. */
+  /** Reads adjacent parts as one value. Without a root in `position`, an object in it is the root of its own paths. */
   #parseValue(position: Partial<LookupScope> & { depth: number }): Node {
     const cursor = this.#cursor;
     const parts: ConcatenationPart[] = [];
@@ -240,7 +240,7 @@ class Parser {
     return { kind: 'substitution', origin, path, optional, enclosingScopes: this.#options.enclosingScopes };
   }
 
-  /** Reads a path such as `a.b."c.d"`; dots in quotes do not separate, and white space inside a key belongs to it. */
+  /** Reads a path such as `a.b."c.d"`. Dots in quotes do not separate keys, and white space in a key belongs to it. */
   #parsePath(expected: string): string[] {
     const cursor = this.#cursor;
     const keys: string[] = [];

@@ -13,7 +13,7 @@ import { fail, HoconError, type Problem, type Sentence } from './error.ts';
 import type { Concatenation, Node, ObjectNode, Substitution } from './node.ts';
 import type { ObjectValue, Origin, Value } from './value.ts';
 
-/** Replaces a value that a reported problem left undefined, so that its users cause no further problems. */
+/** Replaces a value that is undefined because of a reported problem, so that its users report no further problems. */
 const UNRESOLVABLE: ShallowValue = { kind: 'null', origin: { file: '', line: 1, column: 1 } };
 
 /** The fallback of substitutions, and the bounds of their expansion. */
@@ -24,11 +24,11 @@ interface ResolveOptions {
 }
 
 /**
- * Turns a document into values. Throws a HoconError with all substitutions that have no value, or at once for an
- * exceeded bound or for kinds that cannot be joined.
+ * Turns a document into values. Throws one HoconError for all substitutions that have no value. Throws at once for an
+ * exceeded bound, and for kinds that cannot be joined.
  *
- * It has two stages, which let an object refer to itself. The first finds the head of a value (its kind, for an object
- * the merged literals) without its contents. The second resolves the contents in turn.
+ * It has two stages, so that an object can refer to itself. The first finds the head of a value: its kind, and for an
+ * object the literals that it merges, but not its contents. The second resolves the contents in turn.
  */
 export function resolve(root: ObjectNode, options: ResolveOptions): ObjectValue {
   return new Resolver(options).resolve(root);
@@ -37,18 +37,19 @@ export function resolve(root: ObjectNode, options: ResolveOptions): ObjectValue 
 class Resolver {
   readonly #options: ResolveOptions;
   readonly #problems = new Map<Substitution, Problem>();
-  /** One answer per occurrence of a substitution, as the specification demands. */
+  /** The head for each occurrence of a substitution: by the specification, an occurrence has only one value. */
   readonly #shallowBySubstitution = new Map<Substitution, ShallowValue | null>();
   /**
-   * Definitions whose head is being found; a return to one of them is a cycle or a reference to an earlier definition.
+   * The definitions whose head is being found. A return to one of them is a cycle, or a reference to an earlier
+   * definition.
    */
   readonly #nodesInProgress = new Set<Node>();
   #innermostInProgress: Node | null = null;
-  /** Substitutions whose value is being expanded; a second expansion inside would never end. */
+  /** The substitutions whose value is being expanded. A second expansion inside the first would never end. */
   readonly #expanding = new Set<Substitution>();
-  /** Optional substitutions that occur within their own value: they have no value. */
+  /** Optional substitutions that occur within their own value. They have no value. */
   readonly #optionalSelfReferences = new Set<Substitution>();
-  /** The cycle of the last look-up. */
+  /** The cycle that the last look-up found; empty if there was none. */
   #lastCycle: readonly Node[] = [];
   #depth = 0;
   #spentNodes = 0;
@@ -73,7 +74,7 @@ class Resolver {
     throw new HoconError([...this.#problems.values()]);
   }
 
-  /** The complete value of a key or item with these definitions; null: it has none. */
+  /** The complete value of a key or item with these definitions; null if it has none. */
   #resolveDefinitions(definitions: readonly Definition[]): Value | null {
     const used: Substitution[] = [];
     const head = this.#mergeDefinitions(definitions, used);
@@ -85,7 +86,8 @@ class Resolver {
       (each) => this.#optionalSelfReferences.has(each) && this.#shallowBySubstitution.get(each) !== null,
     );
     if (optionalSelfReferences.length === 0) return value;
-    // The expansion showed that the value contains its own substitution: expand it again without.
+    // The expansion showed that the value contains its own optional substitutions. They have no value, so it is
+    // expanded again without them.
     for (const substitution of optionalSelfReferences) this.#shallowBySubstitution.set(substitution, null);
     return this.#resolveDefinitions(definitions);
   }
@@ -143,7 +145,7 @@ class Resolver {
     return definitions;
   }
 
-  /** An object whose keys are positions, as an array; any other value unchanged. */
+  /** Returns an object whose keys are positions as an array, and any other value unchanged. */
   #asItemsIfIndexed(head: ShallowValue): ShallowValue {
     if (head.kind !== 'layers') return head;
     const keys = sortedIndexKeys(this.#keysOfLayers(head.layers));
@@ -153,8 +155,8 @@ class Resolver {
   }
 
   /**
-   * The head of a key with these definitions, read from the last one back as far as earlier ones matter. `used`
-   * collects its substitutions; it is null for a look-up only.
+   * The head of a key with these definitions. It reads them backwards from the last one, as far as earlier ones matter.
+   * `used` collects their substitutions; it is null if only a look-up needs the head.
    */
   #mergeDefinitions(definitions: readonly Definition[], used: Substitution[] | null): ShallowValue | null {
     const layers: ObjectLayer[][] = [];
@@ -194,9 +196,10 @@ class Resolver {
   }
 
   /**
-   * The number of definitions that a look-up may use. A definition that refers to its own key sees only the earlier
-   * ones. One that returns to itself through another key sees none, since the answer would depend on the starting
-   * point.
+   * The number of definitions that a look-up may use:
+   * - A definition that refers to its own key sees only the earlier ones.
+   * - A definition that returns to itself through another key sees none. Otherwise the answer would depend on the key
+   *   at which the look-up began.
    */
   #visibleCount(definitions: readonly Definition[]): number {
     const found = definitions.map((definition) => this.#findInProgress(definition));
@@ -206,7 +209,7 @@ class Resolver {
     const node = found[index];
     this.#lastCycle = nodesInProgress.slice(nodesInProgress.findIndex((other) => other === node));
     if (node !== this.#innermostInProgress) return 0;
-    // Isolated definitions apply the same rule when they are merged in turn.
+    // An isolated definition is included: the same rule applies to its own definitions when they are merged.
     return definitions[index]?.kind === 'isolated' ? index + 1 : index;
   }
 
@@ -334,7 +337,7 @@ class Resolver {
   }
 }
 
-/** The value of a substitution, so that a `+=` in it stays within it. */
+/** Isolates the value of a substitution, so that a `+=` in it appends only within that value. */
 function isolateAppends(head: ShallowValue | null): ShallowValue | null {
   if (head?.kind !== 'layers' || (head.layers.length === 1 && head.layers[0]?.kind === 'isolated')) return head;
   return { ...head, layers: [{ kind: 'isolated', layers: head.layers }] };

@@ -1,6 +1,6 @@
 import type { Value } from './value.ts';
 
-/** A number, then letters that name a unit; the HOCON specification's "units format". */
+/** A number, then letters that name a unit: the "units format" of the HOCON specification. */
 const NUMBER_WITH_UNIT = /^([+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)\s*(\p{L}*)$/u;
 
 const MS_PER_DURATION_UNIT: ReadonlyMap<string, number> = new Map(
@@ -25,8 +25,9 @@ const BYTES_PER_SIZE_UNIT: ReadonlyMap<string, number> = new Map([
 ]);
 
 /**
- * Milliseconds, to the nanosecond; null: not a duration. A number without a unit counts milliseconds.
- * Units are the HOCON specification's, case-sensitive, and weeks. May be negative.
+ * The milliseconds of a duration, rounded to nanoseconds; null if the value is not a duration. A number without a unit
+ * counts milliseconds. Units are those of the HOCON specification (case-sensitive), and weeks. The result may be
+ * negative.
  */
 export function durationMs(value: Value): number | null {
   const ms = parseWithUnit(value, MS_PER_DURATION_UNIT);
@@ -35,8 +36,8 @@ export function durationMs(value: Value): number | null {
 }
 
 /**
- * Whole bytes; null: not a size. A number without a unit counts bytes. By the HOCON specification, `kB` is 1000 bytes,
- * `K`, `k`, `Ki` and `KiB` are 1024; `KB` means `kB`. May be negative.
+ * The size in whole bytes; null if the value is not a size. A number without a unit counts bytes. By the HOCON
+ * specification, `kB` is 1000 bytes; `K`, `k`, `Ki` and `KiB` are 1024. `KB` means `kB`. The result may be negative.
  */
 export function sizeBytes(value: Value): number | null {
   const bytes = parseWithUnit(value, BYTES_PER_SIZE_UNIT);

@@ -26,7 +26,7 @@ export interface StringValue {
   readonly text: string;
 }
 
-/** A number; `text` is its spelling, since `1.10` may have been meant as a string. */
+/** A number. `text` has its spelling, since `1.10` may have been meant as a string. */
 export interface NumberValue {
   readonly kind: 'number';
   readonly origin: Origin;
@@ -47,5 +47,5 @@ export interface NullValue {
   readonly origin: Origin;
 }
 
-/** A resolved value. The origin is the place an administrator has to edit to change it. */
+/** A resolved value. Its origin is the place that an administrator has to edit to change it. */
 export type Value = ObjectValue | ArrayValue | StringValue | NumberValue | BooleanValue | NullValue;

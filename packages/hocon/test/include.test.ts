@@ -28,7 +28,7 @@ const load = (files: Readonly<Record<string, string | Buffer>>, options: Partial
   return plain(loadHocon([{ path: join(folder, 'main.conf') }], { env: {}, ...options }));
 };
 
-/** The message without the folder. */
+/** The message of the error, without the path of the folder. */
 const problem = (files: Readonly<Record<string, string | Buffer>>, options: Partial<LoadOptions> = {}): string =>
   messageOf(() => load(files, options)).replaceAll(`${folder}/`, '');
 

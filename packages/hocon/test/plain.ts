@@ -1,6 +1,6 @@
 import { HoconError, loadHocon, type LoadOptions, type Value } from '../src/index.ts';
 
-/** The value in the form of JSON. */
+/** Returns the value as plain JSON. */
 export function plain(value: Value): unknown {
   if (value.kind === 'object') return Object.fromEntries([...value.entries].map(([key, child]) => [key, plain(child)]));
   if (value.kind === 'array') return value.items.map(plain);
@@ -16,7 +16,7 @@ export function read(text: string | readonly string[], options: Partial<LoadOpti
   return plain(loadHocon(sources, { env: {}, ...options }));
 }
 
-/** The message of the error that ends the work; rethrows any other error. */
+/** Returns the message of the HoconError that `work` throws; rethrows any other error. */
 export function messageOf(work: () => unknown): string {
   try {
     return `no error, but ${JSON.stringify(work())}`;

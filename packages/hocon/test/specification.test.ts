@@ -3,7 +3,7 @@ import { read } from './plain.ts';
 
 type Table = readonly (readonly [text: string, json: unknown])[];
 
-/** The examples of the specification, in its order, and the consequences of its sentences. */
+/** The examples of the specification, in its order, and further examples of its rules. */
 const SECTIONS: Readonly<Record<string, Table>> = {
   'Comments and root braces': [
     ['', {}],

@@ -15,7 +15,7 @@ export interface System {
 
 const SOURCES_LIST = '/etc/apt/sources.list';
 const SOURCES = `${SOURCES_LIST}.d`;
-/** The Debian mirror of this machine's own apt, in either form of its lists. */
+/** Matches the Debian mirror of this machine's own apt, in either format of its lists. */
 const SOURCE = /^(?:URIs:|deb(?: \[[^\]]*\])?) +(\S+\/debian)\/?(?: |$)/m;
 const SYSTEMD = ['systemd', 'systemd-sysv', 'dbus'];
 /** Packages that tests install there later, without a network: they stay in apt's cache. */

@@ -46,7 +46,7 @@ async function main(args: readonly string[]): Promise<void> {
   ]);
   const packages = spawn(process.execPath, [join(import.meta.dirname, 'trial-packages.ts')], { stdio: 'inherit' });
   const built = once(packages, 'exit');
-  // At the same time as the packages: this needs the network more than a processor.
+  // This runs while the packages are made: it needs the network more than a processor.
   makeChroots(SYSTEMS.map(({ name }) => name).filter((name) => !isQuick || name.startsWith('bookworm')));
   // All versions of PostgreSQL take a minute and half a gigabyte.
   if (!isQuick) for (const major of POSTGRESQL_MAJORS) fetchPostgresql(major);
@@ -54,7 +54,7 @@ async function main(args: readonly string[]): Promise<void> {
   if (code !== 0) throw new Error('the packages could not be made');
   rmSync(TRIALS_FILE, { force: true });
   const config = join(import.meta.dirname, '../../../test/package/jest.config.ts');
-  // A network of their own: servers have their usual ports, and nothing can be fetched that is not cached.
+  // The tests run in a network namespace: servers have their usual ports, and only cached packages can be installed.
   const within = ['unshare', '--net', '/bin/sh', '-c', 'busybox ip link set lo up && exec "$@"', 'sh'];
   const { result, status } = runJest(['--config', config, ...args], { within, env: { KLATCH_TRIALS: TRIALS_FILE } });
   writeTable();

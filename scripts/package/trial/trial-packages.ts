@@ -1,7 +1,7 @@
 /**
- * Makes the objects of `make package-test`, in build/trials/: a release, later versions of it, and the repositories
- * that offer them. Does nothing where they already come from these sources. The release is in dist/, except with
- * QUICK=1, which also leaves out versions that the quick tests do not need.
+ * Makes the files that `make package-test` tests, in build/trials/: a release, later versions of it, and the
+ * repositories that offer them. Does nothing if they were already made from these sources. The release is in dist/,
+ * except with QUICK=1, which also omits versions that the quick tests do not need.
  */
 import { createHash } from 'node:crypto';
 import {
@@ -52,7 +52,7 @@ const SOURCES = [
   'package-lock.json',
 ];
 
-/** A later version, and the effect of its migration beyond those of this commit. */
+/** A later version; `migration` comes after those of this commit, and null means none. */
 interface Later {
   /** The folder of the repository that offers it and all earlier ones. */
   readonly name: string;
@@ -72,7 +72,7 @@ const LATER: readonly Later[] = [
 
 const isQuick = (process.env['QUICK'] ?? '') !== '';
 const stamp = `${hashSources()}${isQuick ? ' quick' : ''}`;
-// The objects of all tests serve the quick ones as well.
+// The quick tests can use the files of all tests.
 if (existsSync(STAMP) && stamp.startsWith(readFileSync(STAMP, 'utf8')) && existsSync(DIST)) process.exit(0);
 requireTools(['dpkg-deb', 'dpkg-scanpackages', 'dpkg-query', 'xz', 'zip', 'patchelf', 'strip', 'gpg']);
 rmSync(TRIALS, { recursive: true, force: true });

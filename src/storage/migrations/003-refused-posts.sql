@@ -1,9 +1,11 @@
--- Posts with a valid token that were refused for what they hold. The body, and text from it, is stored nowhere.
+-- Posts with a valid token that were refused because of their content. The server stores neither the body nor text from
+-- it.
 create table refused_post (
   conversation_id bigint not null references conversation on delete cascade,
-  -- SHA-256 of what makes two refusals the same: all columns up to the sentence, without the numbers in it.
+  -- SHA-256 of user_agent, format, code, and the sentence without its numbers: refusals that agree in these share a
+  -- row.
   fingerprint text not null,
-  -- What the program says that it is, in printable ASCII. Null: it says nothing.
+  -- The printable ASCII characters of the User-Agent header. Null: there are none.
   user_agent text,
   -- Null: the body was not recognised as one of another product.
   format text,

@@ -4,5 +4,5 @@ alter table reverse_hook
     check (format in ('klatch', 'mattermost', 'ntfy', 'discord', 'slack')),
   -- The hook gets only messages that begin with one of these; empty: all of them.
   add column triggers text[] not null default '{}',
-  -- In seconds: the hook does not get a message that is older by the time of an attempt; null: of any age.
+  -- In seconds. The hook skips a message that is older at the time of an attempt; null: it skips none.
   add column max_age integer constraint reverse_hook_max_age_check check (max_age > 0);

@@ -1,10 +1,12 @@
--- What a group expects: a post with this key at least every `within_s`. Moments in ms are those of `intake_clock`.
+-- Expectations: a group expects a post with this key at least every `within_s`. Columns in ms count the time of
+-- `intake_clock`.
 create table expectation (
   conversation_id bigint not null references conversation on delete cascade,
   key text not null,
   within_s integer not null check (within_s between 60 and 31622400),
-  -- waiting: it is overdue from `due_ms` on. overdue: the group was told. returned: a post came after that, and the group
-  -- is not told yet.
+  -- - waiting: the expectation becomes overdue at `due_ms`.
+  -- - overdue: the group was notified.
+  -- - returned: a post came after that, and the group is not notified of it yet.
   state text not null default 'waiting' check (state in ('waiting', 'overdue', 'returned')),
   -- Null while the group is archived.
   due_ms bigint,
@@ -16,8 +18,8 @@ create table expectation (
 create index expectation_due on expectation (due_ms) where state = 'waiting';
 create index expectation_not_waiting on expectation (state, conversation_id) where state <> 'waiting';
 
--- How long nodes could take posts, all together: it stands still while none can. One row, made by the first node that
--- advances it.
+-- The intake clock: the total time in which any node could accept posts. It stops while none can. The first node that
+-- advances it inserts the only row.
 create table intake_clock (
   is_only_row boolean primary key default true check (is_only_row),
   open_ms bigint not null,

@@ -1,2 +1,2 @@
--- For pushes, which do not tell of an alert that has ended.
+-- For pushes: a device is not notified of an alert that is resolved.
 create index alert_message on alert (conversation_id, seq);

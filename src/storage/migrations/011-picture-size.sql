@@ -1,2 +1,3 @@
--- Of a picture, in pixels, as its first bytes say it; null of other files, and of pictures that do not say it.
+-- The size of a picture in pixels, read from its first bytes. Null for other files, and for pictures whose first bytes
+-- do not contain it.
 alter table file add column width integer, add column height integer;
