@@ -96,7 +96,7 @@ describe('a mail server', () => {
     await expect(email(server.config(LOGIN)).send(CODE)).rejects.toMatchObject({ failure: 'tls' });
     expect(server.letters).toEqual([]);
     expect(logins).toBe(0);
-    // Not smtp-server: a client in the same process that ends such handshakes crashes Node 24.21.
+    // smtp-server is not used here: a client in the same process that ends such handshakes crashes Node 24.21.
     let bytes = 0;
     const implicit = createTlsServer(tls, (socket) => {
       socket.on('error', () => {});

@@ -23,7 +23,7 @@ test('a server with everything in use has as many connections as the doctor and 
   };
   const { promise: counted, resolve: stop } = Promise.withResolvers<void>();
   try {
-    // One call more than each pool has connections; each holds its connection until all were counted.
+    // Each pool gets one call more than it has connections. Each call holds its connection until all were counted.
     const hold = (pool: Pool): Promise<unknown>[] =>
       Array.from({ length: pool.size + 1 }, () =>
         pool.run(async (sql) => {
@@ -41,7 +41,7 @@ test('a server with everything in use has as many connections as the doctor and 
     expect(all).toHaveLength(expected);
     stop();
     await Promise.all(held);
-    // And a server has no session with another name.
+    // A server has no session with another name either.
     const server = await TestServer.start({}, { database });
     try {
       expect((await sessions()).filter((name) => !all.includes(name))).toEqual([]);

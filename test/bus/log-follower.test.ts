@@ -14,9 +14,9 @@ import { recordingLog } from '../support/recording-log.ts';
 let database: TestDatabase;
 let pool: Pool;
 let bus: LocalBus;
-/** Publishes what it commits. */
+/** A log that publishes what it commits. */
 let log: MessageLog;
-/** Commits without a notification, as one that was lost. */
+/** A log that commits without a notification, as if it was lost. */
 let silent: MessageLog;
 let groups: [StoredGroup, StoredGroup, StoredGroup];
 /** The batches of the follower, in their order. */

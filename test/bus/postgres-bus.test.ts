@@ -136,11 +136,11 @@ describe('PostgresBus', () => {
     a.recorder.events.shift();
     expect([await a.recorder.next(), await a.recorder.next(), await a.recorder.next()]).toEqual([
       ['hookEventsCommitted', [3]],
-      // These two waited for the first payload, and access rights come first.
+      // These two waited for the first payload. Access rights are sent first.
       ['tokensRevoked', ['aa', 'bb']],
       ['hooksChanged', [3, 4]],
     ]);
-    // A notification to a and back: a repeat to its own node would have arrived before it.
+    // After a notification from a to b and back, a repeat to the sender's own node would have arrived.
     a.bus.publish('hooksChanged', [group(5)]);
     b.recorder.events.splice(0, 3);
     expect(await b.recorder.next()).toEqual(['hooksChanged', [5]]);
@@ -212,7 +212,7 @@ describe('PostgresBus', () => {
     const b = await node();
     proxy.mode = 'swallow';
     await written();
-    // The earlier ones, of a session that was late, do not count.
+    // Earlier events of a session that was late do not count.
     a.recorder.events.splice(0);
     proxy.mode = 'pass';
     expect(await a.recorder.next()).toEqual(urgentResync);
@@ -254,12 +254,12 @@ describe('PostgresBus', () => {
     a.bus.publish('hooksChanged', [group(1)]);
     await untilWithoutPeers();
     expect(received.filter((payload) => !payload.endsWith(' .'))).toEqual([]);
-    // On a busy machine, a may reopen its session just as b starts. It then counts b as received, and b needs no
+    // On a busy machine, node a may reopen its session just as b starts. It then counts b as received, and b needs no
     // resync.
     for (let round = 1; gaps.length === 0 && round <= 20; round++) {
       await untilWithoutPeers();
       const b = await node({ heartbeatMs: 100 });
-      // Published repeatedly, for on a busy machine b may be late with a heartbeat, and a has no peers until it
+      // The test publishes repeatedly: on a busy machine a heartbeat of b may be late, and a has no peers until it
       // arrives.
       await eventually(
         async () => {
@@ -278,7 +278,7 @@ describe('PostgresBus', () => {
   test('asks one node to confirm a change, which its listeners have heard by the time it answers', async () => {
     const [a, b, c] = [await node({ node: 'a' }), await node({ node: 'b' }), await node({ node: 'c' })];
     expect(await a.bus.confirmHooksChanged('b', group(3), 5_000)).toBe(true);
-    // At least once: a request without a confirmation within 500 ms is repeated.
+    // The event arrives at least once: a request without a confirmation within 500 ms is repeated.
     expect([...new Set(b.recorder.events.map((recorded) => JSON.stringify(recorded)))]).toEqual([
       '["hooksChanged",[3]]',
     ]);
@@ -355,7 +355,7 @@ describe('PostgresBus', () => {
     const late = new PostgresBus(database.open(), silentLog());
     late.start();
     late.stop();
-    // Stopped while it sends its first notification.
+    // This bus is stopped while it sends its first notification.
     const eager = new PostgresBus(database.open(), silentLog());
     eager.subscribe({ resync: () => eager.stop() });
     const stopped = new Promise<void>((resolve) => eager.subscribe({ resync: () => resolve() }));

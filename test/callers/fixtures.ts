@@ -16,7 +16,7 @@ export interface Fixture {
   readonly label?: string;
   readonly alert?: AlertUpdate;
   readonly files?: readonly EncodedFile[];
-  /** Replaces the text: the event that the format recognises and does not show. */
+  /** The event that the format recognises and does not show. It replaces the text. */
   readonly ignored?: string;
 }
 
@@ -32,7 +32,7 @@ export function readFixture(format: CallerFormat, name: string): Fixture {
   return JSON.parse(readFileSync(join(folderOf(format), name), 'utf8')) as Fixture;
 }
 
-/** With the line feed that a file ends with. */
+/** The expected text, with the line feed at the end of its file. */
 export function readExpectedText(format: CallerFormat, name: string): string {
   return readFileSync(join(folderOf(format), name.replace(/\.json$/, '.txt')), 'utf8');
 }

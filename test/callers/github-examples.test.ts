@@ -13,7 +13,7 @@ const examples = createRequire(import.meta.url)('@octokit/webhooks-examples') as
 }[];
 
 /**
- * Every event of the examples, with its shown actions; an event without actions has an empty one. An empty list means
+ * The shown actions of every event in the examples; `''` is the action of an event that has none. An empty list means
  * that the event is not shown, on purpose.
  */
 const SHOWN: Readonly<Record<string, readonly string[]>> = {
@@ -41,11 +41,11 @@ const SHOWN: Readonly<Record<string, readonly string[]>> = {
   workflow_run: ['completed'],
   // The examples have no review with a text or a verdict.
   pull_request_review: [],
-  // Another event of the same moment shows it: workflow_run or check_suite, star.
+  // Another event of the same moment shows these: workflow_run or check_suite, star.
   check_run: [],
   workflow_job: [],
   watch: [],
-  // Useful for a page or a program, and too many for a group of people.
+  // These are useful for a page or a program, and too many for a group of people.
   deployment: [],
   deployment_review: [],
   deployment_status: [],
@@ -64,7 +64,7 @@ const SHOWN: Readonly<Record<string, readonly string[]>> = {
   repository_import: [],
   status: [],
   workflow_dispatch: [],
-  // Settings and accounts.
+  // These are about settings and accounts.
   branch_protection_rule: [],
   deploy_key: [],
   github_app_authorization: [],

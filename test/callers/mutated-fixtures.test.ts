@@ -23,7 +23,7 @@ const STRANGE_VALUES: readonly unknown[] = [
   'x'.repeat(50_000),
 ];
 const MAX_PATHS = 40;
-/** Of an alert. */
+/** The bound of an alert's key and of its fingerprints. */
 const MAX_KEY_LENGTH = 500;
 
 type Path = readonly (string | number)[];
@@ -63,7 +63,7 @@ function readContent(format: CallerFormat, fixture: Fixture): StoredContent {
 
 const hasStorableCharacters = (text: string): boolean => text.isWellFormed() && !text.includes('\u0000');
 
-/** Whether PostgreSQL accepts it, within the bounds. JSON escapes the characters that it refuses. */
+/** Whether PostgreSQL accepts the content, within the bounds. In JSON, the characters that it refuses are escaped. */
 const isStorable = ({ text, cards, alertKeys }: StoredContent): boolean =>
   hasStorableCharacters(text) &&
   text.length <= 40_000 &&
@@ -71,7 +71,7 @@ const isStorable = ({ text, cards, alertKeys }: StoredContent): boolean =>
   !/\\u(?:0000|d[89a-f])/.test(cards) &&
   Buffer.byteLength(cards) <= MAX_CARDS_BYTES;
 
-/** With any one value of a real payload changed, the rest is still read. */
+/** The formats still read the rest of a real payload when any one of its values is replaced. */
 describe.each(formats)('$name', (format) => {
   test.each(fixtureNames(format))('reads %s with each of its values replaced', (name) => {
     const fixture = readFixture(format, name);

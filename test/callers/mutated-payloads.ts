@@ -44,8 +44,7 @@ function mutated(body: JsonObject, random: Random): JsonObject | null {
 }
 
 /**
- * Repeated parts are shared, so that a small body may be far too large as text: the function counts it without writing
- * it.
+ * Counts the size as text without writing it. Repeated parts are shared, so a small body may be far too large as text.
  */
 function isWithinLimits(body: unknown): boolean {
   let [values, bytes] = [0, 0];

@@ -15,7 +15,7 @@ const TOKEN = 'IntegrationToken_0123456789-abc';
 
 const setups = programs.flatMap(({ name, setups: all }) => all.map((setup) => ({ name, ...setup })));
 
-/** Null: the group's own address. Undefined: no route has this address. */
+/** The route of an address. Null: it is the group's own address. Undefined: no route has this address. */
 function routeOf({ url }: CallerAddress): CallerPath | null | undefined {
   const filled = url
     .replaceAll('<address>', '<server>/v1/webhooks/<token>')

@@ -30,7 +30,7 @@ test('admin-link makes the first administrator and a group, and prints an addres
   expect((await fetch(url + new URL(webhook!).pathname, { method: 'POST', body: 'Hello' })).status).toBe(200);
   expect(await whoComesIn(link!)).toMatchObject({ nick: 'admin', name: 'Administrator', role: 'admin' });
 
-  // A second link is for the same account, whatever the nick of a new one would have been.
+  // Another run makes a link for the same account: `--nick` only names an account that the command creates.
   await workspace.run(['user', 'create', 'aaron', '--admin']);
   const again = await workspace.run(['admin-link', '--nick', 'root', '--json']);
   const made = JSON.parse(again.stdout) as { user: string; created: boolean; link: string };

@@ -87,7 +87,7 @@ describe('the completion of bash', () => {
     const states = ['active', 'failing', 'parked', 'paused', 'removed'];
     expect(await complete('hook', 'list', '--state', '')).toEqual(states);
     expect(await complete('hook', 'list', '--state', 'pa')).toEqual(['parked', 'paused']);
-    // Readline splits --state=pa.
+    // Readline splits `--state=pa` into the words `--state`, `=` and `pa`.
     expect(await complete('hook', 'list', '--state', '=')).toEqual(states);
     expect(await complete('hook', 'list', '--state', '=', 'f')).toEqual(['failing']);
     expect(await complete('group', 'add-member', 'Operations', 'alice', '--role', 'o')).toEqual(['owner']);

@@ -116,7 +116,7 @@ describe('commands to the running server', () => {
 
   test('group token rotate stops the old URL and opens the new one at once', async () => {
     const { webhook } = await json<{ webhook: string }>('group', 'create', 'Rotating');
-    // Posted before, so that the server has cached the old token.
+    // After this post, the server has cached the old token.
     expect(await postJson(path(webhook), { text: 'old' })).toMatchObject({ status: 200 });
     const shown = await workspace.run(['group', 'token', 'show', 'Rotating']);
     expect(shown.stdout).toContain(webhook);
@@ -184,7 +184,10 @@ describe('the control client', () => {
   let workspace: Workspace;
   let server: Server;
 
-  /** A control socket that treats a connection as the test wants. */
+  /**
+   * Serves a control socket. `onRequest` returns the answer to a request; null: no answer; `hang up`: the connection
+   * ends.
+   */
   async function serve(onRequest: (line: string) => string | null): Promise<void> {
     await mkdir(workspace.dataDir);
     server = createServer((socket) => {
@@ -275,8 +278,8 @@ describe('the control client', () => {
     await chmod(workspace.folder, 0o711);
     await chmod(workspace.dataDir, 0o711);
     await chmod(join(workspace.dataDir, 'control.sock'), 0);
-    // Root passes every mode. The connection opens in the tick of the call, so that no other code runs as the other
-    // user.
+    // Root may connect whatever the mode of the socket is. `call` connects in the same tick, so no other code runs as
+    // the other user.
     const isRoot = process.geteuid?.() === 0;
     if (isRoot) process.seteuid?.(65_534);
     const calling = call(5_000);

@@ -64,7 +64,7 @@ describe('a running server', () => {
           const headers = { 'content-type': 'application/json' };
           await eventually(
             () => {
-              // A request may hit a session that has just ended, and get its answer at once: the test repeats it.
+              // A request may use a session that has just ended, and fail at once. The test then sends another request.
               while (asked.length - answers.length < 3) {
                 asked.push(fetch(hook, { method: 'PATCH', headers, body: '{"paused":true}' }).then(count));
               }
@@ -122,7 +122,7 @@ describe('a running server', () => {
     const held = await openRequest(Number(new URL(url).port), new URL(webhook).pathname);
     server.process.kill('SIGTERM');
     await server.event('stopping');
-    // Signals within a second count as the same request, so the test sends more than one.
+    // The server counts signals within a second as one request to stop, so the test repeats the signal.
     const asking = setInterval(() => server.process.kill('SIGINT'), 100);
     const { code, stderr } = await server.ended;
     clearInterval(asking);

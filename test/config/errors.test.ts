@@ -167,7 +167,7 @@ function failureMessage(line: string): string {
   throw new Error('It loaded.');
 }
 
-/** Whether the key names the file of a key: there the content of a key must not count as a name. */
+/** Whether the setting names the file of a key. There the content of a key must not count as the name of a file. */
 function isOfKey(line: string): boolean {
   return /private = KEY|key = KEY|path = KEY|authority = KEY|certificate = KEY/.test(line);
 }

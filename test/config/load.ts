@@ -27,7 +27,7 @@ export function failure(kind: typeof ConfigError | typeof NotConfiguredError, te
   throw new Error('It loaded.');
 }
 
-/** Lines as `file:line: sentence`, without the folder, columns and excerpts. */
+/** Rewrites a message as `file:line: sentence`, without the folder, columns and excerpts. */
 export function withoutPositions(message: string, folder: string): string {
   const lines = message.replaceAll(`${folder}/`, '').split('\n');
   const sentences = lines.filter((line) => !line.startsWith('    '));

@@ -21,10 +21,10 @@ const leaves = settingEntries().flatMap(([key, { kind }]) => leavesOf(key, kind)
 
 /** Endings of the names of secrets. */
 const SECRETIVE = /(secret|password|token|key|private)$/;
-/** Names of values that are sent in the clear, beside their secret. */
+/** Names of values that are sent in the clear, together with their secret. */
 const HARMLESS = ['services.aws.s3.access-key'];
 
-/** Selected by their names, and not by the schema. The path of a file with a secret in it may be shown. */
+/** The secrets, selected by their names and not by the schema. The path of a file with a secret in it may be shown. */
 const secrets = leaves.filter(({ name, kind }) => SECRETIVE.test(name) && !kind.isPath && !HARMLESS.includes(name));
 
 /** HOCON that gives a leaf this text. */

@@ -21,8 +21,10 @@ function loaded(text: string, env: Record<string, string> = {}) {
   return loadConfig(folder.write('server.conf', text), { env });
 }
 
-/** Lines that only one of the two texts contains, in order. */
-/** By position: several sections may contain the same line, and an answer takes the position of its line. */
+/**
+ * The lines in which the two texts differ, by position: several sections may contain the same line, and an answer
+ * replaces the line at its position.
+ */
 function difference(before: string, after: string): { removed: string[]; added: string[] } {
   const [old, now] = [before.split('\n'), after.split('\n')];
   return { removed: old.filter((line, n) => line !== now[n]), added: now.filter((line, n) => line !== old[n]) };
@@ -215,7 +217,7 @@ services.postgresql.host = "db.example.org"
 services.postgresql.port = 5433
 services.postgresql.db = "chat"
 }`);
-    // `loaded` would refuse the unknown key's placeholder if it were one.
+    // `loaded` would refuse `<NOT_THIS>` if it were a placeholder.
     expect(loaded(text).config.http.port).toBe(8080);
   });
 
@@ -341,7 +343,7 @@ describe('keys of web push', () => {
   ])('have a subject by the base-uri %s', (baseUri, vapidSubject) => {
     const { text } = apply(TEMPLATE, { ...push, baseUri });
     expect(loaded(text).config.webPush?.vapidSubject).toBe(vapidSubject);
-    // The base-uri of the file, where it was answered before.
+    // The base-uri of the file counts where it was answered before.
     const begun = TEMPLATE.replace('<BASE_URI>', baseUri);
     expect(loaded(apply(begun, { ...push, baseUri: 'https://other.example' }).text).config.webPush?.vapidSubject).toBe(
       vapidSubject,

@@ -24,12 +24,12 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-/** The position of a token in a request: below every path of the table, and in queries, headers and bodies. */
+/** A place for a token in a request: every path of the table, and queries, headers and bodies. */
 interface Place {
   readonly name: string;
   readonly path: (token: string) => string;
   readonly headers?: (token: string) => Readonly<Record<string, string>>;
-  /** The body, beside the private text. */
+  /** The fields of the body, besides the private text. */
   readonly body?: (token: string) => object;
 }
 

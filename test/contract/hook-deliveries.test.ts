@@ -143,7 +143,7 @@ describe('the delivery log', () => {
     }
     await ask('DELETE', hook.url);
     expect(await deliveries()).toMatchObject({ status: 410, body: NOT_FOUND });
-    // The administrator sees it while its row is kept.
+    // The administrator sees the hook as long as its row is kept.
     expect(await server.operate('hooks.log', { hook: hook.id })).toEqual({
       id: hook.id,
       group: group.id,

@@ -133,7 +133,7 @@ describe('a ping', () => {
       (sql) => sql`update reverse_hook set pinged_at = now() - interval '5 seconds' where id = ${hook.id}`,
     );
     expect((await ping()).status).toBe(200);
-    // Written before the clock was set back.
+    // The time of the last ping was written before the clock was set back.
     await server.database.query(
       (sql) => sql`update reverse_hook set pinged_at = now() + interval '1 hour' where id = ${hook.id}`,
     );
@@ -144,7 +144,7 @@ describe('a ping', () => {
   test('at once by many is sent once', async () => {
     const beganMs = performance.now();
     const statuses = (await Promise.all(Array.from({ length: 8 }, () => ping()))).map(({ status }) => status);
-    // On a machine that stalls they may arrive over more than the 5 s of one.
+    // On a machine that stalls, the pings may arrive over more than the 5 s of one ping.
     const allowed = 1 + Math.floor((performance.now() - beganMs) / 5_000);
     const sent = statuses.filter((status) => status === 200).length;
     expect(statuses.filter((status) => status === 503)).toHaveLength(8 - sent);

@@ -116,7 +116,7 @@ describe('redelivery from a message', () => {
         insert into delivery_retry (conversation_id, hook_id, seq, last_seq, attempts, next_at)
         select (select conversation_id from reverse_hook where id = ${hook.id}), ${hook.id}, n, n, 2, now() + interval '1 hour' from generate_series(3, 5) n`;
     });
-    // Three rows, and the message after the cursor.
+    // The three rows and the message after the cursor are pending.
     expect((await ask('GET', hook.url)).body.pending).toBe(4);
     expect((await redeliver({ from: id(4) })).body).toEqual({ status: 'Ok', from: id(4), pending: 4 });
     const clean = {
@@ -133,7 +133,7 @@ describe('redelivery from a message', () => {
   });
 
   test('of a hook that is behind its own group’s messages counts what was sent and not settled as unsent', async () => {
-    // Earlier settlements do not matter: requested messages are sent again.
+    // Settlements of earlier deliveries do not matter: requested messages are sent again.
     for (let n = 0; n < 20; n += 1) await post(`message ${n}`);
     await receiver.received(5);
     const before = receiver.arrivals.length;
@@ -186,7 +186,7 @@ describe('redelivery of single messages', () => {
   test('does not wait for the order of a hook that asks for none', async () => {
     await ask('PATCH', hook.url, { paused: true, order: 'none' });
     for (const text of ['three', 'four']) await post(text);
-    // After the cursor it counts among the pending messages.
+    // The message is after the cursor, so it counts among the pending messages already.
     expect((await redeliver({ only: [id(4)] })).body).toEqual({ status: 'Ok', from: id(4), pending: 2 });
     expect(await retriesOf(server, hook)).toEqual([[4, 4, 0, true]]);
   });

@@ -94,7 +94,7 @@ describe('what a receiver gives back of the request', () => {
       shown.push((await ask('GET', hook.url)).body);
       shown.push((await ask('POST', `${hook.url}/redeliver`, { from: '2020-01-01T00:00:00Z' })).body);
       shown.push(await server.operate('hooks.log', { hook: hook.id }));
-      // The only answer that shows a target completely.
+      // This is the only answer that shows a target completely, so the test removes the target.
       shown.push({ ...(await server.operate<object>('hooks.info', { hook: hook.id })), url: '' });
     }
     shown.push(await server.operate('hooks.list-all', {}), await server.operate('server.status', {}));

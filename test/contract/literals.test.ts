@@ -7,8 +7,8 @@ import { load } from '../config/load.ts';
 import { Receiver, type Arrival } from '../support/receiver.ts';
 import { TestServer, type TestGroup } from '../support/server.ts';
 
-// Names of Klatch that callers, receivers and administrators have written down: paths, keys, sentences, headers, states
-// and statuses. Each is a literal here, so that a renaming inside the program cannot change both sides at once.
+// Callers, receivers and administrators have written these names down: paths, keys, sentences, headers, states and
+// statuses. Each is a literal here, so that a renaming inside the program cannot change both sides at once.
 
 const ROOT = join(import.meta.dirname, '..', '..');
 const WRONG_TOKEN = 'Wrong integration token';

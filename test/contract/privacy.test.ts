@@ -22,7 +22,7 @@ beforeAll(async () => {
   const limits = { hookRegistrationsPerGroupPerMinute: 1_000, unknownTokensPerSecondPerSource: 100_000 };
   server = await TestServer.start({ limits, log: { level: 'debug' } }, { log: recordingLog(lines) });
   group = await server.createGroup();
-  // It answers 500, so that deliveries fail and are logged.
+  // The receiver answers 500, so that deliveries fail and are logged.
   await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve));
   target = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/${TARGET_PATH}?key=${TARGET_PATH}`;
   const { body } = await postJson(`${group.webhook}/reverse`, { url: target });

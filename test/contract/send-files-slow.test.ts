@@ -54,7 +54,7 @@ describe('a form that stops coming', () => {
     const wire = await begin(`${head}small\r\n--B\r\nContent-Disposition: form-data; name="text"\r\n\r\nhel`);
     expect((await wire.response()).status).toBe(408);
     await expectNothing(before);
-    // And the server does not wait for the rest.
+    // The server does not wait for the rest either.
     await wire.ended();
   });
 

@@ -64,7 +64,7 @@ const content = async ({ id }: Attachment): Promise<string> => {
 
 const messages = async (): Promise<number> => (await storedMessages(server, group)).length;
 
-/** Files that no message has, in any state; and the files in the store. */
+/** The number of files that no message has, in any state. */
 const loose = (): Promise<number> =>
   server.database.query(async (sql) => {
     const [row] = await sql<{ count: number }[]>`select count(*)::int as count from file where seq is null`;
@@ -159,7 +159,7 @@ describe('a form with files', () => {
     await server.database.query(
       (sql) => sql`update conversation_head set archived_at = now() where conversation_id = ${closed.id}`,
     );
-    // The cache has it as open: the statement finds out, after the file was stored.
+    // The group is still open in the cache. The statement finds that it is archived, after the file was stored.
     expect(await post([file('x')], {}, closed.webhook)).toMatchObject({
       status: 410,
       body: { message: 'This group is archived' },

@@ -164,7 +164,7 @@ describe('the body', () => {
     const headers = { 'transfer-encoding': 'chunked' };
     wire.write(requestBytes({ path: `/v1/webhooks/${group.token}`, headers }));
     for (let sent = 0; sent < 17; sent += 1) wire.write(`10000\r\n${'a'.repeat(65_536)}\r\n`);
-    // There is no last chunk: the answer does not wait for it.
+    // The last chunk never comes: the answer does not wait for it.
     const answer = await wire.response();
     expect([answer.status, answer.body]).toEqual([413, TOO_LARGE]);
     wire.close();

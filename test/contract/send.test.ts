@@ -13,7 +13,7 @@ afterAll(() => server.stop());
 
 async function post(body: string | Uint8Array<ArrayBuffer>, contentType: string | null): Promise<JsonAnswer> {
   const headers: Record<string, string> = contentType === null ? {} : { 'content-type': contentType };
-  // A Uint8Array, because fetch gives a string a Content-Type.
+  // The body is a Uint8Array, because fetch gives a string a Content-Type.
   const bytes = typeof body === 'string' ? new TextEncoder().encode(body) : body;
   return readJson(await fetch(group.webhook, { method: 'POST', headers, body: bytes }));
 }

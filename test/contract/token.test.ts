@@ -8,7 +8,7 @@ const GONE = { message: 'This token no longer exists(or never existed)' };
 let server: TestServer;
 let group: TestGroup;
 beforeAll(async () => {
-  // Without the throttle of failures, which test/http/bounds.test.ts tests.
+  // These limits disable the throttle of failures, which test/http/bounds.test.ts tests.
   server = await TestServer.start({ limits: { unknownTokensPerSecondPerSource: 100_000, unknownTokenTtlMs: 60_000 } });
   group = await server.createGroup();
 });

@@ -8,7 +8,9 @@ import { createPerson, type TestPerson } from '../support/people.ts';
 import { Receiver } from '../support/receiver.ts';
 import { postJson, TestServer, type TestGroup } from '../support/server.ts';
 
-/** Even four fifths of it exceed the lifetime of the cache, so that the next attempt reads the message again. */
+/**
+ * Even four fifths of this delay exceed the lifetime of the cache, so that the next attempt reads the message again.
+ */
 const RETRY_MS = 1_500;
 
 let server: TestServer;
@@ -93,7 +95,7 @@ describe('a forwarded message with files', () => {
     await follow('/deleted');
     const deleted = Promise.withResolvers<void>();
     let failures = 1;
-    // The first attempt fails after the message is deleted, so that the second one is surely later.
+    // The first attempt fails only after the message is deleted, so that the second one is surely later.
     receiver.answer = async () => {
       if (failures-- <= 0) return 200;
       await deleted.promise;
@@ -118,7 +120,7 @@ describe('a forwarded message with files', () => {
     const [first] = await arrived('/again', 1);
     expect(first!.body.data.command).toEqual({ name: 'report', text: 'now' });
     const earlier = readLink(messageOf(first!.body).attachments[0]!)!.expiresAt;
-    // Until a new link has a later second than the first one.
+    // After this wait, a new link expires at a later second than the first one.
     await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
     const [hook] = (await (await fetch(`${group.webhook}/reverse`)).json()) as { id: number }[];
     const again = await postJson(`${group.webhook}/reverse/${hook!.id}/redeliver`, { only: [id] });

@@ -23,7 +23,7 @@ test('what is answered after a hook was paused counts, though what was answered 
     await pause.release();
     const pending = async (): Promise<number> => (await readJson(await fetch(url))).body.pending;
     await eventually(pending, (count) => count === 2);
-    // So that the lane receives a notification, as of any change.
+    // This change notifies the lane, as any change does.
     await fetch(url, { method: 'PATCH', body: '{"paused":true}' });
     second.resolve(200);
     await eventually(pending, (count) => count === 1);

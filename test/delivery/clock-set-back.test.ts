@@ -21,7 +21,7 @@ afterEach(async () => {
   await database.drop();
 });
 
-/** Sets the wall clock of this process, as when somebody sets the machine's clock; the monotonic one stays. */
+/** Sets the wall clock of this process, as somebody may set the machine's; the monotonic clock does not change. */
 function setClock(offsetMs: number): void {
   globalThis.Date = class extends RealDate {
     constructor(ms = RealDate.now() + offsetMs) {

@@ -7,7 +7,7 @@ beforeEach(async () => {
 });
 afterEach(() => lane.stop());
 
-/** Posts all of them before the first is sent. */
+/** Posts these messages while the hook is paused, so that all of them are stored before the first is sent. */
 async function postTogether(from: number, to: number): Promise<void> {
   await lane.pause(true);
   await lane.post(from, to);
@@ -48,7 +48,7 @@ describe('a strict hook whose target refuses a message', () => {
     const row = await lane.rowWhere(({ rejections }) => rejections >= 7);
     expect(row).toMatchObject({ cursor: 0, failures: row['rejections'] });
     const seen = arrived();
-    // The fifth refusal and each one after it offer three messages, once each; later ones are never tried.
+    // After the fifth refusal and each later one, the lane offers three messages, once each; it never tries later ones.
     expect(seen.slice(0, 8)).toEqual([1, 1, 1, 1, 1, 2, 3, 4]);
     expect(seen).not.toContain(5);
     expect((await lane.log()).join()).not.toContain('dead_lettered');

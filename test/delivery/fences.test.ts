@@ -16,7 +16,7 @@ import { eventually } from '../support/eventually.ts';
 import { Receiver } from '../support/receiver.ts';
 import { HeldLookups, LaneManagerFixture, patientClient, PATIENT_MS, SEALER } from './fixtures/lane-manager-fixture.ts';
 
-// Fences: they keep a lane from sending, and its settlements from counting, once the node no longer holds the hook.
+// The fences keep a lane from sending, and its settlements from counting, once the node no longer holds the hook.
 
 let close: (() => Promise<unknown>)[];
 beforeEach(() => {
@@ -57,7 +57,7 @@ async function openLeases(database: TestDatabase): Promise<Leases> {
 
 describe('a lease', () => {
   const CLOCKS = { monotonic: performance, wall: Date } as const;
-  // Of 10 s, the last 2 are for writes that were sent in time.
+  // The last 2 s of the 10 s are for writes that were sent in time.
   const USED_MS = 8_000;
 
   test.each(['monotonic', 'wall'] as const)('is used for 8 of its 10 s by the %s clock', async (name) => {
@@ -66,7 +66,7 @@ describe('a lease', () => {
     const askedAfter = clock.now();
     const leases = await openLeases(database);
     const askedBefore = clock.now();
-    // Within one tick, so that no renewal comes in between.
+    // The look-up runs within one tick, so that no renewal comes in between.
     const epochAt = (ms: number): number | null => {
       const stopped = jest.spyOn(clock, 'now').mockReturnValue(ms);
       try {
@@ -105,7 +105,7 @@ describe('a new timeline', () => {
       () => lost,
       (told) => told.length > 0,
     );
-    // The node still counts among those that share the partitions.
+    // The node still counts as one that shares the partitions.
     const living = await database.query((sql) => sql`select from node where expires_at > clock_timestamp()`);
     expect(living).toHaveLength(1);
     const epoch = await eventually(
@@ -217,7 +217,7 @@ describe('from the moment in which a change of a hook is announced', () => {
     await fixture.tick(apart, other, 1);
     for (const text of ['one', 'two']) await fixture.log.append(post(group, text));
     await receiver.received(1);
-    // The server can neither read a hook nor settle: both lanes may run ahead of that.
+    // Under this lock the server can neither read a hook nor settle. Lanes may send before their results are settled.
     const table = await holdOpen(fixture.database.target, (tx) => tx`lock table reverse_hook in access exclusive mode`);
     fixture.bus.publish('hooksChanged', [group.id]);
     first.resolve(200);
@@ -247,7 +247,7 @@ describe('from the moment in which a change of a hook is announced', () => {
     await until(fixture.database, (sql) => isWaiting(sql, 'general'));
     fixture.bus.publish('hooksChanged', [group.id]);
     await fixture.log.append(post(group, 'two'));
-    // The lock comes after the waiting read, and before the next one.
+    // PostgreSQL grants this lock after the waiting read and before the next one.
     const second = lockTable();
     await until(fixture.database, (sql) => isWaiting(sql, 'test lock'));
     await first.release();

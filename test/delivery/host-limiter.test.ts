@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { HostLimiter } from '../../src/delivery/host-limiter.ts';
 import { isSlowReceiver, SLOW_MS } from '../../src/outbound/slow-receivers.ts';
 
-/** Asks for slots, and records the callers that got one, in order. */
+/** Requests slots, and records the callers that got one, in order. */
 function asker(limiter: HostLimiter): {
   granted: string[];
   ask: (host: string, name?: string, slow?: boolean) => void;
@@ -165,7 +165,7 @@ describe('slots under random use', () => {
   const HOSTS = 6;
   const STEPS = 1_000;
 
-  /** The same numbers for the same seed, so that a failure can be reproduced (mulberry32). */
+  /** Returns the same numbers for the same seed, so that a failure can be reproduced (mulberry32). */
   function random(seed: number): () => number {
     let state = seed;
     return () => {
@@ -245,7 +245,7 @@ describe('slots under random use', () => {
     const next = random(bounds.max * 31 + bounds.perHost);
     const use = new Use(bounds);
     for (let step = 0; step < STEPS; step += 1) {
-      // Waves: lanes take everything for a while, then all of them release it.
+      // The load comes in waves: lanes take everything for a while, then all of them release it.
       const growing = Math.floor(step / 100) % 2 === 0;
       if (use.waiting.size < 30 && next() < (growing ? 0.7 : 0.4)) {
         use.acquire({ host: `host-${Math.floor(next() * HOSTS)}`, slow: next() < 0.5, askedAt: step });

@@ -73,7 +73,7 @@ describe('a hook in trouble', () => {
     const check = async (): Promise<{ last_error?: { code: number }; state?: string }> =>
       (await readJson(await fetch(`${group.webhook}/reverse/${id}`))).body;
     await receiver.received(2);
-    // The second failure waits for 5 s; before that schedule, hundreds of attempts came in that time.
+    // The second failure waits for 5 s. Before that schedule existed, hundreds of attempts came in that time.
     expect(await eventually(check, (body) => body.state === 'failing')).toMatchObject({ last_error: { code: 410 } });
     expect(receiver.arrivals.length).toBeLessThanOrEqual(2);
     await server.database.query((sql) => sql`drop trigger refuse on notice`);
@@ -90,7 +90,7 @@ describe('a hook in trouble', () => {
       () => pending(group),
       (all) => all[0] === 0,
     );
-    // Once a second until the leases are renewed (3 s), not a thousand times.
+    // The lane sends it once a second until the leases are renewed (3 s), not a thousand times.
     expect(receiver.arrivals.length).toBeLessThanOrEqual(6);
   });
 

@@ -14,7 +14,7 @@ let server: TestServer;
 beforeEach(async () => {
   database = await createTestDatabase();
   proxy = await DatabaseProxy.start(database.target);
-  // Rarely enough that unsettled results do not stop the lane on their own.
+  // Attempts are rare enough that unsettled results do not stop the lane on their own.
   receiver = await Receiver.start(() => 500);
   server = await TestServer.start({ postgresql: proxy.address, delivery: { retryDelaysMs: [2_000] } }, { database });
 });
@@ -49,7 +49,7 @@ test('a lane whose lease has lapsed sends nothing once it is renewed before its 
   const lock = await holdOpen(database.target, (tx) => tx`lock table reverse_hook in access exclusive mode`);
   const before = receiver.arrivals.length;
   await proxy.forward();
-  // No node has claimed anything: the leases are renewed, while the row cannot be read.
+  // No node has claimed the leases, so the server renews them, while it cannot read the row.
   await eventually(leaseMs, (ms) => ms > 8_000);
   await eventually(leaseMs, (ms) => ms < 8_000);
   await eventually(leaseMs, (ms) => ms > 8_000);

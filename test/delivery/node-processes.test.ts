@@ -151,7 +151,7 @@ describe('a node that', () => {
     process.kill(a.pid, 'SIGSTOP');
     let count = await posts.stop();
     await everythingArrived(count, REPLACED_MS);
-    // It wakes while more posts arrive, with all its former work.
+    // The frozen node wakes with all its former work, while more posts arrive.
     posts = postAll(webhook);
     process.kill(a.pid, 'SIGCONT');
     await eventually(
@@ -161,8 +161,9 @@ describe('a node that', () => {
     expect((await partitionsOf(b)).size).toBe(PARTITIONS / 2);
     count += await posts.stop();
     await everythingArrived(count, REPLACED_MS);
-    // The unsettled requests at the time of the freeze, and the attempt that was about to start and that the kernel
-    // held.
+    // Two kinds of requests may be repeated:
+    // - those that were unsettled at the freeze
+    // - the attempt that was about to start and that the kernel held
     expectInOrder(count, MAX_UNSETTLED_ATTEMPTS + 1);
   });
 
@@ -174,7 +175,7 @@ describe('a node that', () => {
     const hook = await hookOf(a, hooks);
     const path = `/${hooks.indexOf(hook)}`;
     process.kill(a.pid, 'SIGSTOP');
-    // Otherwise the answer could come at the end of the request's timeout.
+    // With more of the lease left, the answer could come at the end of the request's timeout.
     const { leftMs, at: startedAt } = await eventually(
       async () => ({ at: performance.now(), leftMs: await leaseMs(a) }),
       (lease) => lease.leftMs < 4_000,
@@ -188,7 +189,7 @@ describe('a node that', () => {
       () => partitionsOf(a),
       (held) => held.size === PARTITIONS / 2,
     );
-    // Its current lanes are tried three times more.
+    // Every other hook gets three more attempts, and the deleted one gets none.
     const others = hooks.filter((id) => id !== hook).length;
     await receiver.received(receiver.arrivals.length + 3 * others);
     expect(receiver.seqs(path)).toHaveLength(before);

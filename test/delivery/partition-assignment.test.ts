@@ -104,7 +104,7 @@ describe('servers on one database', () => {
     const third = await start();
     await shared([22, 21, 21]);
     const settled = await epochs();
-    // Also when a notification asks for it.
+    // A notification that starts another round changes nothing either.
     await database.query((sql) => sql`select pg_notify('klatch', 'somebody l')`);
     await nextRound();
     await nextRound();
@@ -119,7 +119,7 @@ describe('servers on one database', () => {
     const first = await start();
     const group = await first.createGroup();
     for (let n = 0; n < HOOKS; n += 1) await postJson(`${group.webhook}/reverse`, { url: receiver.url(`/${n}`) });
-    // Slow answers, so that most lanes have a request in flight at the handover.
+    // With slow answers, most lanes have a request in flight at the handover.
     receiver.answer = async () => {
       await new Promise((resolve) => setTimeout(resolve, 5));
       return 200;

@@ -81,7 +81,7 @@ describe('messages that are asked for again', () => {
         .slice(5)
         .filter((seq) => seq > 5),
     ).toEqual(upTo(40).slice(5));
-    // They alternate with the backlog: the last one does not wait for its end.
+    // The repeats alternate with the backlog: the last repeat does not wait for the end of the backlog.
     expect(arrived().lastIndexOf(3)).toBeLessThan(20);
   });
 
@@ -128,7 +128,7 @@ describe('messages that are asked for again', () => {
     await lane.register({}, () => (failing ? 500 : 200));
     await lane.post(1, 1);
     await lane.rowWhere(({ failures }) => failures > 0);
-    // As if it had arrived: messages after the cursor come only in their order.
+    // The cursor moves as if message 1 had arrived: messages after the cursor come only in their order.
     await lane.change({ cursor: 1, failures: 0, next_attempt_at: null });
     await requestRedelivery([1]);
     await eventually(

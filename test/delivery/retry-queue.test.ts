@@ -21,14 +21,14 @@ test('what fails while the requests that are due are read is not forgotten', asy
   const retryQueue = new RetryQueue(pool, row, TEST_RETRY_POLICY);
   const taken = retryQueue.take(written);
   await new Promise(setImmediate);
-  // Its row is not written yet: the answer, which is under way, cannot contain it.
+  // The row of this retry is not written yet, so the running read cannot return it.
   retryQueue.add(1, new Date());
   reads[0]!({ due: [{ seq: 1, lastSeq: 1, attempts: 1 } as never], count: 1, nextAt: null });
   await taken;
   retryQueue.done('finished');
   expect(retryQueue.hasPendingWork).toBe(true);
   expect(retryQueue.waitMs).toBe(0);
-  // The next read returns their number.
+  // The next read also returns the number of the rows.
   const next = retryQueue.take(written);
   await new Promise(setImmediate);
   reads[1]!({ due: [{ seq: 2, lastSeq: 2, attempts: 1 } as never], count: 1, nextAt: null });
@@ -54,7 +54,7 @@ test('what is held or replaced while it is read is not taken', async () => {
   reads[0]!({ due, count: 3, nextAt: null });
   expect(await taken).toMatchObject({ seq: 3 });
   retryQueue.done('finished');
-  // The queue examines the held rows again.
+  // The queue will read the held rows again.
   expect(retryQueue.hasPendingWork).toBe(true);
   expect(retryQueue.waitMs).toBeGreaterThan(0);
 });

@@ -70,7 +70,7 @@ describe.each(VERIFIERS)('the verifier of %s', (_name, Verifier) => {
     for (const arrival of [await deliver(), await ping()]) {
       expect([accepts(first, arrival), accepts(second, arrival), entries(arrival)]).toEqual([true, true, 2]);
     }
-    // 24 hours later; the lane reads its row again after any change.
+    // This is the state 24 hours later; the lane reads its row again after any change.
     await server.database.query((sql) => sql`update reverse_hook set old_secret_until = now()`);
     for (const paused of [true, false]) await fetch(url, { method: 'PATCH', body: JSON.stringify({ paused }) });
     for (const arrival of [await deliver(), await ping()]) {

@@ -31,9 +31,7 @@ describe('a lane whose settlements are not written', () => {
   };
   const everything = Array.from({ length: MESSAGES }, (_, n) => n + 1);
 
-  /**
-   * Another lane delivers several messages from their post to their arrival: that was time enough for this one as well.
-   */
+  /** Lets another lane deliver five messages: in that time, the lane of the test would have sent more if it could. */
   async function letOthersPass(): Promise<void> {
     const other = await server.createGroup();
     await register(other, '/other');

@@ -6,7 +6,7 @@ import { Receiver } from '../support/receiver.ts';
 import { TestServer } from '../support/server.ts';
 import { SECRET } from '../support/server-process.ts';
 
-/** More than one query of a sweep returns. */
+/** One query of a sweep returns fewer groups than this. */
 const GROUPS = 5_300;
 
 let database: TestDatabase;
@@ -23,7 +23,7 @@ afterEach(async () => {
   await database.drop();
 });
 
-/** Leaves messages of an hour ago undelivered: no notification and no sweep over the last minute finds them. */
+/** Leaves messages of an hour ago undelivered, so that no notification and no sweep over the last minute finds them. */
 async function leavePending(): Promise<void> {
   const secret = new Sealer(SECRET).seal('hook-secret', newHookSecret());
   await database.query((sql) =>

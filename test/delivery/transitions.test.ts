@@ -30,7 +30,7 @@ beforeEach(async () => {
   receiver = await Receiver.start();
   group = await server.createGroup();
   hook = (await postJson(`${group.webhook}/reverse`, { url: receiver.url() })).body.id;
-  // A delivered message, so that the hook can deliver one again.
+  // The hook needs a delivered message that it can deliver again.
   await attempt(200);
 });
 afterEach(() => receiver.stop());
@@ -95,7 +95,7 @@ describe.each(states)('a hook that is %s', (from) => {
     async (event, to) => {
       for (const step of ways[from]) await happenings[step]();
       expect(await state()).toBe(from);
-      // A request that an event makes due is in flight, and has no answer yet.
+      // A request that an event makes due is in flight and has no answer yet.
       receiver.answer = () => {};
       await happenings[event]();
       expect(await state()).toBe(to);

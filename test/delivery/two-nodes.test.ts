@@ -39,7 +39,7 @@ describe('two servers on one database', () => {
     return (body as { pending: number }[]).reduce((sum, hook) => sum + hook.pending, 0);
   };
 
-  /** For half a second no node receives notifications. */
+  /** Ends the sessions that listen: for half a second no node receives notifications. */
   const killListenSessions = (): Promise<unknown> =>
     database.query(
       (sql) => sql`
@@ -72,8 +72,8 @@ describe('two servers on one database', () => {
       await receiver.received(4 * n);
       took.push(performance.now() - posted);
     }
-    // The sweep comes every 5 s, and all three would wait for it after the first message; a notification takes
-    // milliseconds.
+    // A notification takes milliseconds. Without it, each message after the first would wait for the sweep, which runs
+    // every 5 s.
     expect(Math.min(...took.slice(1))).toBeLessThan(within(2_500));
   });
 
@@ -95,7 +95,7 @@ describe('two servers on one database', () => {
     expect((await postJson(on(second, group), { text: 'before' })).status).toBe(200);
     await killListenSessions();
     await first.operate('groups.set-incoming-secret', { group: group.id, signed_only: true });
-    // 503 with Retry-After, unless the node has read the database again by then.
+    // The answer is 503 with Retry-After, unless the node has read the database again by then.
     expect([401, 503]).toContain((await postJson(on(second, group), { text: 'after' })).status);
     expect((await postJson(on(second, group), { text: 'after' })).status).toBe(401);
     await killListenSessions();
@@ -134,7 +134,7 @@ describe('two servers on one database', () => {
     });
     const answered = new Promise<number>((resolve) => req.once('response', (res) => resolve(res.resume().statusCode!)));
     req.flushHeaders();
-    // The server has admitted the token when it asks for the body.
+    // The server has accepted the token when it requests the body.
     await once(req, 'continue');
     const { token } = await first.operate<{ token: string }>('groups.rotate-token', { group: group.id });
     req.end(body);
@@ -153,7 +153,7 @@ describe('two servers on one database', () => {
     await receiver.received(12);
     for (const id of hooks)
       expect((await fetch(`${on(second, group)}/reverse/${id}`, { method: 'DELETE' })).status).toBe(202);
-    // A notification takes some milliseconds; after the delivery of a later post, no old delivery may come.
+    // A notification takes some milliseconds. After the delivery of a later post, no old delivery may come.
     const clock = await Receiver.start();
     await postJson(`${on(second, group)}/reverse`, { url: clock.url() });
     await postJson(on(second, group), { text: 'tick' });
@@ -181,8 +181,8 @@ describe('two servers on one database', () => {
       hooks.map((id) => fetch(`${on(second, group)}/reverse/${id}`, { method: 'DELETE' })),
     );
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([202]));
-    // A round trip, for the requests in flight when it was answered. After it nothing may arrive, where before one
-    // request came each 60 ms.
+    // After this round trip, the requests that were in flight at the answer have arrived. From then on nothing may
+    // arrive; before, one request came each 60 ms.
     await postJson(receiver.url('/done'), { data: { message: { seq: 0 } } });
     const done = receiver.arrivals.findIndex(({ path }) => path === '/done');
     const clock = await Receiver.start();

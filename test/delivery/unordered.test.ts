@@ -6,7 +6,7 @@ import { LaneFixture, rangeOf, seqs, upTo } from './fixtures/lane-fixture.ts';
 
 let lane: LaneFixture;
 beforeEach(async () => {
-  // Requests that a test holds time out on no machine.
+  // HANG_MS is longer than any test holds a request, on any machine.
   lane = await LaneFixture.start({ delivery: { responseHeadersTimeoutMs: HANG_MS } });
 });
 afterEach(() => lane.stop());
@@ -30,7 +30,7 @@ describe('a hook with order none', () => {
     await lane.post(3, MAX_IN_FLIGHT + 5);
     await lane.receiver.received(MAX_IN_FLIGHT);
     const other = await lane.server.createGroup();
-    // Time for one more, if the lane sent one.
+    // These posts take long enough for one more request to arrive, if the lane sent one.
     for (let n = 0; n < 5; n += 1) await fetch(other.webhook, { method: 'POST', body: 'time passes' });
     expect(open).toHaveLength(MAX_IN_FLIGHT);
     for (const answer of open.splice(0)) answer();
@@ -50,7 +50,7 @@ describe('a hook with order none', () => {
       );
       await lane.post(1, 100);
       await lane.receiver.received(100);
-      // A kill would repeat the messages after it, and those with a row.
+      // A kill would repeat only the messages after the cursor, and those with a row.
       await lane.rowWhere((row) => row['cursor'] === 100);
       expect(await lane.retries()).toEqual([1]);
       expect((await lane.health()).pending).toBe(1);
@@ -78,7 +78,7 @@ describe('a hook with order none', () => {
     );
     await lane.server.database.query((sql) => sql`update delivery_retry set next_at = now() where seq = 1`);
     const before = lane.receiver.arrivals.length;
-    // Each of these has read the due rows.
+    // The lane has read the due rows before each of these two.
     await lane.receiver.received(before + 2);
     failing = false;
     held.resolve(200);
@@ -150,7 +150,7 @@ describe('a hook with order none', () => {
     let down = true;
     await lane.register({ order: 'none' }, () => (down ? 503 : 200));
     await lane.post(1, 5);
-    // All of them have failed four times: the next attempts are due in an hour.
+    // All of them have failed four times, so the next attempts are due in an hour.
     await lane.rowWhere(({ failures }) => failures >= 20);
     down = false;
     await lane.server.database.query((sql) => sql`update delivery_retry set next_at = now() where seq = 3`);
@@ -205,7 +205,7 @@ describe('a hook with order none', () => {
       let batches = 0;
       await lane.register({ order: 'none', batch: 5 }, async (arrival) => {
         const range = rangeOf(arrival);
-        // Its answer comes when the row of the batch is written.
+        // The answer to message 1 comes when the row of the batch is written.
         if (range === '1') await new Promise<void>((resolve) => (answer = resolve));
         const code = range === '1' ? status : (batches += 1) === 1 ? 500 : 200;
         if (code === 200) accepted.push(range);
@@ -251,10 +251,10 @@ describe('a hook with order none', () => {
     for (let n = 4; n <= 12; n += 1) {
       await lane.post(n, n);
       await lane.rowWhere(({ cursor }) => cursor === n);
-      // The rows that it makes due are retried before the next message.
+      // The success of message 4 makes the rows due, and the lane retries them before the next message.
       if (n === 4) await lane.receiver.received(7);
     }
-    // Once more each when the target recovered, and not with every success.
+    // The lane retried each once when the target recovered, and not with every success.
     expect(arrived().filter((seq) => seq <= 3)).toHaveLength(6);
   });
 
@@ -299,7 +299,7 @@ describe('a hook with order none', () => {
     await lane.rowWhere(({ cursor }) => cursor === 3);
     expect(await lane.retries()).toEqual([2]);
     failing = false;
-    // Makes it due.
+    // A change of the hook makes its retry rows due.
     await lane.pause(false);
     await eventually(
       () => lane.retries(),

@@ -23,7 +23,7 @@ interface RefusalRow {
   readonly userAgent?: string | null;
 }
 
-/** `sentence` tells rows of a group apart. */
+/** `sentence` distinguishes the rows of a group. */
 function refuse(
   group: number,
   sentence: string,

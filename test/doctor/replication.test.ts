@@ -74,7 +74,7 @@ test('the standby that lacks least counts, as the standbys say', async () => {
   await untilCaughtUp();
   await stopCopying(standbys[0]!);
   await write();
-  // The other standby has it at once, or after a moment.
+  // The other standby has the write at once, or after a moment.
   await untilCaughtUp();
   await stopCopying(standbys[1]!);
   await write();

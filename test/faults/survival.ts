@@ -7,7 +7,7 @@ import { hangLimitMs, runFault, type Fault } from '../../faults/fault.ts';
 const GAP_MS = 30;
 
 /**
- * The short form of faults: each is a test. `make faults` strikes with the same ones at full length. Where this machine
+ * Runs each fault as a test, in its short form. `make faults` runs the same ones at full length. Where this machine
  * lacks a prerequisite (a library, root), the test is skipped, with the reason.
  */
 export async function testSurvival(faults: readonly Fault[]): Promise<void> {

@@ -30,7 +30,7 @@ test('everything that changes two groups and their people at once ends, and leav
       server.url,
     );
   const urls = [await url(groups[0]!, 'alice'), await url(groups[1]!, 'bob')];
-  // The server has cached the tokens by then: a look-up has a bound of its own, shorter than the test on a busy
+  // These calls make the server cache the tokens: a look-up has a timeout of its own, shorter than the test on a busy
   // machine.
   for (const nick of NICKS) await callAs(server, people[nick]!, 'profile.show');
   const calls: Promise<unknown>[] = [];

@@ -25,7 +25,7 @@ const received: ReceivedEvents = {
 beforeAll(async () => {
   server = await TestServer.start();
   people = await createPeople(server, 'alice', 'bob', 'carol');
-  // Another node of the same database: it receives notifications after a commit.
+  // This bus is another node of the same database, which receives notifications after a commit.
   database = server.database.open();
   other = new PostgresBus(database, silentLog(), { node: 'another' });
   const take = (event: keyof ReceivedEvents) => (items: readonly unknown[]) => void received[event].push(...items);
@@ -33,7 +33,7 @@ beforeAll(async () => {
     Object.fromEntries(Object.keys(received).map((e) => [e, take(e as keyof ReceivedEvents)])) as Partial<BusEvents>,
   );
   other.start();
-  // It begins to listen at an unknown moment.
+  // The other node begins to listen at an unknown moment.
   await eventually(
     () => as('alice', 'groups.create', { title: 'Heard?' }),
     () => received.nonMessageChangesCommitted.length > 0,

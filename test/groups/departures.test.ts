@@ -132,7 +132,7 @@ describe('somebody who was removed', () => {
     await expect(join(late, link)).rejects.toEqual(refused('invalid_invite'));
     const next = await linkBy('alice');
     expect(await join(people['bob']!, next.link)).toMatchObject({ joined: true });
-    // The older link stays closed, also after Bob leaves.
+    // The older link stays closed, even after Bob leaves.
     await as('bob', 'groups.leave', { group });
     await expect(join(people['bob']!, link)).rejects.toEqual(refused('invalid_invite'));
     expect(await join(people['bob']!, next.link)).toMatchObject({ joined: true });

@@ -168,7 +168,7 @@ describe('reverse webhooks are for groups only', () => {
       FOREIGN_KEY,
       (sql) => sql`update integration set conversation_id = ${id} where conversation_id = ${group}`,
     );
-    // Two people have one of them, and one person has none.
+    // Two people have one private conversation, and one person has none.
     const [low, high] = [people['alice']!.id, bob].sort((a, b) => a - b) as [number, number];
     await refusedWith(UNIQUE, async (sql) => {
       await sql.begin(async (tx) => {

@@ -53,7 +53,7 @@ const outcome = (call: Promise<unknown>): Promise<string> =>
     (error: { code: string }) => error.code,
   );
 
-/** Bob's attempts, in the words of the document. */
+/** Bob's attempts, named as in the document. */
 const ATTEMPTS: Readonly<Record<string, (at: Situation) => Promise<string>>> = {
   'read messages': ({ group }) => outcome(as('bob', 'messages.history', { conversation: group })),
   'sync changes': ({ group }) => outcome(as('bob', 'conversations.sync', { conversation: group, after_rev: 0 })),

@@ -34,7 +34,7 @@ beforeAll(async () => {
 afterAll(() => server.stop());
 
 let sources = 0;
-/** Each request comes from a network of its own: no test here is about the total of one network. */
+/** Sends a request from a network of its own: no test here is about the total of one network. */
 function sendRequest(
   path: string,
   body: string | Buffer,

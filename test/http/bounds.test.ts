@@ -46,7 +46,7 @@ describe('the rate of a token', () => {
     expect([response.status, response.body]).toEqual([503, RATE_EXCEEDED]);
     expect(Number(response.headers.get('retry-after'))).toBeGreaterThan(0);
     expectResponseHeaders(response);
-    // It did not wait, so it came before the one that did.
+    // The refused post did not wait, so its answer came before that of the post that did.
     expect(ms).toBeLessThan(Math.max(...accepted));
     expect(await storedMessages(server, group)).toHaveLength(3);
   });
@@ -80,7 +80,7 @@ describe('answers about unknown tokens', () => {
 
   test('are slowed for a source that asks for many, on every route together', async () => {
     await start({ limits: { unknownTokensPerSecondPerSource: 1 } });
-    // A burst of five is free; the last of these waits for four seconds, and later requests do not shorten that.
+    // Five are answered at once, and the last of the nine waits for four seconds. Later requests do not shorten that.
     const all = Array.from({ length: 9 }, (_, i) => request(server.port, { path: paths[i % 3]! }));
     const [responses, ms] = await timed(Promise.all(all));
     for (const { status } of responses) expect([404, 410]).toContain(status);
@@ -89,7 +89,7 @@ describe('answers about unknown tokens', () => {
 
   test('do not slow a valid token of the same source', async () => {
     const group = await start({ limits: { unknownTokensPerSecondPerSource: 1 } });
-    // A burst of five is free; the last of these waits for four seconds.
+    // Five are answered at once, and the last of the nine waits for four seconds.
     const unknown = Promise.all(Array.from({ length: 9 }, () => request(server.port, { path: paths[0]! })));
     const first = await Promise.race([post(group, 'x').then(({ status }) => status), unknown]);
     expect(first).toBe(200);
@@ -100,7 +100,7 @@ describe('answers about unknown tokens', () => {
     await start({ limits: { unknownTokensPerSecondPerSource: 1 }, http: { trustedProxies: ['127.0.0.1'] } });
     const from = (client: string): Promise<unknown> =>
       request(server.port, { path: paths[0]!, headers: { 'x-forwarded-for': client } });
-    // A burst of five is free; the last of these waits for four seconds.
+    // Five are answered at once, and the last of the nine waits for four seconds.
     const same = timed(Promise.all(Array.from({ length: 9 }, () => from('192.0.2.1'))));
     const other = from('192.0.2.2').then(() => 'other');
     expect(await Promise.race([other, same])).toBe('other');
@@ -118,7 +118,7 @@ describe('answers about unknown tokens', () => {
     await start({ limits: { unknownTokensPerSecondPerSource: 1 }, http: { trustedProxies: ['127.0.0.1'] } });
     const from = (client: string): Promise<unknown> =>
       request(server.port, { method, path, headers: { 'x-forwarded-for': client } });
-    // A burst of five is free; the last of these waits for four seconds.
+    // Five are answered at once, and the last of the nine waits for four seconds.
     const [, ms] = await timed(Promise.all(Array.from({ length: 9 }, (_, i) => from(`2001:db8:1:2::${i + 1}`))));
     expect(ms).toBeGreaterThan(3_500);
   });

@@ -96,7 +96,7 @@ describe('a client', () => {
     const requests = Buffer.concat(
       Array.from({ length: 1_000 }, () => requestBytes({ method: 'GET', path: '/v1/about' })),
     );
-    // 400,000 requests: those that the server does not read stay with the client.
+    // Of these 400,000 requests, those that the server does not read stay with the client.
     let isTaken = true;
     for (let i = 0; i < 400; i += 1) isTaken = wire.write(requests);
     expect(isTaken).toBe(false);

@@ -30,7 +30,7 @@ beforeEach(async () => {
     flushTimeoutMs: FLUSH_MS,
     connectTimeoutMs: 1_000,
   };
-  // Posts wait for an unreachable database; here no longer than for a flush.
+  // Posts wait for an unreachable database; in these tests no longer than for a flush.
   const limits = { hookRegistrationsPerGroupPerMinute: 1_000, intakeTimeoutMs: FLUSH_MS };
   server = await TestServer.start({ postgresql, limits }, { database });
   group = await server.createGroup();
@@ -65,7 +65,7 @@ function expectUnavailable(response: Timed, body: unknown, withinMs: number): vo
   expect(response.ms).toBeLessThan(within(withinMs));
 }
 
-/** Posts a message, once, however busy the machine is. */
+/** Posts one message, and repeats it under its key until the server accepts it, however busy the machine is. */
 async function postBefore(): Promise<void> {
   for (;;) {
     const { status } = await post('before', { 'idempotency-key': 'before' });
@@ -124,7 +124,7 @@ describe('while connections to the database are refused', () => {
   test('/v1/ready is 503 and /v1/status and /v1/about still answer', async () => {
     expect((await get('/v1/ready')).status).toBe(200);
     await proxy.refuse();
-    // An answer may be a moment old.
+    // The server caches its last answer for a moment.
     let response = await get('/v1/ready');
     while (response.status === 200) response = await get('/v1/ready');
     expectUnavailable(response, AWAY, 4_500);
@@ -221,7 +221,7 @@ describe('while the network swallows everything between server and database', ()
 
 describe('when the answer of the database is lost after the statement was sent', () => {
   test('the post is 503 and says so, is not repeated, and a repeat with its key is the same message', async () => {
-    // With a key as well: its statement is prepared then, and the next use needs no answer before it runs.
+    // This post has a key as well. It prepares the statement, so that the next use needs no answer before it runs.
     expect((await post('before', { 'idempotency-key': 'first' })).status).toBe(200);
     proxy.hold('answers');
     const headers = { 'idempotency-key': 'once' };
@@ -242,7 +242,7 @@ describe('when the answer of the database is lost after the statement was sent',
       sql.begin(async (tx) => {
         await tx`select from conversation_head where conversation_id = ${group.id} for update`;
         registered.push(postJson(reverse, { url: 'http://127.0.0.1:9/' }));
-        // The server has looked the token up by then; from here its database's answers get lost.
+        // The server has looked the token up by then. From here on, the answers of its database are lost.
         await lockWaited(database);
         proxy.hold('answers');
       }),
@@ -258,7 +258,7 @@ describe('when the answer of the database is lost after the statement was sent',
   test('a session that was ended is not good for anything more all the same', async () => {
     const alice = await createPerson(server, 'alice');
     const other = await signIn(server, alice.id);
-    // Both tokens are cached now, and not looked up again for a while.
+    // Both tokens are cached now, so the server does not look them up again for a while.
     for (const session of [alice, other]) await callAs(server, session, 'profile.show');
     const ended: Promise<unknown>[] = [];
     await database.query((sql) =>

@@ -30,7 +30,7 @@ const ready = async (): Promise<number> => (await fetch(`${server.url}/v1/ready`
 
 test('a planned switchover passes without a 503, and every message reaches the hook in order', async () => {
   const post = (): Promise<JsonAnswer> => postJson(group.webhook, { text: 'x' }, { 'idempotency-key': randomUUID() });
-  // The first one needs a look-up of its token, which has a timeout of its own.
+  // The first post has to look up its token, which has a timeout of its own.
   await eventually(post, ({ status }) => status === 200);
   await receiver.received(1);
   const answers: string[] = [];

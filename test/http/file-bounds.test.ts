@@ -45,7 +45,7 @@ async function begin(headers: Record<string, string>, path = '/v1/files?name=a.b
   return wire;
 }
 
-/** The same, once it was admitted. */
+/** Begins an upload, and resolves once the server has admitted it. */
 async function openUpload(length: number): Promise<Wire> {
   const wire = await begin({ 'content-length': String(length), expect: '100-continue' });
   expect((await wire.response()).status).toBe(100);
@@ -77,7 +77,7 @@ describe('the time of a request', () => {
     );
     expect((await wire.response()).status).toBe(408);
     await wire.ended();
-    // So has one after a refused upload.
+    // The server closes the connection of a refused upload.
     const refused = await begin({ 'content-length': '1000000000' });
     expect((await refused.response()).status).toBe(413);
     await refused.ended();
@@ -288,7 +288,7 @@ describe('a download', () => {
     wire.pause();
     wire.write(requestBytes({ method: 'GET', path: `/v1/files/${id}`, headers: bearer(anna) }));
     let before = -1;
-    // The kernel and the buffers on the path accept some bytes, and then no more.
+    // The kernel and the buffers on the path accept some bytes, and then the count stays the same.
     const held = await eventually(
       async () => {
         await wait(200);

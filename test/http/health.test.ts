@@ -52,7 +52,7 @@ test('a server whose database is being brought up to date is alive and not ready
   let starting = Promise.resolve();
   try {
     await database.query(async (sql) => {
-      // The lock of a migration: it is held as long as another node changes the schema.
+      // Another node would hold this lock as long as it changes the schema.
       await sql`select pg_advisory_lock(${MIGRATION_LOCK})`;
       starting = server.start();
       const port = await eventually(

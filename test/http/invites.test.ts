@@ -210,7 +210,7 @@ test('an address that tries links is answered more and more slowly, and others a
         headers: { 'x-forwarded-for': source },
       });
     const started = performance.now();
-    // 10 at once, the rest at 2 a second.
+    // The server accepts 10 at once, and the rest at 2 a second.
     const tries = Array.from({ length: 18 }, () => openInvite('192.0.2.1'));
     const tried = Promise.all(tries);
     await Promise.race(tries);

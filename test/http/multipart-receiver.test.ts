@@ -62,7 +62,7 @@ async function receive(req: IncomingMessage): Promise<Outcome> {
       maxBodyBytes: MAX_BODY,
       maxFileBytes: MAX_FILE,
       maxFiles: 3,
-      // Only the tests about it wait that long.
+      // The tests about this timeout set a shorter one.
       nonFileTimeoutMs: 240_000,
       chargeParseTime: (work) => work(),
       onFirstFile: () => (uploads += 1),
@@ -115,7 +115,7 @@ async function send(body: string, how: { pieces?: number; cut?: boolean } = {}):
   return outcomes[0]!;
 }
 
-/** Reads a body that comes in these chunks, each after the previous one was handled: a socket might join them. */
+/** Reads a body in these chunks, each after the previous one was handled. A socket might join them. */
 function read(chunks: readonly string[]): Promise<Outcome> {
   async function* arriving(): AsyncGenerator<Buffer> {
     for (const chunk of chunks) {
@@ -241,7 +241,7 @@ describe('a form', () => {
   test('that does not go on behind a file is given up in time, however slow the store was', async () => {
     changes = { nonFileTimeoutMs: 200 };
     const quick = store;
-    // Longer than the timeout of the other fields: the sender is not responsible for that.
+    // The store takes longer than the timeout of the other fields. The sender is not responsible for that.
     store = async (upload: FormFile) => {
       await wait(400);
       return quick(upload);

@@ -29,7 +29,7 @@ async function open(path: string, headers: Record<string, string>): Promise<Wire
   return wire;
 }
 
-/** An upload that has its place, and that has not sent its body yet. */
+/** An upload that the server has admitted, and that has not sent its body yet. */
 async function openUpload(person: Pick<TestPerson, 'token'>, length: number): Promise<Wire> {
   const headers = { ...bearer(person), 'content-length': String(length), expect: '100-continue' };
   const wire = await open('/v1/files', headers);

@@ -32,7 +32,7 @@ test("a live change has its client_id on all of the sender's connections and on 
   const following = await Promise.all(
     live.urls.map(async (url) => [await live.follow(url), await live.follow(url, bob.token)] as const),
   );
-  // At once, so that changes of both and of none share a batch.
+  // All are sent at once, so that messages of both people and one without an id share a batch.
   await Promise.all([
     send(alice(), 'hers', 'a-1'),
     send(bob, 'his', 'b-1'),

@@ -61,7 +61,7 @@ test('a member who goes offline while the database is away is reported offline w
   await eventually(reported, (all) => all.length === 1);
   await proxy.refuse();
   await client.call('live.foreground', { foreground: false });
-  // Two ticks at least, whose queries fail.
+  // In this time at least two ticks run, whose queries fail.
   await wait(2_500);
   expect(reported()).toEqual([true]);
   await proxy.forward();
@@ -81,7 +81,7 @@ test('a member who goes offline and comes back while the database is away is rep
   );
   await proxy.refuse();
   for (const client of clients) await client.call('live.foreground', { foreground: false });
-  // Two ticks at least, whose queries fail.
+  // In this time at least two ticks run, whose queries fail.
   await wait(2_500);
   await clients[0]!.call('live.foreground', { foreground: true });
   await proxy.forward();
@@ -89,7 +89,8 @@ test('a member who goes offline and comes back while the database is away is rep
     () => reported(carol.id),
     (all) => all.at(-1) === false,
   );
-  // The server sends the newest change although clients know it: one that listed in between knows the opposite.
+  // The server sends the newest state although these clients know it. A client that listed in between knows the
+  // opposite.
   await eventually(
     () => reported(bob.id),
     (all) => all.length > 1 && all.at(-1) === true,

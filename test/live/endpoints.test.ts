@@ -158,7 +158,7 @@ describe('requests', () => {
       const { status, body } = await readJson(await fetch(url.replace('ws', 'http')));
       expect([status, body.message]).toEqual([426, expect.stringMatching(/WebSocket/)]);
     }
-    // As some HTTP/2 clients send it with every request.
+    // Some HTTP/2 clients send this `Upgrade` with every request.
     const client = await LiveClient.connect(`tcp://127.0.0.1:${live.server.port}`);
     const texts: string[] = [];
     client.socket.removeAllListeners('data').on('data', (text: string) => texts.push(text));
@@ -181,7 +181,8 @@ describe('requests', () => {
     });
     const from = (source: string): Promise<LiveClient> =>
       live!.connect(live!.urls[0], { headers: { 'x-forwarded-for': source } });
-    // A quarter of eight is two for one source; the client itself wrote the part before the proxy's entry.
+    // One source may have a quarter of the eight, which is two. The client itself wrote the part before the proxy's
+    // entry.
     await from('203.0.113.7');
     await from('198.51.100.1, 203.0.113.7');
     await expect(from('198.51.100.2, 203.0.113.7')).rejects.toThrow('503');

@@ -90,7 +90,7 @@ test('nothing is missed or repeated while messages are posted and edited and con
       (rev) => rev === head,
     );
     expect(reader.lives).toBeGreaterThan(1);
-    // In order, each at most once.
+    // The changes come in order, each at most once.
     expect(reader.revs).toEqual(reader.revs.toSorted((a, b) => a - b));
     expect(new Set(reader.revs).size).toBe(reader.revs.length);
     const texts = reader.texts.filter((text) => text.startsWith('post '));
@@ -121,7 +121,7 @@ test('many clients that come back at once after many messages share what is read
     const revs = changes.map(({ rev }) => rev);
     expect(revs).toEqual(revs.map((_, index) => revs[0] + index));
   }
-  // Two thousand messages are a few pages; sixty times as many reads would be 300.
+  // Two thousand messages are a few pages. If each of the sixty clients read them itself, there would be 300 reads.
   expect(await live.metric(reads)).toBeLessThan(30);
 });
 

@@ -31,7 +31,7 @@ export class LiveFixture {
     return fixture;
   }
 
-  /** `/v1/live`, the ws endpoint, the tcp endpoint. */
+  /** The addresses of `/v1/live`, of the ws endpoint, and of the tcp endpoint. */
   get urls(): readonly [http: string, websocket: string, tcp: string] {
     const [websocket, tcp] = this.server.endpoints;
     return [this.server.liveUrl, websocket!.url, tcp!.url];
@@ -49,7 +49,7 @@ export class LiveFixture {
     return client;
   }
 
-  /** Signs in and follows. */
+  /** Signs in and subscribes. */
   async follow(url: string, token = this.alice.token, params: object = {}): Promise<LiveClient> {
     const client = await this.signIn(url, token);
     await client.call('live.subscribe', params);

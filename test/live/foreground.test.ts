@@ -17,7 +17,7 @@ const updates: PresenceUpdate[] = [];
 let people = 0;
 beforeAll(async () => {
   live = await LiveFixture.start();
-  // Another node, which receives this one's notifications.
+  // This bus is another node, which receives the notifications of the server.
   bus = new PostgresBus(live.server.database.open(), silentLog(), { node: 'listener' });
   const isListening = new Promise<void>((resolve) => void bus.subscribe({ resync: () => resolve() }));
   bus.subscribe({ presence: ({ update }) => void updates.push(update) });
@@ -54,7 +54,7 @@ test('a connection in the background is away, here and on other nodes, and back 
   expect(await setForeground(client, false)).toEqual({ foreground: false });
   await eventuallySeen(true, false);
   expect(await isListed()).toBe(false);
-  // It gets messages all the same.
+  // A client in the background still gets messages.
   await live.post('while away');
   await eventually(
     () => client.changes(live.group.id),
@@ -108,7 +108,7 @@ test('a flutter tells the others nothing, or what it has come to', async () => {
   for (let n = 0; n < 20; n += 1) await setForeground(client, n % 2 === 1);
   await setForeground(client, false);
   await eventually(isListed, (is) => !is);
-  // Never the same value twice in a row, since each notification is a change of the last second.
+  // The same value never comes twice in a row, since each notification is a change of the last second.
   expect(seenByAlice().every((online, n, all) => online !== all[n - 1])).toBe(true);
 });
 

@@ -10,7 +10,7 @@ import { LiveFixture } from './fixture.ts';
 let live: LiveFixture;
 afterEach(async () => live.stop());
 
-/** The size of one read of changes with its frames, at most. */
+/** The maximum size of one read of changes, with its frames. */
 const READ_BYTES = 300 * 1024;
 const MAX_FRAME_BYTES = 64 * 1024;
 const small = { live: { maxFrameBytes: MAX_FRAME_BYTES } };
@@ -152,11 +152,12 @@ describe.each([
   test('nobody is closed because the server itself stood still', async () => {
     live = await LiveFixture.start({ live: { heartbeatMs: 800 }, metrics: { metricsEnabled: true } });
     const client = await live.signIn(live.urls[index]);
-    // Until its sign-in no longer counts as a sign that it is alive, and before the server pings it.
+    // After this wait the sign-in no longer counts as a sign that the client is alive. The server has not pinged it
+    // yet.
     await wait(500);
     const until = performance.now() + 3_000;
     while (performance.now() < until);
-    // Time for a check, which pings it at most.
+    // The server has time for a check, in which it may only ping the client.
     await wait(500);
     await client.call('live.ping');
     expect(await live.metric('klatch_live_disconnects_total{reason="ping_timeout"}')).toBe(0);
@@ -234,7 +235,7 @@ describe('what no client sends', () => {
   test('a client that reads nothing is closed with "sync again" when too much waits, and costs no more', async () => {
     const sendQueueBytes = 64 * 1024;
     live = await LiveFixture.start({ live: { sendQueueBytes }, metrics: { metricsEnabled: true } });
-    // Beside the queue's bound, the result of one read of changes goes out; for each of the two clients.
+    // Each of the two clients may exceed the bound of its queue by the result of one read of changes.
     const mostBytes = 2 * (sendQueueBytes + READ_BYTES);
     for (const url of [live.urls[0], live.urls[2]]) {
       const slow = await live.follow(url);
@@ -242,7 +243,7 @@ describe('what no client sends', () => {
       slow.pause();
       const ends = 'klatch_live_disconnects_total{reason="slow_consumer"}';
       const before = await live.metric(ends);
-      // More than the kernel's buffers of both ends hold.
+      // This is more than the kernel's buffers of both ends hold.
       for (let n = 0; n < 400 && (await live.metric(ends)) === before; n += 1) {
         await live.post('x'.repeat(39_000));
         expect(await live.total('klatch_live_send_queue_bytes')).toBeLessThanOrEqual(mostBytes);
@@ -251,7 +252,7 @@ describe('what no client sends', () => {
       slow.resume();
       expect(await slow.ended()).toBe(4000);
       expect(quick.code).toBe(null);
-      // It reconnects and has everything, once.
+      // The client reconnects and has everything once.
       const changes = slow.changes(live.group.id);
       const known = changes.at(-1)!.rev;
       const again = await live.follow(url, live.alice.token, { since: { [live.group.id]: known } });

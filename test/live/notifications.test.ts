@@ -52,7 +52,7 @@ describe('the end of a session', () => {
 
 test('a request that waits when its administrator is demoted is judged by the new role', async () => {
   await live.stop();
-  // Locks are held as long as the test needs.
+  // The test holds its locks for less time than these timeouts.
   live = await LiveFixture.start({ postgresql: { lockTimeoutMs: 120_000, databaseCallTimeoutMs: 120_000 } });
   const [root, other] = [
     await createPerson(live.server, 'root', { admin: true }),
@@ -67,7 +67,7 @@ test('a request that waits when its administrator is demoted is judged by the ne
     await notifyFromPeer(`u${root.id}`);
     await until(live.server.database, (sql) => isWaiting(sql, 'general'));
     const response = client.request('hooks.list-all');
-    // Requests that need no role are answered by then.
+    // The request would be answered by then if it did not wait for the new role.
     for (let n = 0; n < 5; n += 1) await fence.call('hooks.list-all');
     await held.release();
     expect(await response).toMatchObject({ error: { data: { code: 'forbidden' } } });
@@ -93,8 +93,8 @@ describe('what passes', () => {
   test('who writes is told to the others in the conversation, once in a while', async () => {
     const alice = await live.follow(live.urls[0]);
     const other = await live.follow(live.urls[2], bob.token);
-    // Repeated until it arrives: no node repeats such a notification that gets lost while a busy machine reopens its
-    // session.
+    // The test repeats the notification until it arrives. It may be lost while a busy machine reopens its session, and
+    // no node repeats such a notification.
     await eventually(
       async () => {
         await notifyFromPeer(Array.from({ length: 5 }, () => `y${live.group.id}:${bob.id}`).join(';'));
@@ -189,7 +189,7 @@ describe('what passes', () => {
     expect(await carol.request('presence.list', { conversation: live.group.id })).toMatchObject({
       error: { data: { code: 'not_found' } },
     });
-    // The same from another node.
+    // Another node reports that bob is online.
     await notifyFromPeer(`p7!1!1!${bob.id.toString(36)}`);
     await eventually(ofBob, (all) => all.length === 3);
     expect((await alice.call('presence.list', { conversation: live.group.id })).accounts).toHaveLength(2);

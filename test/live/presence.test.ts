@@ -201,7 +201,7 @@ describe('the people of a node', () => {
     const [before, b, after] = cluster.nodes;
     before!.presence.firstForegroundSessionStarted(alice);
     await cluster.pass(5, [before!, b!]);
-    // It was killed, and sends nothing more.
+    // The former process was killed, and sends nothing more.
     after!.presence.firstForegroundSessionStarted(bob);
     await cluster.pass(15, [b!, after!]);
     expect(b!.presence.onlineAccounts()).toEqual([bob]);

@@ -43,7 +43,7 @@ async function followBriefly(): Promise<LiveClient> {
 describe('a session that expires', () => {
   test('ends its connection then, without being looked up', async () => {
     const client = await followBriefly();
-    // From here on no look-up gets an answer.
+    // Under this lock no look-up of a session gets an answer.
     await live.server.database.query((sql) =>
       sql.begin(async (tx) => {
         await tx`lock table session in access exclusive mode`;
@@ -61,7 +61,7 @@ describe('a session that expires', () => {
     await client.call('live.ping');
     const answered = client.texts.length;
     const now = Date.now();
-    // The clock is set, without an effect on the timer.
+    // The wall clock jumps, which has no effect on the timer.
     jest.spyOn(Date, 'now').mockImplementation(() => now + 2 * HOUR_MS);
     client.send(JSON.stringify({ jsonrpc: '2.0', id: 7, method: 'profile.get', params: {} }));
     expect(await client.ended()).toBe(SESSION_ENDED);
@@ -88,7 +88,7 @@ describe('a session that expires', () => {
   });
 
   test('far in the future does not end its connection now', async () => {
-    // Longer than a timer of Node can be.
+    // This is longer than a timer of Node can be.
     const client = await live.signIn(live.urls[0], await sessionFor(60 * 24 * HOUR_MS));
     for (let n = 0; n < 3; n += 1) await client.call('live.ping');
     expect(client.code).toBe(null);

@@ -102,7 +102,7 @@ export class Client implements SendableSession {
   }
 }
 
-/** Longer than any test takes. */
+/** This is longer than any test takes. */
 const POLL_MS = 3_600_000;
 
 /** Feeds and memberships of one node over a real database, whose answers a test can hold back. */
@@ -125,7 +125,7 @@ export class SubscriptionHarness {
     this.changes = new DelayedPool(database);
     this.members = new DelayedPool(database);
     const [bus, log] = [this.bus, silentLog()];
-    // No periodic look may repair the states that these tests are about.
+    // No periodic read may repair the states that these tests are about.
     this.feeds = new FeedRegistry({
       bus,
       pool: this.changes.pool,

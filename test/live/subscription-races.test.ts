@@ -60,13 +60,13 @@ describe('a member who is removed', () => {
   test('does not come back by an answer that is older than the removal', async () => {
     const [first, second] = [await harness.follow(ann), await harness.follow(bob)];
     harness.members.hold();
-    // A change of role, for example: the answer is that bob is a member.
+    // After a change of role, for example, the database answers that bob is a member.
     harness.memberChanged(bob);
     await held(harness.members, 1);
     await removeMembers(database, group, [bob]);
     harness.memberChanged(bob);
     harness.members.releaseOne();
-    // The newer query was sent: the feed has handled the older answer.
+    // The feed has sent the newer query, so it has handled the older answer.
     await held(harness.members, 1);
     await harness.commit('after');
     harness.notifyCommitted();
@@ -84,7 +84,7 @@ describe('a member who is removed', () => {
 describe('a client that begins to follow', () => {
   test('and is ahead of what this node has read gets nothing twice', async () => {
     const first = await harness.follow(ann);
-    // A node committed it and died before its notification.
+    // A node committed both messages and died before its notification.
     const one = await harness.commit('one');
     const two = await harness.commit('two');
     const second = await harness.follow(bob, { known: one });
@@ -100,7 +100,7 @@ describe('a client that begins to follow', () => {
         harness.bus.publish('resync', RELIABLE_EVENTS);
       },
     });
-    // Not only by the look at all heads every 10 s.
+    // The feed reads at once, and not only when it compares itself with all heads every 10 s.
     expect(harness.counts.reads.fan_out).toBe(1);
     await hasReceived(client, 'missed');
   });
@@ -120,7 +120,7 @@ describe('a client that begins to follow', () => {
 describe('what is read at once', () => {
   test('goes to all followers page by page, although one notification stands for all of it', async () => {
     const [first, second] = [await harness.follow(ann), await harness.follow(bob)];
-    // Half a MiB; a page holds 256 KiB.
+    // These are half a MiB; a page holds 256 KiB.
     const revs: number[] = [];
     for (let n = 0; n < 16; n += 1) revs.push(await harness.commit('x'.repeat(32 * 1024)));
     harness.notifyCommitted();

@@ -107,7 +107,7 @@ describe('posts', () => {
       ['none', 1],
     ]);
     expect(found.value('klatch_refused_posts_unrecorded_total')).toBe(0);
-    // It exists with 0 from the start, so that the first refusal is an increase.
+    // The series exists with 0 from the start, so that the first refusal is an increase.
     expect(found.value('klatch_refused_posts_total', { format: 'grafana' })).toBe(0);
   });
 
@@ -167,7 +167,7 @@ describe('requests', () => {
     const socket = connect(server.port, '127.0.0.1');
     await once(socket, 'connect');
     socket.write(`POST ${new URL(group.webhook).pathname} HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nhalf`);
-    // The kernel's queue is empty once the server has accepted it; an answer on another connection shows that it has.
+    // The server has accepted this connection once it answers on a later one.
     await fetch(`${server.url}/v1/status`);
     socket.destroy();
     await until((found) => found.value('klatch_http_requests_total', { route: 'send', status: 'none' }) === 1);
@@ -239,7 +239,7 @@ describe('deliveries', () => {
   });
 
   test('count look-ups of names, what was remembered of them, and failures by their category', async () => {
-    // The server looks up its own names as well, and these addresses need no look-up.
+    // The server looks up its own names as well; these addresses need no look-up.
     const addresses = { http: { baseUri: 'http://192.0.2.1' }, publicEndpoints: [] };
     const group = await start({ ...addresses, delivery: { retryDelaysMs: [30, 60_000] } });
     const port = await freePort();
@@ -263,7 +263,7 @@ describe('deliveries', () => {
     const [failing, well] = [await receive(() => 500), await receive()];
     for (const receiver of [failing, well]) await register(group, receiver.url());
     await postJson(group.webhook, { text: 'x' });
-    // The report is read at the first scrape and then cached: not before the database has the state.
+    // The server reads the report at the first scrape and caches it, so the database has to have the state before.
     await eventually(
       () => server.database.query((sql) => sql`select from reverse_hook where failures > 0 or cursor > 0`),
       (rows) => rows.length === 2,

@@ -62,7 +62,7 @@ describe('codes for an account', () => {
   test('are sent though somebody else has asked for all that one network may have', async () => {
     await startServer({ dailyCodesPerAddressAndNetwork: 5 });
     for (let n = 0; n < 5; n += 1) {
-      // Each time another address of one site.
+      // Each request comes from another address of one site.
       expect(await ask(`2001:db8:bad:${n}::1`, ALICE)).toBe(200);
       await aMinutePasses();
     }

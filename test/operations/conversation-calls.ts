@@ -50,7 +50,7 @@ export async function joined(
   return person;
 }
 
-/** The same account with a token of these scopes. */
+/** Signs the same person in with a token of these scopes. */
 export async function withScopes(server: TestServer, person: TestPerson, scopes: Scope[]): Promise<TestPerson> {
   return { ...person, ...(await signIn(server, person.id, scopes)) };
 }

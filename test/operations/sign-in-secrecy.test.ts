@@ -78,7 +78,7 @@ describe('whether an address is known', () => {
     await server.database.query((sql) => sql`update activation set sent_at = sent_at - interval '61 s'`);
     mail.letters.length = 0;
     await start('alice@example.org');
-    // After it, since messages that are sent at all are sent in order.
+    // E-mails are sent in order: if there were one to Alice, it would arrive before this one.
     await start('bob@example.org');
     await mail.letterTo('bob@example.org');
     expect(mail.letters).toHaveLength(1);

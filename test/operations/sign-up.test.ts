@@ -169,7 +169,7 @@ describe('guessing', () => {
     const { transaction } = await start('guessed@example.org');
     const code = await mail.codeTo('guessed@example.org');
     const wrong = (index: number): string => String((Number(code) + 1 + index) % 1_000_000).padStart(6, '0');
-    // Over the control socket, whose callers are not throttled: the bound of attempts has to hold.
+    // Callers of the control socket are not throttled, so only the bound of attempts can stop them.
     const guess = (text: string) => server.operate('auth.verify', { transaction, code: text });
     const results = await Promise.allSettled(Array.from({ length: 100 }, (_, index) => guess(wrong(index))));
     const sentences = results.map((result) => (result.status === 'rejected' ? String(result.reason) : 'accepted'));

@@ -107,7 +107,7 @@ test('what was known of a token will do while the database is away, and no longe
     (found) => found !== null,
   );
   await proxy.refuse();
-  // As after the loss of the session that receives notifications.
+  // The bus publishes this after it has lost the session that receives notifications.
   bus.publish('resync', new Set(['tokensRevoked']));
   expect(tokens.cached(token)).toBeUndefined();
   expect(await tokens.find(token)).toMatchObject({ tokenHash: sha256(token) });
@@ -131,7 +131,7 @@ test('a look-up that is older than the end of its session is done again', async 
   await server.database.query((sql) => sql`delete from session where id = ${session}`);
   bus.publish('sessionsEnded', [session]);
   pool.release();
-  // Without a second look-up the answer comes at once.
+  // If there were no second look-up, the answer would come at once.
   await Promise.race([pool.held(), answer]);
   pool.release();
   expect(await answer).toMatchObject({ code: 'unauthenticated' });

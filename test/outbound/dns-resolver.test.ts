@@ -152,7 +152,7 @@ describe('DnsResolver', () => {
     expect(questions.map(({ host }) => host)).toEqual(['a.example', 'b.example', 'new.example']);
     for (const question of questions) question.answer('1.2.3.4');
     await settled(again[0]!, again[1]!, fresh);
-    // Fast now; the third had to wait for one of the two and is next.
+    // The two names are fast now. The third had to wait for one of them, and is next.
     expect(questions.at(-1)!.host).toBe('c.example');
     questions.at(-1)!.answer('1.2.3.4');
     await again[2];

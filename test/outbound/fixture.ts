@@ -23,7 +23,9 @@ export class Fixture {
     return receiver;
   }
 
-  /** One connection per host, loopback allowed; every name is 127.0.0.1, with a look-up for each connection. */
+  /**
+   * A client with one connection per host, and loopback allowed. Each connection looks up its name, which is 127.0.0.1.
+   */
   client({ allow = ['loopback'], resolve, ...options }: ClientOptions = {}): DeliveryClient {
     const client = new DeliveryClient({
       policy: new AddressPolicy(allow),
@@ -46,7 +48,7 @@ export class Fixture {
     return client;
   }
 
-  /** Stops a part that the test has opened, at its end. */
+  /** Stops a part that the test has opened, when the test ends. */
   opened(part: { stop(): Promise<void> }): void {
     this.#opened.push(part);
   }

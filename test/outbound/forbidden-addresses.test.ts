@@ -148,7 +148,7 @@ describe('forbidden addresses', () => {
       for (const url of [`http://${host}/`, `HTTPS://${host}:8443/a?b`, `http:${host}`]) {
         expect([url, refusal(url)]).toEqual([url, 'hook_address_forbidden']);
       }
-      // With user information before it, it is no URL of a hook.
+      // A URL with user information is no URL of a hook.
       expect(refusal(`http://public.example@${host}/`)).toBe('invalid_hook_url');
       expect(refusal(`http://public.example:80@${host}/`)).toBe('invalid_hook_url');
     }
@@ -266,7 +266,7 @@ describe('an attempt', () => {
 
   test('asks once for each connection, and uses the answer that it judged', async () => {
     const receiver = await fixture.receiver((socket) => socket.write(OK));
-    // A name server that gives another address in each answer.
+    // This name server gives another address in each answer.
     const answers = ['127.0.0.1', '10.0.0.1'];
     const client = fixture.client({ resolve: () => answered([answers.shift() ?? '169.254.169.254'])() });
     expect(await client.post(receiver.url('rebinding.example'), {}, '1')).toMatchObject({ delivered: true });

@@ -115,14 +115,14 @@ describe('DeliveryClient and receivers that do not read', () => {
       const tls = scheme === 'https' ? selfSigned() : undefined;
       const receiver = await fixture.receiver(() => {}, tls);
       receiver.onConnection = (socket) => {
-        // Sends answers for ever, without requests.
+        // The receiver sends answers for ever, without requests.
         const timer = setInterval(() => socket.write(OK), 10);
         socket.pause().once('close', () => clearInterval(timer));
       };
       const client = fixture.client(tls === undefined ? {} : { ca: tls.cert });
       const url = receiver.url();
       for (let n = 0; n < 40; n++) await client.post(url, {}, BATCH);
-      // The kernel buffers some of them; the server keeps none of the rest.
+      // The kernel buffers some of the requests; the server keeps none of the rest.
       expect(receiver.connections).toBeGreaterThan(4);
     },
   );

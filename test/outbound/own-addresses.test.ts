@@ -29,9 +29,9 @@ const FACTS: MachineNetworkFacts = {
   routes: [
     // A prefix that a router announces as on-link.
     route('2a01:4f8:10:30::', 64, { flags: 0x00000001 }),
-    // Reached through a router.
+    // This prefix is reached through a router.
     route('2a01:4f8:10:40::', 64, { nextHop: 'fe80::1', flags: 0x00000003 }),
-    // Unreachable by configuration.
+    // This prefix is unreachable by configuration.
     route('2a01:4f8:10:50::', 64, { flags: 0x00200200 }),
     // Default routes through a tunnel have no gateway.
     route('::', 0, { flags: 0x00000001 }),

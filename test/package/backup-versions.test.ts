@@ -9,7 +9,7 @@ import { VersionServer } from '../support/version-server.ts';
 
 describe('a backup', () => {
   const servers = new Map<number, VersionServer>();
-  /** A filled database on each, and its backup. */
+  /** A filled database of each major version, and its backup. */
   const filled = new Map<number, { database: TestDatabase; bytes: Buffer }>();
 
   beforeAll(async () => {

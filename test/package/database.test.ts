@@ -37,7 +37,7 @@ describe.each(suites('bookworm', 'bullseye', 'trixie'))('on the PostgreSQL of %s
     const role = "select rolsuper, rolcreatedb, rolcreaterole from pg_roles where rolname = 'klatch'";
     expect(await psql(role)).toBe('f|f|f\n');
     expect(await psql("select pg_encoding_to_char(encoding) from pg_database where datname = 'klatch'")).toBe('UTF8\n');
-    // Only the configuration, which root and the server can read, has the password.
+    // The password is in the configuration only, which root and the server can read.
     const password = (
       await host.machine.must('sed -n "s/^ *password = \\"\\(.*\\)\\"/\\1/p" /etc/klatch/server.conf')
     ).trim();

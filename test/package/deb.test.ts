@@ -77,7 +77,7 @@ describe('the repository', () => {
   });
 });
 
-// It takes as long as the packages themselves.
+// Quick runs skip this: it takes as long as the build of the packages itself.
 (isQuick ? () => {} : test)(
   'built again in another folder, the packages are the same to the byte',
   async () => {
@@ -86,9 +86,9 @@ describe('the repository', () => {
     for (const file of (await mustRun('git', ['-C', ROOT, 'ls-files'])).trim().split('\n')) {
       cpSync(join(ROOT, file), join(folder, file));
     }
-    // Hard links: through a symbolic link the libraries would have another path.
+    // Hard links, because a symbolic link would give the libraries another path.
     await mustRun('cp', ['-al', join(ROOT, 'node_modules'), join(folder, 'node_modules')]);
-    // Later commits may have changed no package: the date is that of the first member.
+    // The date is that of the first member of the package: later commits that change no package have a later date.
     const epoch = readFileSync(trialFile('klatch', 'deb')).toString('latin1', 24, 36).trim();
     await mustRun(process.execPath, ['scripts/package/make.ts', 'deb'], {
       cwd: folder,

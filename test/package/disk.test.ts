@@ -37,7 +37,7 @@ describe('a disk that is full', () => {
 
   test('makes the server refuse posts', async () => {
     await host.machine.must(FILL);
-    // Existing segments of the write-ahead log have room; posts fail at the latest when that is used up.
+    // The existing segments of the write-ahead log still have room. Posts fail when it is used up, at the latest.
     await eventually(answerToPost, (status) => status === 503);
   });
 

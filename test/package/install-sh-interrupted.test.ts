@@ -69,7 +69,7 @@ exit $result
 
   test.each(['preinst', 'postinst'])('with dpkg and apt, in the middle of %s, can be run again', async (script) => {
     const at = await machine();
-    // As when the power fails.
+    // Kills the script, apt and dpkg at once, as a loss of power does.
     const die = `#!/bin/sh
 [ -e /root/died ] && exit 0
 touch /root/died
@@ -108,7 +108,7 @@ kill -9 "$SCRIPT" $(sed -n 's/^PPid:\\t//p' /proc/$PPID/status) $PPID
   test('by a package that cannot be configured shows what it said, and goes on when that is mended', async () => {
     const at = await machine();
     const postinst = '#!/bin/sh\n[ -e /root/mended ] && exit 0\necho "klatch: the moon is full" >&2\nexit 3\n';
-    // apt's output for it contains words that would be a reason in an error of its own.
+    // The version contains words that would be the reason if they were in an error of apt.
     await publisher.publish(klatch('0.5.404+gnutls.SSL.verified', { scripts: { postinst } }));
     const ran = await installTold(at);
     expect(ran).toMatchObject({ code: 1, stderr: expect.stringContaining('  | klatch: the moon is full\n') });

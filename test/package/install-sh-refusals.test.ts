@@ -81,7 +81,7 @@ describe('install.sh refuses', () => {
     const at = await machine();
     const uname = (system: string, processor: string): string =>
       `#!/bin/sh\ncase $1 in -s) echo ${system};; -m) echo ${processor};; esac\n`;
-    // The program itself is not part of the comparison.
+    // The file exists before the comparison begins, so it is no change of the script.
     await at.machine.write('/root/bin/uname', '', '755');
     const put = (text: string): Promise<void> => at.machine.write('/root/bin/uname', text, '755');
     const env = { PATH: '/root/bin:/usr/sbin:/usr/bin:/sbin:/bin' };
@@ -137,7 +137,7 @@ describe('install.sh refuses', () => {
       for (const file of ['InRelease', 'Release.gpg']) answers.set(`${RELEASE}/${file}`, null);
       await expectRefusal(65, 'its signature is wrong', () => at.install());
 
-      // Under every name that apt may request.
+      // The index is altered under every name by which apt may request it.
       const evil = (content: Buffer): Buffer => Buffer.from(content.map((byte, i) => (i === 40 ? byte ^ 1 : byte)));
       const names = ['Packages', 'Packages.gz', ...publisher.indexHashes().map((hash) => `by-hash/SHA256/${hash}`)];
       for (const name of names) answers.set(`${INDEX}/${name}`, evil);
@@ -186,7 +186,7 @@ describe('install.sh refuses', () => {
     async (suite) => {
       const at = await machine({ suite });
       const { machine: host } = at;
-      // The administrator has added the repository by hand, in another way: apt refuses to work with both.
+      // The administrator has added the repository by hand, with other options. apt refuses to work with both entries.
       await host.write('/etc/apt/sources.list.d/mine.list', `deb [trusted=yes] ${publisher.url} stable main\n`);
       await host.write('/usr/share/keyrings/mine.gpg', 'x');
       await host.write(
@@ -213,7 +213,7 @@ describe('install.sh refuses', () => {
     const { machine: host } = at;
     expect((await at.install('--no-database')).code).toBe(0);
     const before = await host.must(`cat ${LIST}; cksum /etc/apt/trusted.gpg.d/klatch-archive-keyring.gpg`);
-    // The system was upgraded, and the administrator has added the repository once more.
+    // The system now has a newer apt, and the administrator has added the repository once more.
     await host.must('rm /usr/local/bin/apt-get');
     await host.write(
       '/etc/apt/sources.list.d/mine.list',
@@ -259,7 +259,7 @@ describe('install.sh on a full disk', () => {
     'says so when it fills up while dpkg unpacks, and goes on when there is room (%s)',
     async (suite) => {
       const at = await machine({ suite });
-      // More than it announces.
+      // The files need more room than the package announces.
       const files = { '/usr/lib/klatch/klatch': 'x'.repeat(3_000_000), '/usr/bin/klatch': '#!/bin/sh\nexit 64\n' };
       await publisher.publish(klatch('0.0.2', { files }));
       await at.machine.must('mkdir /usr/lib/klatch && mount -t tmpfs -o size=1m small /usr/lib/klatch');

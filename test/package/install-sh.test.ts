@@ -38,7 +38,7 @@ function changes(before: readonly string[], after: readonly string[]): string[] 
   return [...before.filter((line) => !now.has(line)), ...after.filter((line) => !old.has(line))];
 }
 
-/** Catches a hang: each of about 800 shells may take a while on a busy machine. */
+/** Catches a hang: about 800 shells run, and each may take a while on a busy machine. */
 const CUT_OFF_MS = 300_000;
 /** Longer than an installation needs to reach its first lock, on a busy machine too. */
 const LOCK_S = 20;
@@ -113,7 +113,7 @@ The last one makes a first group. It prints the address to open in a browser, an
         .filter((line) => line.startsWith('  apt-get'))
         .map((line) => line.trim());
       expect(shown).toHaveLength(3);
-      // Without the reading of the repository, which changes nothing.
+      // Leaves out the commands that read the repository, which change nothing.
       expect(done.filter((line) => / (update|install)\b/.test(line) && !line.includes('apt.conf'))).toEqual(shown);
       for (const [, file] of asRoot.stdout.matchAll(/^ {2}write (\S+):/gm)) await at.must(`test -s ${file}`);
     });
@@ -162,7 +162,8 @@ The last one makes a first group. It prints the address to open in a browser, an
     await at.write('/root/install.sh', script);
     const before = await target!.files();
     const lines = script.split('\n').length;
-    // Cut after each line, and after each byte near the end. Without its last newline it is complete.
+    // The script is cut after each line, and after each byte near its end. A script that lacks only its last newline is
+    // complete.
     const said = await at.must(
       `for n in $(seq 1 ${lines - 2}); do head -n $n /root/install.sh | sh 2>/dev/null; done
        for n in $(seq 2 60); do head -c -$n /root/install.sh | sh 2>/dev/null; done; true`,
@@ -325,7 +326,7 @@ describe('the database that install.sh chooses', () => {
         asked++;
         return content;
       });
-      // The list names a missing file until apt reads it again.
+      // The list names a file that does not exist, until apt reads the list again.
       await target!.machine.must("sed -i 's/15+248_amd64/15+247_amd64/' /var/lib/apt/lists/*_new_*Packages");
       if (isLost) {
         publisher.server.answers.set(deb, null);

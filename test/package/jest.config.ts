@@ -6,7 +6,7 @@ const config: Config = {
   ...common,
   rootDir: '../..',
   roots: ['<rootDir>/test/package'],
-  // All versions of PostgreSQL take a minute and half a gigabyte.
+  // Quick runs skip the test with all versions of PostgreSQL: it takes a minute and half a gigabyte.
   testPathIgnorePatterns: (process.env['QUICK'] ?? '') === '' ? [] : ['backup-versions'],
   globalSetup: '<rootDir>/test/package/support/global-setup.ts',
   // Catches a hang. Some build a release or make several installations.

@@ -30,7 +30,7 @@ describe('a machine for trials', () => {
     const namespace = readlinkSync(`/proc/${host.machine.pid}/ns/pid`);
     try {
       await host.machine.write('/root/note', 'a change');
-      // As a service does: detached, without open files of the test.
+      // Starts a process as a service does: detached, and without open files of the test.
       await host.machine.must('start-stop-daemon --start --background --exec /bin/sleep -- 1000');
       expect(processesIn(namespace).length).toBeGreaterThan(1);
     } finally {

@@ -12,7 +12,9 @@ import { ROOT, type InsideOptions, type Machine } from './support/machine.ts';
 const UID = 1000;
 const CONFIG = '/data/server.conf';
 
-/** Replaces Ubuntu 14.04, which is not available here: no C library except the package's own, and an old kernel. */
+/**
+ * A substitute for Ubuntu 14.04, which is not available here: no C library except the package's own, and an old kernel.
+ */
 describe.each(['', 'linux-3.13 '])('in an empty root, a command after "%s"', (within) => {
   let machine: Machine;
   let receiver: Receiver;
@@ -91,7 +93,7 @@ describe.each(['', 'linux-3.13 '])('in an empty root, a command after "%s"', (wi
     const [arrival] = await receiver.received(1);
     expect(arrival!.body.data.message.text).toBe('to both');
     for (const id of ids) {
-      // The settlement thread wrote it: that works as well.
+      // The settlement thread has written this result, so that thread works, too.
       const hook = await eventually(
         async () =>
           (await (await fetch(`${group.webhook}/reverse/${id}`)).json()) as {

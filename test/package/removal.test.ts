@@ -40,7 +40,9 @@ describe.each(systems)('removing on %s with %s', (suite, init) => {
     expect(ran).toMatchObject({ code: 0 });
   };
 
-  /** Zombies, which the machine's first process has not reaped yet, do not count. */
+  /**
+   * The processes of the server and its database. Zombies do not count: process 1 of the machine has yet to reap them.
+   */
   const processes = async (): Promise<string> => {
     const living = 'grep -q "^State:.*Z" "/proc/$pid/status" || echo "$pid"';
     const named = 'grep -lxE "klatch|postgres" /proc/[0-9]*/comm | cut -d/ -f3';
@@ -57,7 +59,7 @@ describe.each(systems)('removing on %s with %s', (suite, init) => {
   });
 
   test('installed again, it goes on with the same data and delivers by the same hook', async () => {
-    // The companion needs the server's C library, and was removed with it.
+    // The removal also removed klatch-postgresql, which needs the server's C library.
     expect(await host.install(repository, '--embedded')).toMatchObject({ code: 0 });
     await host.machine.must('service klatch start');
     await conversation.say();

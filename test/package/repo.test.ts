@@ -197,7 +197,7 @@ key.close();
     while (child.exitCode === null) {
       const signed = read('dists/stable/InRelease');
       const [, hash] = /^ ([0-9a-f]{64}) +\d+ main\/binary-amd64\/Packages$/m.exec(signed)!;
-      // Between the two, a client has waited for the network.
+      // A client waits for the network between these two requests.
       await new Promise((resolve) => setTimeout(resolve, 3));
       const index = readFileSync(join(folder, INDEX, 'by-hash/SHA256', hash!));
       if (sha256(index) !== hash) wrong.push(hash!);
@@ -212,7 +212,7 @@ key.close();
 
   test('comes right at the next run when one was killed in the middle', async () => {
     publishAs([debs.v1]);
-    // The index is the new one, the signature the old one, and a file is incomplete.
+    // A killed run has left a new index, an old signature and an incomplete file.
     const before = readFileSync(join(folder, 'dists/stable/InRelease'));
     publishAs([debs.v2]);
     writeFileSync(join(folder, 'dists/stable/InRelease'), before);
@@ -299,7 +299,7 @@ describe('the key of the repository', () => {
       folder = mkdtempSync(join(parent, 'alone-'));
       publishAs([debs.v1], { wanted: file });
       writeFileSync(join(folder, 'both'), signed);
-      // It reports that it cannot check the other signature, and exits 2 for that, as apt expects.
+      // gpgv reports that it cannot check the other signature, and exits with 2 for that, as apt expects.
       const said = await run('gpgv', ['--status-fd', '1', '--keyring', keyring(), join(folder, 'both')]);
       expect(said.stdout.match(/GOODSIG/g)).toHaveLength(1);
       folder = before;

@@ -11,10 +11,10 @@ import { newKey, S3_TEST_BOUNDS, storeFile } from '../files/store-fixture.ts';
 import { mustRun, run } from './support/run.ts';
 
 const MIB = 1024 * 1024;
-/** The store's parts have 8 MiB, and s3cmd gets the same setting here. */
+/** In bytes: the store puts this file in three parts, of 8 MiB at most. */
 const THREE_PARTS = 16 * MIB + 5_000;
 const PARTS_OF_5 = ['--multipart-chunk-size-mb=5'];
-/** The code of sysexits.h with which s3cmd exits where the store refuses. */
+/** The exit code of s3cmd, from sysexits.h, if the store refuses a request. */
 const EX_ACCESSDENIED = 77;
 const FROM_DOCUMENT = /^for folder in .*s3cmd put .*$/m;
 const BUCKET_URL = `s3://${BUCKET}`;
@@ -44,7 +44,7 @@ const environment = (): Record<string, string> => ({ PATH: '/usr/bin:/bin', HOME
 const s3cmd = (...args: string[]): Promise<string> =>
   mustRun('s3cmd', ['--no-progress', ...args], { env: environment() });
 
-/** The contents of the bucket as s3cmd lists them, by key. */
+/** The sizes of the files in the bucket as s3cmd lists them, by key. */
 async function listed(): Promise<Map<string, number>> {
   const lines = (await s3cmd('ls', '--recursive', BUCKET_URL)).trimEnd().split('\n').filter(Boolean);
   const found = lines.map((line) => {

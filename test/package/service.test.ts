@@ -13,7 +13,7 @@ const systems = [
   ...suites('bookworm', 'trixie').map((suite) => [suite, 'systemd'] as const),
 ];
 
-/** Each line in here builds on those before: it is one installation, from the first command on. */
+/** Each test continues from the one before: it is one installation, from the first command on. */
 describe.each(systems)('a service with the private database on %s with %s', (suite, init) => {
   /** Exit codes of `service klatch start`; init scripts can distinguish more than systemctl. */
   const codes = init === 'sysv' ? { unconfigured: 6, killed: 1 } : { unconfigured: 1, killed: 3 };
@@ -32,7 +32,9 @@ describe.each(systems)('a service with the private database on %s with %s', (sui
     await repository?.stop();
   });
 
-  /** The reason why it did not start: on the terminal with init scripts, at the end of the journal with systemd. */
+  /**
+   * The reason why the server did not start: on the terminal with init scripts, at the end of the journal with systemd.
+   */
   const reasonOf = async (ran: { stdout: string; stderr: string }): Promise<string> =>
     init === 'sysv' ? ran.stdout + ran.stderr : (await host.log()).trim().split('\n').slice(-8).join('\n');
 
@@ -170,7 +172,7 @@ describe.each(systems)('a service with the private database on %s with %s', (sui
     } finally {
       other.close();
     }
-    // systemd retries until it has to stop the service.
+    // systemd retries the start until it is told to stop the service.
     await host.machine.must('service klatch stop');
     expect(await host.service('start', 'port free again')).toMatchObject({ code: 0 });
     await conversation.say();

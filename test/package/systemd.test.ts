@@ -7,7 +7,10 @@ import { Repository } from './support/repository.ts';
 /** The worst rating of a unit by systemd that the test allows; a unit without any protection has 10. */
 const MOST_EXPOSURE = 2.0;
 
-/** Behaviour of systemd alone; service.test.ts has the rest of its service. Each test continues from the one before. */
+/**
+ * Tests the behaviour of systemd alone; service.test.ts tests the rest of the service. Each test continues from the one
+ * before.
+ */
 describe.each(suites('bookworm', 'trixie'))('the unit of systemd on %s', (suite) => {
   let repository: Repository;
   let host: Host;

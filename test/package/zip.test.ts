@@ -67,7 +67,7 @@ describe.each(suites('bookworm', 'bullseye', 'trixie'))('the release zip on %s',
     ).toMatchObject({
       code: 0,
     });
-    // The kernel tells the shell in it, which has the server as a job, that its terminal is gone.
+    // The kernel sends SIGHUP to the shell in the terminal, which has the server as a job.
     await host.machine.must('pkill -KILL -x script || kill -9 $(grep -lx script /proc/[0-9]*/comm | cut -d/ -f3)');
     await eventually(
       () => host.machine.sh('grep -lx bash /proc/[0-9]*/comm'),

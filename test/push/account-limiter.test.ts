@@ -69,7 +69,7 @@ describe('slow accounts', () => {
     nowMs += 5 * 60_000 - 1;
     const taken = slow.flatMap(takeAll);
     expect(taken).toHaveLength(40);
-    // Slots that were taken as slow ones are released as such.
+    // A slot that was acquired as a slow one is also released as one.
     nowMs += 2;
     for (const release of taken) release(QUICK);
     expect(slow.flatMap(takeAll)).toHaveLength(80);
@@ -79,7 +79,7 @@ describe('slow accounts', () => {
     makeSlow(ALICE);
     makeSlow(account(2));
     takeAll(ALICE);
-    // 10 s a push: ten of the account, forty of all slow ones.
+    // A push takes 10 s. The account has ten slots, and all slow accounts together have forty.
     expect([limit.reserveRetryWaitMs(ALICE), limit.reserveRetryWaitMs(ALICE)]).toEqual([1_000, 2_000]);
     expect(Array.from({ length: 8 }, () => limit.reserveRetryWaitMs(account(2))).at(-1)).toBe(8_000);
     for (let n = 3; n < 103; n += 1) makeSlow(account(n));

@@ -4,7 +4,7 @@ import { openAes128gcm } from './aes128gcm.ts';
 
 const { subtle } = webcrypto;
 
-/** RFC 8291, 5 and appendix A. */
+/** The example of RFC 8291, 5 and appendix A. */
 const VECTOR = {
   plain: 'When I grow up, I want to be a watermelon',
   private: 'q1dXpw3UpT5VOmu_cf_v6ih07Aems3njxI-JWgLcM94',

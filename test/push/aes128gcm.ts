@@ -34,7 +34,7 @@ export async function openAes128gcm(message: Buffer, { keys, auth }: Browser): P
   return Buffer.concat(records);
 }
 
-/** RFC 8291, 3.3 and 3.4. */
+/** Derives the keys as RFC 8291, 3.3 and 3.4 describe. */
 async function deriveKeys(senderPoint: Buffer, salt: Buffer, { keys, auth }: Browser) {
   const curve = { name: 'ECDH', namedCurve: 'P-256' } as const;
   const sender = await subtle.importKey('raw', senderPoint, curve, false, []);
@@ -56,14 +56,16 @@ async function hkdf(
   return Buffer.from(await subtle.deriveBits({ name: 'HKDF', hash: 'SHA-256', salt, info }, key, bytes * 8));
 }
 
-/** RFC 8188, 2.3: the base XOR the record's number. */
+/** The nonce of a record (RFC 8188, 2.3): the base XOR the number of the record. */
 function nonceOf(base: Buffer, n: number): Buffer {
   const nonce = Buffer.from(base);
   nonce.writeUInt32BE((nonce.readUInt32BE(8) ^ n) >>> 0, 8);
   return nonce;
 }
 
-/** RFC 8188, 2: a delimiter (2 in the last record, 1 in earlier ones) and zeros after the text. */
+/**
+ * Removes the padding (RFC 8188, 2): a delimiter (2 in the last record, 1 in earlier ones) and zeros after the text.
+ */
 function withoutPadding(plain: Buffer, isLast: boolean): Buffer {
   let end = plain.length - 1;
   while (end >= 0 && plain[end] === 0) end -= 1;

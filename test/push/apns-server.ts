@@ -21,12 +21,12 @@ export interface ApnsPush {
 }
 
 /**
- * The treatment of one push: a status with Apple's reason, or true where the function answers on its own; otherwise the
- * server accepts it.
+ * Decides about one push. It returns a status with Apple's reason, or true if it answers the push itself; otherwise the
+ * server accepts the push.
  */
 export type ApnsScript = (push: ApnsPush, stream: ServerHttp2Stream) => [number, string] | true | undefined;
 
-/** Its port and keys, and the number of concurrent requests on a connection. */
+/** The server's port and keys, and the number of concurrent requests on a connection. */
 export interface ApnsOptions {
   readonly tls: TestTls;
   readonly keys: readonly TestAppleKey[];
@@ -43,12 +43,12 @@ export class ApnsServer {
   readonly pushes: ApnsPush[] = [];
   readonly arrived = new Count();
   readonly sessions = new Set<ServerHttp2Session>();
-  /** Connections that were ever opened. */
+  /** The number of connections that were opened so far. */
   connections = 0;
   /** The largest number of concurrent requests. */
   mostAtOnce = 0;
   script: ApnsScript = () => undefined;
-  /** Provider tokens, each once. */
+  /** The different provider tokens that arrived. */
   readonly tokens = new Set<string>();
   readonly #options: ApnsOptions;
   readonly #server: Http2SecureServer;
@@ -150,7 +150,7 @@ export class ApnsServer {
         const { protectedHeader } = await jwtVerify(token, publicKey, options);
         if (protectedHeader.kid === keyId) return true;
       } catch {
-        // Not of this key: perhaps of another.
+        // Another key may have signed the token.
       }
     }
     return false;

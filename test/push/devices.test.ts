@@ -7,7 +7,7 @@ import { createPerson, signIn, type TestPerson } from '../support/people.ts';
 import { postJson, TestServer, type TestGroup } from '../support/server.ts';
 import { WebPushReceiver } from './web-push-receiver.ts';
 
-// In the form in which `klatch setup` makes them.
+// The keys have the form in which `klatch setup` makes them.
 const keys = createWebPushKeys();
 
 let service: WebPushReceiver;
@@ -69,7 +69,7 @@ test('who has a connection in the foreground is not told, and in the background 
     await callAs(server, alice, 'messages.mark-read', { conversation: group.id, seq: 1 });
     await waitIs(0);
     await client.call('live.foreground', { foreground: false });
-    // Away from the next check on.
+    // Alice is offline from the next check on.
     await eventually(
       async () => (await client.call('presence.list', { conversation: group.id })).accounts.length as number,
       (count) => count === 0,

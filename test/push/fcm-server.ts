@@ -12,7 +12,7 @@ export interface FcmPush {
   readonly bytes: number;
 }
 
-/** The treatment of one request: the server's own answer, or that of the function. */
+/** Decides about one request; true: the function answers it, or nobody does. Otherwise the server answers it. */
 export type FcmScript = (push: FcmPush, res: ServerResponse) => boolean | void | Promise<boolean | void>;
 
 /** An error in the form of Google's services. */
@@ -37,7 +37,7 @@ export class FcmServer {
   readonly arrived = new Count();
   /** Requests for a token, with any result. */
   readonly asked = new Count();
-  /** True from a script: it has answered, or never will. */
+  /** Answers pushes in place of the server. */
   script: FcmScript = () => false;
   tokenScript: (res: ServerResponse) => boolean | void | Promise<boolean | void> = () => false;
   expiresInS = 3600;
@@ -108,7 +108,7 @@ export class FcmServer {
         this.#good.set(token, projectId);
         return [200, JSON.stringify({ access_token: token, expires_in: this.expiresInS, token_type: 'Bearer' })];
       } catch {
-        // Not of this account: perhaps of another.
+        // Another account may have signed the assertion.
       }
     }
     return [400, JSON.stringify({ error: 'invalid_grant', error_description: 'Invalid JWT Signature.' })];

@@ -16,14 +16,14 @@ beforeAll(async () => {
 afterAll(() => database.drop());
 
 /**
- * Fills one group with all people, each with one device; a third of them want mentions alone, and half have blocked
+ * Fills one group with all people, each with one device. A third of them want only mentions, and half have blocked
  * somebody.
  */
 async function fill(): Promise<void> {
   await database.query(async (sql) => {
     await sql.unsafe(`
       set synchronous_commit = off;
-      -- What refers to what is right by construction; checking it would take most of the time.
+      -- All references are right by construction; checking them would take most of the time.
       set session_replication_role = replica;
       insert into account (kind, nick, name) select 'user', 'a' || n, 'A' from generate_series(1, ${PEOPLE}) n;
       insert into conversation (kind, title) values ('group', 'Crowd');
@@ -47,7 +47,7 @@ test('a crowd is told in one turn while everybody is in the foreground', async (
   const foreground = Array.from({ length: PEOPLE }, (_, index) => (index + 1) as AccountId);
   const rules = { kindsToNotify: deviceKinds, foreground, foregroundDelayMs: 60_000, maxAgeMs: DAY_MS };
   const own = database.open({ generalPoolSize: 1 });
-  // From a session's sixth execution on, PostgreSQL has one plan for all values; here from the first.
+  // PostgreSQL may use one plan for all values from a session's sixth execution on. Here it does so from the first.
   await own.general.run((sql) => sql`set plan_cache_mode = force_generic_plan`);
   // A comparison of each device with each foreground account would have more pairs than the time of a statement allows.
   const turn = await fanOut(own.general, [group!.id], rules);

@@ -45,7 +45,7 @@ test('of the messages of one conversation each device is told of those that are 
     await stage.post('two', carol);
     await stage.post('three');
     const last = await stage.post('four', carol);
-    // As if the queue had not read its own write: it does not notify of it all the same.
+    // Carol's read position does not cover her own messages, and her row does. The queue must not notify her of them.
     await stage.read(carol!, 0 as Seq, { silent: true });
     await stage.database.query(
       (sql) => sql`
@@ -130,7 +130,7 @@ test('a row that is made while the database is looked at is taken by the next lo
     await insertRow(id);
     queue.wake();
     goOn();
-    // Without the notification, the next look would come after 15 s.
+    // Without the notification, the next read would come after 15 s.
     await stage.waits(0);
   } finally {
     goOn();

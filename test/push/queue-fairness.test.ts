@@ -3,7 +3,7 @@ import type { AccountId } from '../../src/model/ids.ts';
 import { eventually } from '../support/eventually.ts';
 import { PushStage } from './stage.ts';
 
-/** Longer than any test: no push here ends by its timeout. */
+/** This is longer than any test, so no push here ends by its timeout. */
 const TIMEOUT_MS = 300_000;
 
 let stage: PushStage;
@@ -43,7 +43,7 @@ describe('web push', () => {
     const { release } = silence(silent);
     stage.start({ maxInFlightPerVendor: 16, timeoutMs: TIMEOUT_MS });
     await stage.post('first');
-    // An eighth of 16.
+    // One account may have an eighth of the 16 slots.
     await eventually(
       () => told(silent),
       (count) => count === 2,

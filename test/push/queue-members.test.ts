@@ -28,7 +28,7 @@ describe('a member', () => {
     await stage.read(alice, 1 as Seq);
     const left = await stage.waits(1);
     expect(left[0]).toMatchObject({ firstSeq: 1, lastSeq: 1 });
-    // Without the notification: the claim checks the read position.
+    // Without the notification, only the claim can find the new read position.
     await stage.read(bob, 1 as Seq, { silent: true });
     stage.foreground.clear();
     await stage.database.query((sql) => sql`update push_pending set next_at = now()`);
@@ -138,7 +138,7 @@ describe('somebody in the foreground', () => {
       ([row]) => row !== undefined && row.claimNumber > 0 && row.dueInS > 30,
     );
     stage.foreground.clear();
-    // The queue caches the foreground for a moment; each message makes the row due again.
+    // The queue caches the accounts in the foreground for a moment. Each message makes the row due again.
     await eventually(
       async () => {
         await stage.post('not seen');
@@ -211,7 +211,7 @@ describe('somebody in the foreground', () => {
     await stage.post('seen, perhaps');
     await stage.waits(1);
     stage.foreground.clear();
-    // The queue's view of the foreground is a moment old.
+    // The queue caches the accounts in the foreground for a moment.
     await eventually(
       async () => {
         await stage.post('not seen');
@@ -258,7 +258,7 @@ describe('an installation without devices', () => {
     const startedMs = performance.now();
     for (let n = 0; n < 200; n += 1) await stage.post(`to nobody ${n}`);
     await eventually(calls, (count) => count >= 4);
-    // Each vendor's queue looks four times a minute, and asks for a device at most once a second.
+    // Each vendor's queue reads the database four times a minute. The search for a device runs at most once a second.
     const seconds = (performance.now() - startedMs) / 1_000;
     expect(calls()).toBeLessThanOrEqual(3 * (1 + Math.ceil(seconds / 15)) + Math.ceil(seconds) + 1);
     expect(await stage.cursor()).toBe(0);

@@ -10,7 +10,7 @@ import { PushStage } from './stage.ts';
 // A row covers all messages of a conversation that a device still has to be notified of. A removal of rows must leave
 // those that cover newer messages.
 
-// Longer than any test: a lock timeout would end the staged waits.
+// These are longer than any test: a lock timeout would end the waits that the tests arrange.
 const PATIENT = { lockTimeoutMs: 600_000, flushTimeoutMs: 600_000, databaseCallTimeoutMs: 600_000 };
 const HOUR_MS = 3_600_000;
 
@@ -28,13 +28,13 @@ beforeEach(async () => {
 afterEach(() => stage.clear());
 afterAll(() => stage.close());
 
-/** Makes rows of all messages so far, as the queue does. */
+/** Makes rows for all messages so far, as the fan-out does. */
 async function makeRows(): Promise<void> {
   const rules = { kindsToNotify: ['web', 'apple'], foreground: [], foregroundDelayMs: 0, maxAgeMs: HOUR_MS } as const;
   await fanOut(stage.pools.general, [stage.group.id], rules);
 }
 
-/** First and last message of the waiting rows, by device. */
+/** The first and last message of each waiting row. */
 async function standing(): Promise<[number, number][]> {
   return (await stage.pending()).map(({ firstSeq, lastSeq }) => [firstSeq, lastSeq]);
 }
@@ -76,7 +76,7 @@ describe('a read position', () => {
     await stage.setForeground(3);
     await stage.read(alice, 2 as Seq);
     await stage.read(bob, 3 as Seq);
-    // The same statement as Alice's withdraws Bob's row, or a later one.
+    // The statement that withdraws Bob's row handles Alice's as well, or runs after the one that does.
     const left = await stage.waits(1);
     expect(left).toMatchObject([{ deviceId: 1, firstSeq: 1, lastSeq: 3 }]);
     await queue.stop(5_000);
@@ -101,7 +101,7 @@ describe('the end of the time of a push', () => {
     await stage.post('young');
     await makeRows();
     await stage.database.query(async (sql) => {
-      // Bob's row covers the old message alone.
+      // Bob's row covers only the old message.
       await sql`update push_pending set last_seq = 1 where device_id = 2`;
       await sql`update push_pending set created_at = now() - interval '2 hours'`;
     });
@@ -109,7 +109,7 @@ describe('the end of the time of a push', () => {
     expect(await expire()).toEqual([{ kind: 'web', count: 1 }]);
     expect(await stage.pending()).toMatchObject([{ deviceId: 1, firstSeq: 1, lastSeq: 2 }]);
     expect(await stage.logged()).toMatchObject([{ account: bob, event: 'expired' }]);
-    // From now on it has the age of the younger message.
+    // Alice's row now has the age of the younger message.
     await stage.database.query((sql) => sql`update push_pending set created_at = now() - interval '2 hours'`);
     await age([2]);
     expect(await expire()).toEqual([{ kind: 'web', count: 1 }]);

@@ -25,7 +25,7 @@ async function fill(): Promise<void> {
   await database.query(async (sql) => {
     await sql.unsafe(`
       set synchronous_commit = off;
-      -- What refers to what is right by construction; checking it would take most of the time.
+      -- All references are right by construction; checking them would take most of the time.
       set session_replication_role = replica;
       insert into account (kind, nick, name) select 'user', 'a' || n, 'A' from generate_series(1, ${CONVERSATIONS}) n;
       insert into conversation (kind, title) select 'group', 'G' from generate_series(1, ${CONVERSATIONS});
@@ -56,7 +56,7 @@ const TABLES = [
   'push_pending',
 ];
 
-/** The large tables with sequential scans since the beginning. */
+/** The number of sequential scans of each large table so far. */
 async function scanned(): Promise<Map<string, number>> {
   const rows = await database.query(
     (sql) => sql<{ name: string; count: number }[]>`

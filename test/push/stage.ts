@@ -51,7 +51,7 @@ export class PushStage {
     );
   }
 
-  /** Drops the given database at its end, like one of its own. */
+  /** Opens a stage. Its end drops a given database as well as one of its own. */
   static async open(given?: TestDatabase): Promise<PushStage> {
     const database = given ?? (await createTestDatabase());
     const [group] = await makeGroups(database, 1);
@@ -103,7 +103,7 @@ export class PushStage {
       ...changes,
     });
     this.#queues.push(queue);
-    // As if a device had registered at this node, which saves each test the first look.
+    // The queue acts as if a device had registered at this node, so that no test waits until it finds one.
     if (known) queue.onDeviceRegistered();
     queue.start();
     return queue;
@@ -174,7 +174,7 @@ export class PushStage {
       .flatMap((each) => this.service(each).arrivals.map((arrival) => gotOf(each, arrival)));
   }
 
-  /** Waiting rows. */
+  /** The rows of pushes that wait. */
   async pending(): Promise<PendingRow[]> {
     return this.database.query(async (sql) => [
       ...(await sql<PendingRow[]>`
@@ -208,7 +208,7 @@ export class PushStage {
     );
   }
 
-  /** The pushes of the devices, by their tokens. */
+  /** The token and the text of each push. */
   told(): [string, string | null][] {
     return this.got().map(({ token, note }) => [token, note.text]);
   }

@@ -16,7 +16,7 @@ export interface WebPush {
   readonly body: any; // oxlint-disable-line typescript/no-explicit-any -- tests look into it freely
 }
 
-/** The treatment of one push: a status, or true where the function answers on its own; otherwise 201. */
+/** Decides about one push: a status, or true if the function answers it itself; otherwise the server answers 201. */
 export type WebScript = (push: WebPush, res: ServerResponse) => number | true | void;
 
 /**
@@ -28,7 +28,7 @@ export class WebPushReceiver {
   readonly arrived = new Count();
   /** The reasons why it refused malformed pushes. */
   readonly faults: string[] = [];
-  /** Each `Authorization` that came, once. */
+  /** The different `Authorization` headers that arrived. */
   readonly authorizations = new Set<string>();
   script: WebScript = () => {};
   readonly #server: Server;
@@ -40,7 +40,7 @@ export class WebPushReceiver {
     this.#server = server;
   }
 
-  /** `publicKey`: that of VAPID, to which subscriptions are bound. */
+  /** `publicKey`: the key of VAPID to which subscriptions are bound. */
   static async start(publicKey: string): Promise<WebPushReceiver> {
     const server = createServer();
     const receiver = new WebPushReceiver(publicKey, server);
@@ -104,7 +104,7 @@ export class WebPushReceiver {
     if (body.length > 4_096) throw new Error('more than 4,096 bytes');
   }
 
-  /** RFC 8292: `vapid t=<JWT>, k=<key>`, signed with the key of the subscription. */
+  /** Verifies `vapid t=<JWT>, k=<key>` (RFC 8292), which must be signed with the key of the subscription. */
   async #verify(authorization: string): Promise<void> {
     const [, token, key] = /^vapid t=([^,]+), k=([^,]+)$/.exec(authorization) ?? [];
     if (key !== this.#publicKey) throw new Error('another VAPID key');

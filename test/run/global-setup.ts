@@ -17,7 +17,7 @@ export interface TestRun {
   readonly watchdog: ChildProcess;
 }
 
-/** The place of the handle between the two. */
+/** The key under which the handle is stored between setup and teardown. */
 export const HANDLE = Symbol.for('klatch.test.run');
 
 /**
@@ -59,18 +59,19 @@ async function clusterParent(): Promise<string> {
 // oxlint-disable-next-line import/no-default-export -- jest calls the default export.
 export default async function globalSetup(): Promise<void> {
   const dataDir = await mkdtemp(join(await clusterParent(), 'klatch-test-'));
-  // On the disk: memory may be mounted with noexec.
+  // The program is on the disk, because memory may be mounted with noexec.
   const programDir = await mkdtemp(join(tmpdir(), 'klatch-test-program-'));
-  // Passable, so that the server can run as another user where jest runs as root, also without user namespaces.
+  // Where jest runs as root, this mode lets the server run as another user, also without user namespaces.
   for (const folder of [dataDir, programDir]) await chmod(folder, 0o711);
-  // Before the server, so that at each moment something would stop it. Detached: Ctrl-C must not reach it.
+  // The watchdog starts first, so that at each moment something would stop the server. It is detached, because Ctrl-C
+  // must not reach it.
   const watchdog = spawn('/bin/sh', ['-c', WATCHDOG_SCRIPT, 'sh', dataDir, programDir], {
     cwd: '/',
     detached: true,
     stdio: ['pipe', 'ignore', 'ignore'],
   });
   const making = makeTestProgram(programDir);
-  // Servers in the processes of jest read it from the source tree.
+  // Servers in the processes of jest read the web client from the source tree.
   const building = buildWeb();
   const server = await startEmbedded({ dataDir, binDir: null, log: () => {}, settings: SETTINGS });
   await Promise.all([making, building]);

@@ -10,7 +10,7 @@ export default async function globalTeardown(): Promise<void> {
   const { dataDir, programDir, server, watchdog } = handle;
   await server.stop();
   for (const folder of [dataDir, programDir]) await rm(folder, { recursive: true, force: true });
-  // At the end, so that it still cleans up when the stop fails.
+  // The watchdog ends last, so that it still cleans up when the stop fails.
   const exited = once(watchdog, 'exit');
   watchdog.kill('SIGKILL');
   await exited;

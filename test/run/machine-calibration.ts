@@ -4,7 +4,7 @@ import { promisify } from 'node:util';
 const run = promisify(execFile);
 /** The time that STARTS concurrent starts of `klatch --version` take on the reference machine (two cores). */
 const REFERENCE_MS = { bundle: 107, sources: 277 } as const;
-/** As many as jest has workers. */
+/** The number of jest's workers. */
 const STARTS = 4;
 const ROUNDS = 5;
 

@@ -12,7 +12,7 @@ const scripts = readdirSync(join(root, 'debian')).filter((name) =>
 );
 const unit = readFileSync(join(root, 'systemd/klatch.service'), 'utf8');
 
-/** `make package-test` installs the tools of the packages; a machine without them does not build packages. */
+/** Runs a tool. `make package-test` installs the tools of the packages; a machine without them builds no packages. */
 function run(command: string, ...args: string[]): { status: number | null; output: string } {
   const { status, stdout, stderr, error } = spawnSync(command, args, { encoding: 'utf8', cwd: root });
   return { status, output: error === undefined ? stdout + stderr : `${command} is not installed` };
@@ -37,7 +37,8 @@ describe('the scripts of the service', () => {
     const text = readFileSync(join(root, 'debian/klatch.init'), 'utf8');
     const folder = await mkdtemp(join(tmpdir(), 'klatch-init-'));
     const script = join(folder, 'klatch');
-    // A copy for a machine without the package, which the test must not change: all folders are the test's.
+    // All folders of this copy are those of the test, so that it needs no installed package and changes nothing on the
+    // machine.
     const own = text
       .replace(/^COMMAND=.*$/m, 'COMMAND=/bin/true')
       .replace(/^RUN_DIR=.*$/m, `RUN_DIR=${folder}/run`)
@@ -73,10 +74,12 @@ describe('the scripts of the service', () => {
         return run('sh', script).status;
       };
       expect(await ask((script) => script)).toBe(1);
-      // With Node as the server's program the process would match, except for the mark in the environment.
+      // With Node as the server's program, only the missing mark in the environment distinguishes the process from the
+      // server.
       const sameProgram = (script: string): string => script.replace(/^PROGRAM=.*$/m, `PROGRAM=${process.execPath}`);
       expect(await ask(sameProgram)).toBe(1);
-      // And with a mark that every process has, it matches: the two above do not fail for another reason.
+      // With a mark that every process has, the process counts as the server. So the two refusals above have no other
+      // reason.
       const marked = (script: string): string =>
         script.replace('grep -qxF "KLATCH_SERVICE=$PID_FILE"', 'grep -q PATH=');
       expect(await ask((script) => marked(sameProgram(script)))).toBe(0);
@@ -104,7 +107,7 @@ describe('the unit', () => {
     const { output } = run('systemd-analyze', 'security', '--offline=yes', 'systemd/klatch.service');
     const exposure = /Overall exposure level for klatch\.service: (\d+\.\d+)/.exec(output)?.[1];
     expect(Number(exposure)).toBeLessThanOrEqual(2);
-    // Nothing is installed here; only these complaints are expected.
+    // The service is not installed here, so these complaints are expected and no others.
     const lines = run('systemd-analyze', 'verify', 'systemd/klatch.service').output.split('\n');
     const unknown = lines.filter(
       (line) => line.startsWith('klatch.service') || line.includes('systemd/klatch.service'),

@@ -26,7 +26,7 @@ describe('the report about a database', () => {
       versionNumber: expect.any(Number),
       encoding: 'UTF8',
       readOnly: false,
-      // The setting of the tests' server.
+      // The tests' server runs with these two settings.
       fsync: 'off',
       fullPageWrites: 'off',
       schema: newestSchemaVersion(),

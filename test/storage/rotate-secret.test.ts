@@ -88,7 +88,7 @@ describe('reseal()', () => {
     expect(new Set(Object.values(await opened(old)).flat())).toEqual(new Set([null]));
     const again = await rotateSealedCountingByPurpose(pool(), { from: old, to: next });
     expect([...again.values()]).toEqual([0, 0, 0, 0, 0]);
-    // With the new secret as the current one, the other one is not used.
+    // All values are sealed with the new secret already, so the old one is not used.
     expect([...(await rotateSealedCountingByPurpose(pool(), { from: other, to: next })).values()]).toEqual([
       0, 0, 0, 0, 0,
     ]);

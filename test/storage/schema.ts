@@ -19,7 +19,7 @@ export async function describeSchema(sql: Sql): Promise<string> {
         left join pg_attrdef d on d.adrelid = c.oid and d.adnum = a.attnum
       where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p')
       union all
-      -- Since 18 every "not null" is a constraint as well; the columns tell it already.
+      -- Since PostgreSQL 18 every "not null" is a constraint as well; the lines of the columns show it already.
       select r.conrelid::regclass::text, 2, r.conname, concat_ws(' ', '  constraint', r.conname, pg_get_constraintdef(r.oid))
       from pg_constraint r where r.connamespace = 'public'::regnamespace and r.contype <> 'n' and r.conrelid <> 0
       union all

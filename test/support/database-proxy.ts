@@ -38,7 +38,7 @@ export class DatabaseProxy {
     return proxy;
   }
 
-  /** The address that the configuration of the server under test has instead of the real one. */
+  /** The address for the configuration of the server under test, instead of the real one. */
   get address(): { host: string; port: number } {
     return { host: '127.0.0.1', port: this.#port };
   }
@@ -82,7 +82,7 @@ export class DatabaseProxy {
     }
   }
 
-  /** Forwards again, held bytes first; listens again. */
+  /** Forwards again, held bytes first, and listens again. */
   async forward(): Promise<void> {
     this.#hold = 'none';
     for (const pair of this.#pairs) this.#apply(pair);

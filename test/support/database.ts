@@ -67,8 +67,8 @@ export function waitingForLock(sql: Sql): Promise<readonly object[]> {
 }
 
 /**
- * Sessions of this database that wait for a lock. It uses a session of its own: a repeated look within a transaction
- * shows only the sessions that the first look showed.
+ * Sessions of this database that wait for a lock. It uses a session of its own: within a transaction, pg_stat_activity
+ * would show the same sessions at each look.
  */
 export function waitingSessions(of: TestDatabase): Promise<readonly object[]> {
   return of.query(

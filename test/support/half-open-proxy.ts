@@ -18,14 +18,14 @@ export type ProxyMode = 'pass' | 'swallow' | 'reset' | 'close';
 interface Pair {
   readonly client: Socket;
   readonly upstream: Socket;
-  /** A connection that lost a byte never recovers: the rest would make no sense. */
+  /** True once a byte was dropped. The connection then forwards nothing more: the rest would make no sense. */
   dead: boolean;
 }
 
 /** A TCP proxy in front of the tests' PostgreSQL that can act like a path which drops packets. */
 export class HalfOpenProxy {
   mode: ProxyMode = 'pass';
-  /** The ends of connections as the client sees them. */
+  /** The number of connections that clients closed, and of those that clients reset. */
   readonly ends = { closed: 0, reset: 0 };
   readonly #upstream: Upstream;
   readonly #server: Server;
@@ -79,7 +79,7 @@ export class HalfOpenProxy {
     upstream.on('data', (bytes) => this.#forward(pair, client, bytes));
     client.on('error', () => (this.ends.reset += 1));
     client.on('end', () => (this.ends.closed += 1));
-    // A path that drops packets drops this close as well, so the far end of a dead connection stays until `stop`.
+    // A path that drops packets drops this close as well, so the upstream of a dead connection stays open until `stop`.
     client.on('close', () => {
       this.#pairs.delete(pair);
       if (!pair.dead) upstream.destroy();

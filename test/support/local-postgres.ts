@@ -62,7 +62,7 @@ export class LocalPostgres {
     const [data, socketDir] = [join(folder, 'data'), join(folder, 'run')];
     await mkdir(socketDir);
     for (const path of [folder, socketDir]) await chown(path, owner.uid, owner.gid);
-    // As for the system's server: every user may open the socket.
+    // Every user may open the socket, as that of the system's server.
     await chmod(folder, 0o711);
     const auth = ['--auth-local=peer', '--auth-host=scram-sha-256'];
     const args = ['-D', data, '-U', owner.name, ...auth, '--encoding=UTF8', '--locale=C', '--no-sync'];

@@ -112,7 +112,7 @@ export class PostgresNode {
     };
   }
 
-  /** Stops it in order: its writes reach the standbys that follow it. */
+  /** Stops it cleanly: its writes reach the standbys that follow it. */
   async stop(): Promise<void> {
     const child = this.#process;
     this.#process = null;
@@ -131,7 +131,7 @@ export class PostgresNode {
     this.#signal('SIGKILL');
     child.stdin!.end();
     await ended;
-    // It names a process that is gone, whose number another process may have by now.
+    // The file names a process that has ended; another process may have its number by now.
     await rm(join(this.dataDir, 'postmaster.pid'), { force: true });
   }
 
@@ -248,13 +248,13 @@ export class PostgresCluster {
     return cluster;
   }
 
-  /** All servers in the form of a configuration, in this order. */
+  /** All servers in this order, in the form of a configuration. */
   target(order: readonly PostgresNode[] = this.nodes): ConnectionTarget {
     const [first, ...others] = order;
     return { ...first!.target, otherHosts: others.map(({ port }) => ({ host: '127.0.0.1', port })) };
   }
 
-  /** Its database for the helpers of tests; `query` uses the current primary. */
+  /** Its database in the form that helpers of tests use; `query` uses the current primary. */
   asTestDatabase(): TestDatabase {
     const opened: Database[] = [];
     return {

@@ -14,7 +14,7 @@ export interface PostingPlan {
   readonly target: ConnectionTarget;
   /** Templates of the posts in turn; the process adds the text. */
   readonly templates: readonly Post[];
-  /** Callers, each of which posts one message after the other. */
+  /** The number of callers; each posts one message after the other. */
   readonly callers: number;
   /** True: every post has an idempotency key of its own. */
   readonly keyed: boolean;

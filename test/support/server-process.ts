@@ -123,12 +123,12 @@ export class ServerProcess {
     return code;
   }
 
-  /** Sends SIGSTOP or SIGCONT: the process freezes, and continues. */
+  /** Sends SIGSTOP, which freezes the process, or SIGCONT, which lets it continue. */
   signal(signal: 'SIGSTOP' | 'SIGCONT'): void {
     this.#child?.kill(signal);
   }
 
-  /** Sends a message to the preloaded module, and resolves when it was received. */
+  /** Sends a message to the preloaded module, and resolves when the module has answered. */
   async tell(word: object): Promise<void> {
     const child = this.#child!;
     const heard = once(child, 'message');

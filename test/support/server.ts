@@ -80,7 +80,7 @@ export class TestServer {
     return { id: info.id, token, webhook: `${this.url}/v1/webhooks/${token}` };
   }
 
-  /** Stops the server and starts another one, which replaces it on another port. */
+  /** Stops the server and starts another one in its place, on another port. */
   async restart(): Promise<void> {
     await this.#server.stop();
     this.#server = this.#make();

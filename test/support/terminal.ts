@@ -62,7 +62,7 @@ export class Terminal {
   }
 }
 
-/** The content of a terminal of any width after these bytes, if it obeys the usual sequences. */
+/** The screen of a terminal of any width after these bytes, if they contain only the usual sequences. */
 export function renderScreen(output: string): string {
   const rows: string[][] = [[]];
   let [row, column] = [0, 0];

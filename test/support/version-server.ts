@@ -11,7 +11,7 @@ import { postgresqlConfig } from './config.ts';
 import { type TestDatabase } from './database.ts';
 import { HANG_MS } from './eventually.ts';
 
-/** A private server of one version of PostgreSQL, with as many empty databases as a test asks for. */
+/** A private server of one version of PostgreSQL, with as many empty databases as a test needs. */
 export class VersionServer {
   readonly #dataDir: string;
   readonly #server: EmbeddedServer;

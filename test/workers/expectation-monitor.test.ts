@@ -88,7 +88,7 @@ describe('a post that does not come', () => {
     await passOpenTime(database, HOUR_MS - MINUTE_MS);
     await post({ text: 'disk full', key: 'backup', state: 'firing' });
     await passOpenTime(database, HOUR_MS - MINUTE_MS);
-    // It does not change the alert, and posts no message.
+    // This post does not change the alert, and adds no message.
     await post({ text: 'disk full', key: 'backup', state: 'firing' });
     await passOpenTime(database, HOUR_MS - MINUTE_MS);
     await roundsWereDone();
@@ -156,7 +156,7 @@ describe('the time that counts', () => {
       () => readIntakeClock(database),
       (ms) => ms > before + 3_000,
     );
-    // Two servers advance it. The first of their steps may have begun before the test read the value.
+    // Two servers advance the clock. The first of their steps may have begun before the test read the value.
     expect(after - before).toBeLessThan(performance.now() - beganAt + 10_000);
   });
 

@@ -35,7 +35,7 @@ async function keysLeft(): Promise<number> {
   return row!.count;
 }
 
-/** Lets the time pass in which a round belongs to the node that began it. */
+/** Ends the time in which a round belongs to the node that began it. */
 const expireJobLock = (): Promise<unknown> =>
   database.query((sql) => sql`update job_lock set expires_at = clock_timestamp() - interval '1 ms'`);
 

@@ -107,7 +107,7 @@ async function failOverToTheOldState(): Promise<void> {
   await standby.promote();
 }
 
-/** From now on no standby follows the primary. */
+/** Stops the standby: from now on none follows the primary. */
 async function stopReplication(): Promise<void> {
   await cluster.untilCaughtUp(primary, standby);
   await standby.stop();
@@ -134,7 +134,7 @@ test('a failover that lost messages raises the epoch once, is told, and keeps no
   await stopReplication();
   const client = await LiveClient.signIn(server.liveUrl, alice.token);
   await client.call('live.subscribe', { default: 'start' });
-  // Bob's only conversation does not change, and no client of this node follows another one.
+  // Bob's only conversation does not change, and no client of the second node follows another one.
   const idleClient = await LiveClient.signIn(second.liveUrl, bob.token);
   await idleClient.call('live.subscribe', { default: 'start' });
   await post(group.webhook, 'lost 3');
@@ -310,7 +310,7 @@ test('a node that was killed with the newest witness finds the loss at its start
   await failOverToTheOldState();
   const other = await startServer();
   for (const text of ['new 2', 'new 3', 'new 4']) await post(`${other.url}/v1/webhooks/${token}`, text);
-  // It was in the list, and reported nothing.
+  // The killed node was in the list of nodes, and reported nothing.
   const before = await decision(standby);
   expect(before).toEqual({ epoch: expect.any(Number), decided: '2 raised' });
   await killed.start();
@@ -331,7 +331,7 @@ async function groupOf(node: ServerProcess): Promise<string> {
   return webhook.split('/').at(-1)!;
 }
 
-/** The newest seq of the only conversation and its moment, as the file has them. */
+/** The newest seq of the only conversation and its time, from the node's witness file. */
 async function witnessedMoments({ dataDir }: ServerProcess): Promise<readonly number[]> {
   const text = await readFile(join(dataDir, 'witness.json'), 'utf8').catch(() => '{"heads":[]}');
   const { heads } = JSON.parse(text) as { heads: number[][] };

@@ -37,7 +37,7 @@ afterEach(async () => {
   await test1.drop();
 });
 
-/** The worker's view of the posts that wait for their flush, and the number of its looks. */
+/** The number of posts that wait for their flush, and how often the worker has read it. */
 interface Intake {
   depth: number;
   looks: number;

@@ -35,7 +35,7 @@ describe('the control socket of a data directory whose path is too long for one'
 
   afterEach(async () => workspace.remove());
 
-  /** The refusals of the server and of the command line for the folder in its current state. */
+  /** Expects that both the server and the command line refuse the folder in its current state. */
   function expectRefusal(problem: RegExp): void {
     for (const path of [findControlSocket, prepareControlSocket]) {
       expect(() => path(dataDir, env)).toThrow(ControlFolderError);
@@ -47,7 +47,7 @@ describe('the control socket of a data directory whose path is too long for one'
     const path = prepareControlSocket(dataDir, env);
     expect(path).toBe(join(folder, 'control.sock'));
     expect(findControlSocket(dataDir, env)).toBe(path);
-    // The next start finds the folder of this one.
+    // The next start uses the folder that this one has created.
     expect(prepareControlSocket(dataDir, env)).toBe(path);
   });
 
@@ -74,7 +74,7 @@ describe('the control socket of a data directory whose path is too long for one'
     await mkdir(folder, { mode: 0o700 });
     await chown(folder, STRANGER, STRANGER);
     expectRefusal(/belongs to the user with uid 4321/);
-    // The owner of the data directory could answer from inside the server anyway.
+    // The owner of the data directory may own the folder: that user controls the server anyway.
     await chown(dataDir, STRANGER, STRANGER);
     expect(findControlSocket(dataDir, env)).toBe(join(folder, 'control.sock'));
   });

@@ -30,7 +30,7 @@ describe('root', () => {
         setuid: (id: number) => calls.push(['uid', id]),
       };
       dropPrivileges(folder, identity);
-      // The user comes last: only the former one may set the others.
+      // The user id changes last: a process that is not root any more may not change its groups.
       expect(calls).toEqual([
         ['groups', [gid]],
         ['gid', gid],

@@ -11,7 +11,6 @@ beforeEach(async () => {
 });
 afterEach(async () => workspace.remove());
 
-/** The error that `work` throws. */
 function thrownBy(work: () => unknown): unknown {
   try {
     work();
@@ -25,7 +24,7 @@ describe('an error of a system call', () => {
   test('is told apart from a defect, which has another status', () => {
     const defect = explainFailure(thrownBy(() => (undefined as unknown as string).length));
     expect(defect).toMatchObject({ exitCode: exitCodes.internal, text: expect.stringContaining('a defect of Klatch') });
-    // A code alone does not make a system error.
+    // An error with a code but without the name of a system call is no system error.
     expect(explainFailure(Object.assign(new Error('odd'), { code: 'E_ODD' }))).toMatchObject({ exitCode: 70 });
   });
 

@@ -10,7 +10,7 @@ import { eventually } from '../../support/eventually.ts';
 import { holdOpen, isWaiting, until } from '../../storage/fixture.ts';
 import { SECRET, Workspace } from '../program.ts';
 
-/** A user with a name: initdb asks for it. */
+/** A user that has a name, because initdb requires one. */
 const OWNER = readPasswd().find(({ name }) => name === 'nobody')?.uid ?? 65_534;
 /** Only root can become another user. */
 const asRoot = process.geteuid?.() === 0 ? test : test.skip;
@@ -39,7 +39,7 @@ describe('a backup that root takes of a data directory of another user', () => {
 
   asRoot('is the work of that user, and the file is root’s', async () => {
     const database = await createTestDatabase();
-    // The folder of the database's socket is closed to that user.
+    // OWNER may not enter the folder of the database's socket, so the backup connects to a proxy over TCP.
     const proxy = await DatabaseProxy.start(database.target);
     try {
       await workspace.configure({ ...database.target, ...proxy.address });
@@ -54,7 +54,7 @@ describe('a backup that root takes of a data directory of another user', () => {
         else await held.release();
         expect(await ended).toEqual(signal === null ? [0, null] : [null, signal]);
         await held.release();
-        // A kill -9 leaves nothing behind either, once the child that named the file has noticed it.
+        // After a kill -9, the child that names the file notices the death of its parent and removes the partial file.
         await eventually(
           async () => readdir(dirname(file)),
           (names) => names.every((name) => !name.endsWith('.partial')),
@@ -73,7 +73,7 @@ describe('a backup that root takes of a data directory of another user', () => {
 
   asRoot('touches nothing that this user may not touch, where the server is stopped', async () => {
     const { binDir } = await findPrograms({ binDir: null, clusterMajor: null, clusterDir: '' });
-    // Not the checkout's own programs: they may be in a closed folder.
+    // Copies the programs, because OWNER may not be allowed to enter the folder of the checkout.
     await cp(dirname(binDir), join(workspace.folder, 'native'), { recursive: true, verbatimSymlinks: true });
     await workspace.write([
       `secret = "${SECRET}"`,
@@ -86,7 +86,7 @@ describe('a backup that root takes of a data directory of another user', () => {
     for (const name of await readdir(workspace.dataDir)) {
       expect({ name, uid: (await lstat(join(workspace.dataDir, name))).uid }).toEqual({ name, uid: OWNER });
     }
-    // A folder of another user in there: root could take it.
+    // Another user owns a folder in the data directory. The command runs as root, but must not take that folder over.
     const foreign = join(workspace.dataDir, 'postgresql.run');
     await mkdir(foreign, { recursive: true });
     await chown(foreign, OWNER + 1, OWNER + 1);

@@ -142,7 +142,7 @@ describe('a server that is backed up while it works', () => {
     expect(await source.run(['backup', file, '--force'])).toMatchObject({ code: 0 });
     const again = await source.serve();
     expect(await postJson(again.url + path, { text: 'two' })).toMatchObject({ body: { id: '1:2' } });
-    // Nor does the command load a backup over a database in use.
+    // The command does not load a backup over a database in use either.
     expect(await source.run(['restore', file])).toMatchObject({ code: 75 });
     await end(again.server);
     const full = await source.run(['restore', file]);
@@ -181,10 +181,9 @@ describe('an end in the middle', () => {
       ['SIGTERM', []],
       ['SIGKILL', ['klatch.tar.gz.partial']],
     ] as const) {
-      // It has copied much when it waits for this table.
+      // The backup reads this table for its header, before it copies any rows, and waits there for the lock.
       const held = await holdOpen(database.target, (tx) => tx`lock table setting in access exclusive mode`);
       const backup = source.start(['backup', file]);
-      // Its header, which reads the setting too, comes first.
       await until(database, (sql) => isWaiting(sql, 'backup'));
       const ended = once(backup.process, 'close');
       backup.process.kill(signal);
@@ -193,7 +192,7 @@ describe('an end in the middle', () => {
       const files = await readdir(source.folder);
       expect(files.filter((name) => name.startsWith('klatch.tar'))).toEqual(left);
     }
-    // The killed process's session has ended too, and the server has not noticed anything.
+    // The database session of the killed process has ended too, and the server still works.
     expect((await fetch(`${url}/v1/ready`)).status).toBe(200);
     expect(await source.run(['backup', file])).toMatchObject({ code: 0, stderr: '' });
     expect(existsSync(`${file}.partial`)).toBe(false);
@@ -225,7 +224,7 @@ describe('an end in the middle', () => {
     }
     const truncated = await target.pipe(bytes.subarray(0, -100), ['restore', '-']);
     expect(truncated).toMatchObject({ code: 1, stderr: expect.stringContaining('This backup is truncated') });
-    // The command reads a named pipe once, as a pipe.
+    // A named pipe can be read only once, and only from its beginning to its end.
     const pipe = join(target.folder, 'pipe');
     execFileSync('mkfifo', [pipe]);
     const [named] = await Promise.all([target.run(['restore', pipe]), writeFile(pipe, bytes.subarray(0, -100))]);
@@ -278,7 +277,7 @@ describe('the configuration in a backup', () => {
       code: 78,
       stderr: expect.stringContaining('secret: still holds its placeholder'),
     });
-    // With the missing value it is a configuration again.
+    // With the missing value, the file is a valid configuration.
     await writeFile(target.file, text.replace('<SERVER_SECRET>', SECRET));
     for (const which of ['public', 'private']) {
       await cp(join(source.folder, `server-key.${which}.pem`), join(target.folder, `server-key.${which}.pem`));

@@ -10,7 +10,7 @@ let workspace: Workspace;
 
 beforeEach(async () => {
   workspace = await Workspace.create();
-  // No test here connects to it.
+  // No test here connects to the database.
   await workspace.configure(testServer('none'));
 });
 

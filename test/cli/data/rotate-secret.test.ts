@@ -23,7 +23,7 @@ let hookSecret: string;
 let link: string;
 
 beforeEach(async () => {
-  // The longest wait for a lock, so that the test can kill the command during it.
+  // The longest lock timeout that is allowed: the test kills the command while it waits for a lock.
   server = await ServerProcess.create('services.postgresql.lock-timeout = 1m');
   receiver = await Receiver.start();
   await server.start();
@@ -46,7 +46,7 @@ async function useSecret(secret: string): Promise<void> {
 
 /** The real program with the old secret on standard input. */
 function startReseal(oldSecret: string): Program {
-  // Without a pipe: the shell has to become the program, so that a signal reaches it.
+  // Uses a here-document and no pipe: the shell can then exec the program, so that a signal reaches it.
   const line = 'exec "$@" <<END\n$OLD\nEND';
   const command = [process.execPath, MAIN, 'keys', 'rotate-secret', '--old-secret-file', '-'];
   return new Program(['/bin/sh', '-c', line, 'sh', ...command, '--config', config()], { env: { OLD: oldSecret } });
@@ -54,7 +54,7 @@ function startReseal(oldSecret: string): Program {
 
 const runReseal = (oldSecret: string): Promise<Ended> => startReseal(oldSecret).ended;
 
-/** Whether the secret in the configuration is the one of the database. */
+/** The exit code of `klatch migrate`: 77 if the secret in the configuration is not that of the database. */
 const migrateCode = async (): Promise<number | null> => (await runKlatch(['migrate', '--config', config()])).code;
 
 /**
@@ -104,7 +104,7 @@ describe('klatch keys rotate-secret', () => {
   });
 
   test('killed in the middle leaves everything to the old secret, and can be run again', async () => {
-    // Killed, so that its database continues, and a session of the test can block the work.
+    // SIGKILL leaves the embedded database running, so that a session of the test can block the rotation.
     await server.end('SIGKILL');
     await useSecret(NEW);
     const socket = { host: join(server.dataDir, 'postgresql.run'), port: SOCKET_PORT };
@@ -114,7 +114,7 @@ describe('klatch keys rotate-secret', () => {
       await holder.run(async (sql) => {
         await sql`begin`;
         await sql`select from reverse_hook for update`;
-        // The canary and the tokens are finished by then.
+        // When the rotation waits for this lock, it has resealed the canary and the tokens.
         const resealing = startReseal(OLD);
         const waiting = eventually(
           () => sql`select pid from pg_locks where not granted`,

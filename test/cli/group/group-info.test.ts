@@ -28,7 +28,7 @@ test('group info has the addresses for other programs, and the posts that were r
   await serve('http.base-uri = "https://klatch.example/chat"');
   const { stdout } = await workspace.run(['group', 'create', 'Operations', '--json']);
   const token = (JSON.parse(stdout) as { webhook: string }).webhook.split('/').at(-1)!;
-  // The control character that some terminals read as ESC [.
+  // \x9b is the control character that some terminals read as ESC [.
   const headers = { 'user-agent': '\x9b31mAlerts/1.0', 'content-type': 'application/json' };
   const path = `/v1/webhooks/${token}/slack`;
   for (const body of ['{}', '{}', '{']) expect((await request(port, { path, headers, body })).status).toBe(400);

@@ -112,7 +112,8 @@ describe('the commands about members and messages', () => {
     expect(binary).toMatchObject(refused('the text on standard input is not valid UTF-8'));
     expect(stranger).toMatchObject(refused(`bob is not a member of group ${group}: only members can post`));
     expect(nobody).toMatchObject({ code: 64, stderr: expect.stringContaining('--as <nick>') });
-    // Escaped, it is longer than the server reads: the server would close the connection without an answer.
+    // With its JSON escapes, this text exceeds what the server reads: the server would close the connection without an
+    // answer.
     const escaped = await workspace.pipe('\u0001'.repeat(300_000), send);
     expect(escaped).toMatchObject(refused('this is more than the server takes in one request, 1 MiB'));
     expect(await texts()).toEqual(before);

@@ -22,7 +22,8 @@ interface Report {
 let database: TestDatabase;
 let workspace: Workspace;
 
-// A new one for each test: a killed server's leases last 10 s, and the next server's deliveries would wait for them.
+// Each test gets a new database: a killed server's leases last 10 s, and deliveries of the next server would wait for
+// them.
 beforeEach(async () => {
   database = await createTestDatabase();
   workspace = await Workspace.create();
@@ -33,7 +34,7 @@ afterEach(async () => {
   await database.drop();
 });
 
-/** The findings of doctor; checks that its status and its counts agree with them. */
+/** The findings of doctor, by check. Expects that its exit code and its counts agree with them. */
 async function examine(env: NodeJS.ProcessEnv = {}): Promise<(check: string) => readonly Finding[]> {
   const { code, stdout, stderr } = await workspace.run(['doctor', '--json'], env);
   const { ok, errors, warnings, findings } = JSON.parse(stdout) as Report;
@@ -50,7 +51,7 @@ describe('doctor beside a running server', () => {
     await workspace.configure(database.target);
     await workspace.serve();
     const found = await examine();
-    // The database of the tests does not wait for the disk.
+    // Doctor warns because the tests' database does not wait for the disk.
     expect(found('database').map((each) => each.found)).toEqual([
       expect.stringMatching(/^fsync is off/),
       expect.stringMatching(/^full_page_writes is off/),
@@ -60,7 +61,7 @@ describe('doctor beside a running server', () => {
     expect(found('address policy')).toMatchObject([{ level: 'ok' }]);
     expect(found('hooks')).toMatchObject([{ level: 'ok' }]);
     expect(found('push')).toMatchObject([{ level: 'ok', found: expect.stringMatching(/^nothing is configured/) }]);
-    // Google's keys were removed from the configuration.
+    // A registered device of Google, as if Google's keys had been removed from the configuration.
     await database.query(
       (sql) => sql`
         with made as (insert into account (kind, nick, name, role) values ('user', 'ann', 'Ann', 'user') returning id),
@@ -92,7 +93,7 @@ describe('doctor beside a running server', () => {
         async () => (await fetch(`${webhook}/reverse/${hook}`).then((answer) => answer.json())) as { state: string },
         ({ state }) => state === 'failing',
       );
-      // As if it had been registered when the server still had a key.
+      // The hook looks as if it had been registered when the server still had a signing key.
       await database.query((sql) => sql`update reverse_hook set signature = 'both'`);
       await workspace.configure(database.target, [...lines, 'delivery.allow = []', 'log.level = warn']);
       const found = await examine();

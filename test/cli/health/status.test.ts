@@ -18,7 +18,8 @@ type Json = Record<string, any>;
 let database: TestDatabase;
 let workspace: Workspace;
 
-// A new one for each test: a killed server's leases last 10 s, and the next server's deliveries would wait for them.
+// Each test gets a new database: a killed server's leases last 10 s, and deliveries of the next server would wait for
+// them.
 beforeEach(async () => {
   database = await createTestDatabase();
   workspace = await Workspace.create();
@@ -30,7 +31,10 @@ afterEach(async () => {
   await database.drop();
 });
 
-/** The first line of `klatch status` without its name, its JSON, and the output of `klatch ready`; all exit with 69. */
+/**
+ * The first line of `klatch status` without its name, its JSON, and the output of `klatch ready`. Expects that all exit
+ * with 69.
+ */
 async function down(): Promise<{ line: string; json: Json; reason: string; all: string }> {
   const [text, ready, json] = await Promise.all([
     workspace.run(['status']),
@@ -43,7 +47,10 @@ async function down(): Promise<{ line: string; json: Json; reason: string; all: 
   return { line, json: JSON.parse(json.stdout) as Json, reason: ready.stderr, all: text.stdout };
 }
 
-/** Sends a request without its body, and resolves once the server waits for the body; it delays a stop. */
+/**
+ * Sends a request without its body, and resolves once the server waits for the body. The request delays a stop of the
+ * server.
+ */
 async function holdRequest(url: string): Promise<Socket> {
   const created = await workspace.run(['group', 'create', 'Slow', '--json']);
   const { webhook } = JSON.parse(created.stdout) as { webhook: string };

@@ -62,7 +62,7 @@ async function run(command: string, ...rest: string[]): Promise<Ended> {
 
 const says = (stdout: string) => ({ code: 0, stdout: `${stdout}\n`, stderr: '' });
 
-/** Posts messages and waits until the log has as many rows. */
+/** Posts messages and waits until the delivery log of the hook has this many rows. */
 async function deliver(texts: readonly string[], rows: number): Promise<void> {
   for (const text of texts) expect(await postJson(group.url, { text })).toMatchObject({ status: 200 });
   await eventually(

@@ -41,7 +41,7 @@ describe('the commands about reverse webhooks', () => {
     return body.id as number;
   }
 
-  /** Repeats the program until its output matches. */
+  /** Runs the program again and again until its output matches; resolves with the output. */
   async function shows(pattern: RegExp, ...args: string[]): Promise<string> {
     const { stdout } = await eventually(
       () => workspace.run(args),

@@ -35,7 +35,7 @@ function firstRun(): Program {
 
 describe('the first run', () => {
   test('sets up, takes the next port when its own is taken, and shows a webhook that works; the next start goes on', async () => {
-    // Either this server or another program of this machine listens on 9090: the port is in use.
+    // Port 9090 is in use: by `taken`, or by another program of the machine.
     const taken = createServer();
     taken.on('error', () => {});
     taken.listen(9090, '127.0.0.1');
@@ -63,7 +63,7 @@ describe('the first run', () => {
       expect(log.join('\n')).not.toContain(token);
 
       const again = firstRun();
-      // The owner has a session by now.
+      // The owner has signed in, so the printed address contains no token.
       await again.text(/^(Open http:\/\/127\.0\.0\.1:\d+\/)\n/m);
       expect(await again.text(/The webhook of the group Lobby:\n {2}(\S+)\n/)).toBe(webhook);
       expect(await postJson(webhook, { text: 'two' })).toMatchObject({ status: 200, body: { id: '1:2' } });

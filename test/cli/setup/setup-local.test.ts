@@ -178,7 +178,7 @@ const programs = await localPrograms();
     for (const name of ['server.conf', 'server-key.private.pem', 'server-key.public.pem']) {
       await rm(join(workspace.folder, name));
     }
-    // A folder of the user, such as an unpacked archive.
+    // The folder now belongs to the user, as an unpacked archive does.
     await chown(workspace.folder, uid, gid);
     expect(await workspace.run(set)).toMatchObject({ code: 0 });
     expect(await owners()).toEqual([
@@ -189,7 +189,7 @@ const programs = await localPrograms();
 
   (isRoot ? test : test.skip)('needs root, and says so', async () => {
     await chmod(workspace.folder, 0o777);
-    // The user "nobody", who may read the sources in any folder: a checkout is often closed to other users.
+    // The user "nobody" may read the sources in any folder here, because a checkout is often closed to other users.
     const mayRead = ['--inh-caps=+dac_read_search', '--ambient-caps=+dac_read_search'];
     const user = ['--reuid=65534', '--regid=65534', '--clear-groups'];
     const command = ['setpriv', ...user, ...mayRead, process.execPath] as const;
@@ -205,7 +205,7 @@ const programs = await localPrograms();
   });
 
   describe('at a terminal', () => {
-    /** Types each line when the program waits for it, at a pseudoterminal. */
+    /** Types each line at a pseudoterminal when the program waits for it. */
     async function converse(args: readonly string[], lines: readonly string[]) {
       const words = [process.execPath, MAIN, ...args, '--config', workspace.file];
       const command = words.map((word) => `'${word}'`).join(' ');
@@ -217,7 +217,7 @@ const programs = await localPrograms();
       const rest = [...lines];
       child.stdout.setEncoding('utf8').on('data', (text: string) => {
         shown += text;
-        // After a question comes the sequence that moves the cursor.
+        // After a question, readline writes the sequence that moves the cursor.
         // oxlint-disable-next-line no-control-regex
         if (/: (?:\u001b\[\d+G)?$/.test(shown) && rest.length > 0) child.stdin.write(rest.shift()!);
       });
@@ -227,7 +227,7 @@ const programs = await localPrograms();
       } catch (error) {
         throw new Error(`does not end; it has shown:\n${shown}`, { cause: error });
       } finally {
-        // Its terminal ends with it, and so does the program that still waits there.
+        // The end of `script` ends its terminal, and a program that still waits there.
         child.kill();
       }
     }

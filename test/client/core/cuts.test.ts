@@ -40,7 +40,7 @@ afterEach(async () => {
   await server.stop();
 });
 
-/** A path to the endpoint that is cut repeatedly, each time after another number of bytes. */
+/** A proxy to the endpoint. It cuts each connection after a different number of bytes, unless `isCut` is false. */
 async function throughCuts(kind: 'ws' | 'tcp', isCut = true): Promise<{ url: string; proxy: CuttingProxy }> {
   const { port } = server.endpoints.find(({ url }) => url.startsWith(kind))!;
   const proxy = await CuttingProxy.start(port);
@@ -78,7 +78,7 @@ async function arrived({ client }: Listening): Promise<void> {
   );
 }
 
-/** A member who posts over a connection of the same kind, and edits or deletes some of the messages. */
+/** Lets a member post over a connection of the same kind, and edit or delete some of the messages. */
 async function write(url: string): Promise<void> {
   const poster = new LiveClient({
     connect: connectFunctionFor(await discoverServerAddress(url)),
@@ -130,7 +130,8 @@ describe.each(['ws', 'tcp'] as const)('a client over %s whose connection is cut 
     await hearer.heard('joined');
     await postJson(other.webhook, { text: 'one' });
     await hearer.heard('change', 2);
-    // Disconnected: removed from one group, added to another one that gets messages at once.
+    // While the client is disconnected, it is removed from one group. It is added to another one, which gets a message
+    // at once.
     proxy.budget = () => 0;
     proxy.cut();
     const third = await server.createGroup('Third');

@@ -1,11 +1,11 @@
 import { once } from 'node:events';
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 
-/** A TCP proxy that cuts connections, also after a given number of bytes towards the client, and that can hold all bytes. */
+/** A TCP proxy that can cut connections, at once or after a number of bytes to the client, and hold all bytes back. */
 export class CuttingProxy {
   /** Connections that reached their budget. */
   cuts = 0;
-  /** How many bytes the next connection may carry; called for each. */
+  /** Returns how many bytes the next connection may carry to the client; called once for each connection. */
   budget: () => number = () => Number.MAX_SAFE_INTEGER;
   readonly #upstreamPort: () => number;
   readonly #server: Server;
@@ -18,7 +18,7 @@ export class CuttingProxy {
     this.#server = createServer((client) => this.#join(client));
   }
 
-  /** A function for a server that does not listen yet. */
+  /** `upstreamPort` is a function if the server does not listen yet. */
   static async start(upstreamPort: number | (() => number)): Promise<CuttingProxy> {
     const proxy = new CuttingProxy(typeof upstreamPort === 'number' ? () => upstreamPort : upstreamPort);
     proxy.#server.listen(0, '127.0.0.1');
@@ -35,7 +35,7 @@ export class CuttingProxy {
     for (const socket of [...this.#sockets, ...this.#silentSockets]) socket.destroy();
   }
 
-  /** From now on no byte arrives on either side. Neither side learns of it, nor that the other one closes. */
+  /** From now on no byte arrives on either side, and neither side notices that the other one closes. */
   hold(): void {
     this.#holdsBytes = true;
     for (const socket of this.#sockets) socket.pause();
@@ -47,7 +47,7 @@ export class CuttingProxy {
     for (const socket of this.#sockets) socket.resume();
   }
 
-  /** Ends `hold` for new connections. Those that are open stay silent, as where a router has forgotten them. */
+  /** Ends `hold` for new connections. Open connections stay silent, as if a router had forgotten them. */
   releaseNew(): void {
     this.#holdsBytes = false;
     for (const socket of this.#sockets) this.#silentSockets.add(socket);
@@ -74,7 +74,7 @@ export class CuttingProxy {
       socket.once('close', () => {
         this.#sockets.delete(socket);
         this.#silentSockets.delete(socket);
-        // The other side has its bytes first, and closes then.
+        // `destroySoon` closes the other side after its pending bytes are sent.
         client.destroySoon();
         server.destroySoon();
       });
@@ -86,7 +86,8 @@ export class CuttingProxy {
       if (left > 0) client.write(part);
       else {
         this.cuts += 1;
-        // What was let through arrives, so that the cut falls where the budget says; a reset could overtake it.
+        // `end` delivers the bytes within the budget, so that the client gets exactly those. A reset could overtake
+        // them.
         client.end(part);
         server.destroy();
       }

@@ -21,8 +21,8 @@ interface Request {
 type Answer = { readonly result: unknown } | { readonly error: { message: string; data?: { code: string } } } | null;
 
 /**
- * A minimal server of the protocol, over ws or over lines. A test can let it omit, repeat and cut messages as a real
- * server never would. Its conversations are lists of changes by rev.
+ * A minimal server of the protocol, over WebSocket or over lines on TCP. A test can let it omit, repeat and cut
+ * messages as a real server never would. Its conversations are lists of changes by rev.
  */
 export class FakeServer {
   readonly conversations = new Map<number, Map<number, object>>();
@@ -34,9 +34,9 @@ export class FakeServer {
   /** The heads before the first change in the epoch. */
   #epochRevs = new Map<number, number>();
   readonly peers = new Set<FakePeer>();
-  /** Replaces an answer; undefined: the usual one. Null: no answer. */
+  /** Replaces an answer. Undefined: the usual answer; null: no answer. */
   override: (request: Request, peer: FakePeer) => Answer | undefined = () => undefined;
-  /** The clients that follow. */
+  /** The clients that have subscribed. */
   readonly #followers = new Set<FakePeer>();
   readonly #listener: WebSocketServer | Server;
 
@@ -70,7 +70,7 @@ export class FakeServer {
     for (const peer of this.peers) peer.cut();
   }
 
-  /** Stores a change, and sends it unless it is to get lost. The rev that it `replaces` is empty from then on. */
+  /** Stores a change, and sends it unless it is `lost`. Removes the change with the rev that it `replaces`. */
   change(conversation: number, options: { lost?: boolean; replaces?: number; length?: number } = {}): number {
     const rev = (this.heads.get(conversation) ?? 0) + 1;
     const changes = this.conversations.get(conversation) ?? new Map<number, object>();
@@ -94,7 +94,7 @@ export class FakeServer {
     this.#epoch = epoch;
   }
 
-  /** Sends a change again to all followers. */
+  /** Sends a stored change to all subscribed clients. */
   send(conversation: number, rev: number): void {
     const change = this.conversations.get(conversation)!.get(rev)!;
     for (const peer of this.#followers) peer.notify('conversation.change', { conversation, ...change });
@@ -118,7 +118,7 @@ export class FakeServer {
     });
     const lines = createInterface({ input: socket });
     lines.on('line', (line) => this.#answer(peer, line));
-    // The interface passes the errors of its socket on.
+    // The readline interface emits the errors of its socket, too.
     lines.on('error', () => socket.destroy());
     socket.on('error', () => socket.destroy());
     socket.once('close', () => this.#forget(peer));

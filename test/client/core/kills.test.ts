@@ -86,7 +86,7 @@ test('a server that is killed again and again costs the clients nothing: what wa
     const written = clients.map(({ client }) => write(client, group.id, () => isOver));
     const posted = post(group.webhook, () => isOver);
     for (let kills = 0; kills < KILLS; kills += 1) {
-      // Long enough that each writer has written since the last start of the server.
+      // Waits until each writer has written since the last start of the server.
       const before = clients.map(({ client }) => client.handledRevByConversation.get(group.id)!);
       await eventually(
         () =>

@@ -31,7 +31,7 @@ describe.each(['ws', 'tcp'] as const)('a client over %s', (kind) => {
     });
     await listening.heard('change', 6);
     server.restore(new Map([[7, 3]]), 100);
-    // Up to the client's position, and further.
+    // The new changes reach rev 5, the position of the client, and go beyond it.
     for (let i = 0; i < 4; i += 1) server.change(7, { lost: true });
     server.cut();
     await listening.heard('change', 10);
@@ -51,7 +51,7 @@ describe.each(['ws', 'tcp'] as const)('a client over %s', (kind) => {
         [8, 1],
       ]),
     ]);
-    // One cut is enough.
+    // The next reconnect causes no second reset.
     server.cut();
     await listening.heard('following', 3);
     expect(listening.events.filter(({ type }) => type === 'reset')).toHaveLength(1);

@@ -153,7 +153,7 @@ describe.each(['ws', 'tcp'] as const)('a client over %s', (kind) => {
     server.cut();
     await listening.heard('following', 2);
     await listening.heard('change', 2);
-    // After the client's return the messages of its absence have arrived, and no earlier one repeats.
+    // When the client is back, it has the messages of its absence, and none of the earlier ones twice.
     expect(listening.revs(9)).toEqual([2, 3]);
     expect(listening.events.map(({ type }) => type).filter((type) => type === 'joined' || type === 'left')).toEqual([
       'joined',
@@ -370,7 +370,7 @@ test.each(['ws', 'tcp'] as const)('a slow listener stops the reading over %s, an
   const quick = await listen(server.url);
   await quick.heard('following');
   const count = 1_500;
-  // Far more than the buffers of two sockets.
+  // These changes are far larger than the buffers of two sockets.
   for (let i = 0; i < count; i += 1) server.change(7, { length: 20_000 });
   await quick.heard('change', count);
   expect(peer!.unsent()).toBeGreaterThan(0);

@@ -55,7 +55,7 @@ async function file(name: string, content: string | Buffer): Promise<string> {
   return path;
 }
 
-/** Files that no message has. */
+/** The number of files that no message has. */
 const loose = async (): Promise<number> => {
   const rows = await server.database.query((sql) => sql`select from file where seq is null and state <> 'removed'`);
   return rows.length;
@@ -79,7 +79,7 @@ describe('klatch chat', () => {
     const saved = await chat(bob, 'download', id, '--output', join(folder, 'copy.bin'));
     expect(saved).toMatchObject({ code: 0, stderr: '' });
     expect(readFileSync(join(folder, 'copy.bin')).equals(content)).toBe(true);
-    // A file with its name exists already: the command overwrites nothing.
+    // A file of that name exists already, and the command overwrites nothing.
     const refused = await chat(bob, 'download', id);
     expect(refused).toMatchObject({ code: 1, stdout: '' });
     expect(refused.stderr).toContain('report 1.bin is there already');

@@ -46,7 +46,7 @@ function open(profile: string, ...args: string[]): Terminal {
   return terminal;
 }
 
-/** An interactive screen of a signed-in person. */
+/** Opens the interactive client of a signed-in person. */
 async function talk(person: TestPerson, profile: string): Promise<Terminal> {
   const { token, id, nick } = person;
   saveProfile(join(folder, profile, 'klatch/chat.json'), { server: server.liveUrl, token, account: { id, nick } });

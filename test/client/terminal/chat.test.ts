@@ -100,7 +100,7 @@ describe('klatch chat sign-in', () => {
     });
     try {
       await terminal.shows('The sign-in link:');
-      // The clipboard had another text: the command asks again.
+      // As after a paste of another text: the command requests the link again.
       terminal.type('something else\r');
       await terminal.shows(/this is no sign-in link[^]*The sign-in link:/);
       terminal.type(`${text}\r`);
@@ -112,7 +112,8 @@ describe('klatch chat sign-in', () => {
     } finally {
       await terminal.stop();
     }
-    // The program removes a link from its command line as soon as it runs, and the link works once.
+    // A link in the arguments would be visible for a moment only: the program hides its arguments as soon as it runs.
+    // And a link works only once.
     const shown = new Program([process.execPath, MAIN, 'chat', 'follow', '--profile', 'unseen', '--server', http], {
       env: env(),
     });
@@ -258,7 +259,7 @@ describe('klatch chat', () => {
     const text = 'long '.repeat(8_000);
     for (let i = 0; i < 3; i += 1) expect(await postJson(webhook, { text })).toMatchObject({ status: 200 });
     const read = `"$1" chat read Lobby --last 3 --keep-unread --profile b`;
-    // The pipe is full long before its reader begins.
+    // The pipe is full long before its reader begins to read.
     const pipeline = ['sh', '-c', `${read} | { dd bs=1 count=1; sleep 1; cat; }`, 'sh', LAUNCHER] as const;
     const { stdout } = await new Program([...pipeline], { env: env() }).ended;
     expect(stdout.match(/long /g)).toHaveLength(3 * 8_000);
@@ -336,7 +337,7 @@ describe('klatch chat', () => {
 
   test('follows from where the last one stopped, in lines and in JSON, and tells of the end of a session', async () => {
     const first = follow('1', '--profile', 'a');
-    // Messages from before are for another command to read.
+    // The first `chat follow` shows only messages that arrive while it runs.
     await first.remark(/(following)/);
     await chat('send', '1', 'live', '--profile', 'b');
     await first.text(/(live)/);
@@ -366,7 +367,7 @@ describe('klatch chat', () => {
       if (change !== null) await workspace.run(change);
       const follower = follow('--profile', 'leaver');
       await follower.remark(/(following)/);
-      // So that the profile has a position to keep.
+      // This message gives the profile a position in the group.
       if (said.length === 0) await workspace.run(['send', 'Left', 'hello', '--as', 'leaver']);
       if (said.length === 0) await follower.text(/(hello)/);
       follower.process.kill('SIGINT');

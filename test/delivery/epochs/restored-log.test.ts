@@ -57,7 +57,7 @@ async function post(...texts: string[]): Promise<void> {
   for (const text of texts) expect(await postJson(server.url + path, { text })).toMatchObject({ status: 200 });
 }
 
-/** The arrived texts at a receiver that skips known ids. */
+/** The texts that arrived at a receiver that skips known ids. */
 function textsByNewIds(): string[] {
   const seen = new Set<string>();
   return receiver.arrivals.flatMap(({ headers, body }) => {
@@ -103,7 +103,7 @@ test('receivers that know ids and clients that follow get every message that is 
   await client.listening.heard('change', 5);
 
   await restore(bytes);
-  // As many as were lost: the numbers are the same again.
+  // These are as many as were lost, so they get the same numbers.
   await post('new three', 'new four', 'new five');
   const all = ['one', 'two', 'lost three', 'lost four', 'lost five', 'new three', 'new four', 'new five'];
   expect(
@@ -118,7 +118,7 @@ test('receivers that know ids and clients that follow get every message that is 
     (texts) => texts.join() === kept.join(),
   );
 
-  // A second restore of the same backup: the messages after the first one are lost as well.
+  // A second restore of the same backup also loses the messages that were posted after the first restore.
   const [before] = await server.database.query((sql) => sql`select value from setting where name = 'log_epoch'`);
   await restore(bytes, Number(before!['value']));
   await post('newest three');
@@ -137,7 +137,7 @@ test('receivers that know ids and clients that follow get every message that is 
  * exceed the last one.
  */
 class ComparingReceiver {
-  /** By the id of the message, its newest state. */
+  /** The newest state of each message, by its id. */
   readonly states = new Map<string, { rank: Rank; text: string }>();
   #lastMessage: Rank = [0, 0];
   #lastEvent: Rank = [0, 0];

@@ -8,7 +8,7 @@ import { joined } from '../../operations/conversation-calls.ts';
 import { ALL_EVENTS, EventsFixture } from './events-fixture.ts';
 
 let it: EventsFixture;
-/** Another node than the one that delivers. */
+/** A node other than the one that delivers. */
 let node: AlertNode;
 beforeEach(async () => {
   it = await EventsFixture.start();
@@ -51,7 +51,7 @@ describe('an alert that is kept up to date', () => {
     const seq = await tell(alertPost('firing', [a]));
     const between = await it.send('between');
     await it.lane.receiver.received(2);
-    // An edit alone: only the notification of the event wakes the lane.
+    // This post only edits a message: nothing but the notification of the event wakes the lane.
     await tell(alertPost('firing', [a, alertNamed('b')], { hops: 2 }));
     const edited = await revOf(seq);
     await it.lane.receiver.received(3);
@@ -91,7 +91,8 @@ describe('an alert that is kept up to date', () => {
       const shown = (): [number, string][] => client.changes(id).map(({ message }) => [message.seq, message.text]);
       const seq = await tell(alertPost('firing', [a]));
       await eventually(shown, (all) => all.length === 1);
-      // An edit alone: only its notification wakes the feed before it compares itself with the database.
+      // This post only edits a message: its notification wakes the feed before the feed compares itself with the
+      // database.
       await tell(alertPost('firing', [a, alertNamed('b')]));
       await eventually(shown, (all) => all.length === 2);
       await tell(alertPost('resolved', [...over, alertNamed('b', 'resolved')]));

@@ -55,7 +55,7 @@ describe('asking for events', () => {
     await it.lane.patch({ events: [] });
     expect(await it.lane.row()).toMatchObject({ event_cursor: null, event_start_rev: null });
     await it.edit(seq, 'nobody asks');
-    // Another hook of the group, so that the server keeps the events.
+    // The server keeps the events as long as any hook of the group asks for them.
     const other = await postJson(`${it.lane.webhook}/reverse`, {
       url: it.lane.receiver.url('/other'),
       events: ['message.deleted'],
@@ -236,7 +236,7 @@ test('the delivery log names events by their revs, page by page', async () => {
   const seq = await it.send('text');
   const rev = await it.edit(seq, 'edited');
   await settled(seq, rev);
-  // All with one time, which can happen.
+  // Attempts can have the same time; here all of them do.
   await it.lane.server.database.query((sql) => sql`update delivery_attempt set at = date_trunc('minute', at)`);
   const deliveries = `${it.lane.webhook}/reverse/${it.lane.hook}/deliveries?limit=1`;
   const [first] = (await (await fetch(deliveries)).json()) as Record<string, unknown>[];
@@ -257,7 +257,7 @@ test('an event whose word was lost is found by the sweep', async () => {
   await it.lane.register({ events: ALL_EVENTS });
   const seq = await it.send('text');
   await it.lane.rowWhere(({ cursor }) => cursor === seq);
-  // Does the same as the operation, without its notification.
+  // Does the same as the operation `messages.edit`, without its notification.
   await it.lane.server.database.query((sql) =>
     sql.begin(async (tx) => {
       const [head] = await tx`

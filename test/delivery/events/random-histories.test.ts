@@ -6,7 +6,7 @@ import { ALL_EVENTS, deliveriesOf, EventsFixture } from './events-fixture.ts';
 const HISTORIES = 12;
 const STEPS = 40;
 
-/** The same numbers for the same seed, so that a failure can be reproduced (mulberry32). */
+/** Returns the same numbers for the same seed, so that a failure can be reproduced (mulberry32). */
 function random(seed: number): () => number {
   let state = seed;
   return () => {

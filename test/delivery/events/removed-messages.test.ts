@@ -28,7 +28,7 @@ describe.each(['strict', 'none'])('a hook with order %s', (order) => {
     const [first, second, third] = [await it.send('first'), await it.send('second'), await it.send('third')];
     await it.edit(first, 'goes');
     const kept = await it.edit(third, 'stays');
-    // The last message of all: skipping it has to move the cursor too, or the sweep finds it for days.
+    // This is the last event: if skipping it moved no cursor, the sweep would find the hook for days.
     const last = await it.erase(second);
     await removeBefore(third, deletesRows);
     expect(await it.lane.health()).toMatchObject({ pending: 2 });
@@ -48,7 +48,7 @@ describe.each(['strict', 'none'])('a hook with order %s', (order) => {
     const kept = await it.edit(second, 'stays');
     await it.lane.rowWhere(({ failures }) => Number(failures) > 0);
     await removeBefore(second, true);
-    // The server may have cached the message a second ago.
+    // The server may still send the removed message from its cache, for up to a second. The receiver refuses it.
     it.lane.receiver.answer = ({ body }) => (body.data.message.seq === first ? 500 : 200);
     // The hook may still count failures: its last retried message was removed, and not delivered.
     await it.lane.rowWhere((row) => row['event_cursor'] === kept);

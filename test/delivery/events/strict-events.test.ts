@@ -96,7 +96,7 @@ describe('a strict hook that asks for events', () => {
     await it.lane.register({ events: ALL_EVENTS });
     const seq = await it.send('text');
     await arrivals(1);
-    // Sweeps read the events of the last minute.
+    // Sweeps read only the events of the last minute, so they do not find this one.
     await it.lane.server.database.query((sql) =>
       sql.unsafe(`
         create function make_old() returns trigger language plpgsql as $$ begin
@@ -144,7 +144,7 @@ describe('a strict hook that asks for events', () => {
     await arrivals(before + 2);
     expect(new Set(it.arrived.slice(1))).toEqual(new Set([`${first} updated r${rev}`]));
     expect(await it.lane.health()).toMatchObject({ state: 'failing', pending: 3 });
-    // The text is that of the attempt, or up to a second older.
+    // An attempt sends the current text, or one that is up to a second older.
     await eventually(
       async () => it.lane.receiver.arrivals.at(-1)!.body.data.message.text as string,
       (text) => text === 'once more',

@@ -8,7 +8,7 @@ beforeEach(async () => {
 });
 afterEach(() => it.stop());
 
-/** Everything is delivered, and no retry row is left. */
+/** Waits until everything is delivered, and no retry row is left. */
 const served = (cursor: number, eventCursor: number) =>
   eventually(
     async () => ({ row: await it.lane.row(), retries: await it.retries() }),

@@ -34,7 +34,7 @@ async function bot(group: TestGroup, answer: Answerer, options: object = {}): Pr
   return { receiver, id: body.id, url: `${group.webhook}/reverse/${body.id}`, token: body.token };
 }
 
-/** Answers commands of people; the group's own webhook takes the part of the person here. */
+/** Answers only texts that begin with `!`. Here the group's own webhook posts the commands, and not a person. */
 const toCommands =
   (reply: (arrival: Arrival, res: ServerResponse) => void): Answerer =>
   (arrival, res) => {
@@ -250,7 +250,7 @@ describe('a reply in the answer to a delivery', () => {
     const first = await bot(group, answer, { skip: [] });
     const second = await bot(group, answer, { skip: [] });
     await postJson(group.webhook, { text: 'hello' });
-    // Two answers to each message: 1, 2, 4 and 8 of them with 0, 1, 2 and 3 hops.
+    // Each message gets two answers: 1, 2, 4 and 8 messages have 0, 1, 2 and 3 hops.
     await Promise.all([first, second].map(({ url }) => logged(url, 15)));
     expect((await messagesOf(group)).map(({ hops }) => hops).toSorted((a, b) => a - b)).toEqual([
       0,

@@ -35,7 +35,7 @@ afterEach(async () => {
   for (const alertmanager of started.splice(0)) await alertmanager.stop();
 });
 
-/** Resolves when the instance's own counters have this many answers, and no failure. */
+/** Resolves when the instance has counted this many notifications by its webhook. Expects that none failed. */
 async function expectSent(alertmanager: Alertmanager, count: number): Promise<void> {
   await eventually(
     async () => (await alertmanager.notifications('notifications_total')).get('webhook') ?? 0,

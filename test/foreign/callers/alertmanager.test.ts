@@ -8,7 +8,7 @@ import { describeWith, runProgram } from './programs.ts';
 const INTEGRATIONS = ['slack', 'webhook', 'discord', 'telegram'] as const;
 type Integration = (typeof INTEGRATIONS)[number];
 
-/** The text of its own templates for the one alert of this test. */
+/** The text that Alertmanager's own templates make of the one alert of this test. */
 const DEFAULT_TEXT = [
   'Alerts Firing:',
   'Labels:',
@@ -78,7 +78,7 @@ describeWith(ALERTMANAGER, 'Alertmanager 0.25', () => {
     return Object.fromEntries([...counts].filter(([name]) => INTEGRATIONS.includes(name as Integration)));
   }
 
-  /** Waits until each receiver has got `count` notifications by the instance's own metric. */
+  /** Waits until the instance has counted `count` notifications of each kind. Expects that none failed. */
   async function expectSent(count: number): Promise<void> {
     const all = Object.fromEntries(INTEGRATIONS.map((name) => [name, count]));
     const none = Object.fromEntries(INTEGRATIONS.map((name) => [name, 0]));
@@ -86,7 +86,8 @@ describeWith(ALERTMANAGER, 'Alertmanager 0.25', () => {
       () => notifications('notifications_total'),
       (sent) => INTEGRATIONS.every((name) => (sent[name] ?? 0) >= count),
     );
-    // It counts each notification before the request, and a failure after it.
+    // The instance counts a notification before its request, and a failure after it, so the test also waits for the
+    // messages.
     for (const name of INTEGRATIONS)
       await eventually(
         () => textsOf(name),

@@ -14,7 +14,7 @@ const PEER_TIMEOUT = '1s';
 /** The time for which an instance looks for its peers before it notifies. */
 const SETTLE_TIMEOUT = '1s';
 
-/** An alert in the form of Prometheus: with the same times for each Alertmanager of a pair. */
+/** An alert in the form that Prometheus sends: it has the same times for each Alertmanager of a pair. */
 export interface FiredAlert {
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations?: Readonly<Record<string, string>>;
@@ -37,7 +37,10 @@ export class Alertmanager {
     this.#child = child;
   }
 
-  /** Resolves when it is ready. It joins the cluster of its `peers`, if given; the first one has an empty list. */
+  /**
+   * Starts an instance; resolves when it is ready. It joins the cluster of its `peers`, if given; the list of the first
+   * one is empty.
+   */
   static async start(
     configuration: string,
     { peers }: { readonly peers?: readonly Alertmanager[] } = {},
@@ -89,7 +92,7 @@ export class Alertmanager {
     if (!answer.ok) throw new Error(`Alertmanager refused alerts: ${answer.status} ${await answer.text()}`);
   }
 
-  /** Its counters of notifications, by integration; one that it never counted is missing. */
+  /** Its counters of notifications, by integration. A counter that never counted is missing. */
   notifications(
     metric: 'notifications_total' | 'notifications_failed_total' | 'notification_requests_failed_total',
   ): Promise<ReadonlyMap<string, number>> {

@@ -53,7 +53,7 @@ async function setState(status: number, output: string): Promise<void> {
   await writeFile(join(folder, 'check'), `#!/bin/sh\necho '${output}'\nexit ${status}\n`, { mode: 0o755 });
 }
 
-/** Watches a service that fails and then recovers, and expects one message of each. */
+/** Watches a service that fails and then recovers. Expects one message for each of the two. */
 async function expectProblemAndRecovery(start: () => ChildProcess): Promise<void> {
   await setState(2, CRITICAL);
   monitor = start();

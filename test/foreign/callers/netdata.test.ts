@@ -8,7 +8,7 @@ import { describeWith, messagesOf, runProgram, type ProgramOutcome } from './pro
 const ALARM_NOTIFY = '/usr/lib/netdata/plugins.d/alarm-notify.sh';
 const METHODS = ['SLACK', 'DISCORD', 'ROCKETCHAT', 'MSTEAMS', 'HANGOUTS', 'FLOCK', 'EMAIL', 'CUSTOM'];
 
-/** The differences between the texts of the script's tests: the state, its description, the two kinds of marks. */
+/** The values in which the texts of the script's three test alarms differ. */
 const ALARMS = [
   { state: 'WARNING', says: 'needs attention', value: 'test alarm = new value', mood: '🟠', icon: '⚠️' },
   { state: 'CRITICAL', says: 'is critical', value: 'test alarm = new value', mood: '🔴', icon: '🔥' },
@@ -69,7 +69,7 @@ describeWith(ALARM_NOTIFY, "netdata's alarm-notify.sh posts its three tests", ()
     const addressless = posted.map(({ text }) => text.replace(/https:\S+/, 'ADDRESS'));
     expect(addressless).toEqual(ALARMS.map((alarm) => textOf(alarm, method)));
     expect(outcome!.status).toBe(0);
-    // A failure of one method is no failure of the program, which prints a line for each alarm.
+    // The program does not fail if one method fails. It prints a line for each alarm.
     expect(outcome!.output.match(/^# OK$/gm)).toHaveLength(ALARMS.length);
   });
 });

@@ -9,7 +9,7 @@ import { publish } from 'ntfy';
 import { TestServer, type TestGroup } from '../../support/server.ts';
 import { expectOneMessage, messagesOf, runNode } from './programs.ts';
 
-/** The used part of discord-webhook-node, which has no types. */
+/** The parts of discord-webhook-node that the tests use; it has no types of its own. */
 const { Webhook, MessageBuilder } = createRequire(import.meta.url)('discord-webhook-node') as {
   readonly Webhook: new (url: string) => {
     send(content: unknown): Promise<void>;
@@ -40,7 +40,10 @@ afterAll(async () => {
 const textsOf = async (work: () => Promise<unknown>): Promise<string[]> =>
   (await messagesOf(server, group, work)).map(({ text }) => text);
 
-/** Where both are in one process, its own undici finds the dispatcher of the server's, and then refuses files. */
+/**
+ * discord.js needs a process of its own: its undici would find the global dispatcher of the server's undici, and would
+ * refuse files.
+ */
 describe('the WebhookClient of discord.js', () => {
   const head = (): string => `
     import { EmbedBuilder, WebhookClient } from 'discord.js';

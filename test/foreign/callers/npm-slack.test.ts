@@ -6,7 +6,7 @@ import { TestServer, type TestGroup } from '../../support/server.ts';
 import { messagesOf, runNode } from './programs.ts';
 import { TlsFront } from './tls-front.ts';
 
-/** The used part of winston-slack-webhook-transport, which has no types. */
+/** The parts of winston-slack-webhook-transport that the tests use; it has no types of its own. */
 const SlackHook = createRequire(import.meta.url)('winston-slack-webhook-transport') as new (options: {
   readonly webhookUrl: string;
   readonly emitAxiosErrors: boolean;
@@ -58,7 +58,7 @@ describe('slack-notify', () => {
   });
   afterAll(() => front.stop());
 
-  // It rejects any answer except the text "ok", so the group's own address does not suit it.
+  // slack-notify rejects any answer except the text "ok", so the group's own address does not suit it.
   test.each(['/v1/webhooks/T/slack', '/hooks/T'])('tells by https of success and alerts on %s', async (path) => {
     const url = `https://127.0.0.1:${front.port}${path.replace('T', group.token)}`;
     const texts = await textsOf(async () => {

@@ -72,7 +72,7 @@ export async function expectOneMessage(
     outcome = await work();
   });
   const seen = posted.map(({ text, label }) => ('label' in expected ? { text, label } : { text }));
-  // With the output, which has the reason of a failure.
+  // The comparison includes the output, which has the reason of a failure.
   expect({ status: outcome!.status, seen, output: outcome!.output }).toEqual({
     status: 0,
     seen: [expected],

@@ -36,7 +36,7 @@ interface Delivery {
   readonly raw: string;
 }
 
-/** The delivery as it came, and forged variants of it. */
+/** The delivery as it arrived, and forged variants of it. */
 function deliveries(): Readonly<Record<string, Delivery>> {
   const headers = arrival.headers as Record<string, string>;
   const real = { secret, headers, raw: arrival.raw };

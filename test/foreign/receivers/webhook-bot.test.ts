@@ -138,7 +138,7 @@ describeWith(WEBHOOK, "Debian's webhook 2.8 as a bot of the format mattermost", 
     await postJson(group.webhook, { text: 'hello' });
     await settled(first, second);
     expect(await textsOf(group)).toEqual(['hello']);
-    // Where bots ask for each other's replies, the bound on hops ends those.
+    // Bots whose hooks also get the posts of bots answer each other. The bound on hops ends that.
     const talkative = await server.createGroup('Loud');
     const loud = [
       await startBot(talkative, { skip: [] }, answersAll),

@@ -45,7 +45,7 @@ test('below a path, with TLS, a link takes one click, and what is posted is seen
   expect(cookie!.name).toMatch(/^__Secure-klatch-[0-9a-f]{8}$/);
   expect(cookie).toMatchObject({ path: '/team', secure: true, httpOnly: true, sameSite: 'Strict' });
 
-  // By the live connection, which nginx has to let through.
+  // The page gets this message over its live connection, which nginx has to forward.
   expect((await postJson(group.webhook, { text: 'through nginx' })).status).toBe(200);
   await page.getByRole('article').getByText('through nginx').waitFor();
   await page.getByRole('textbox').fill('and back');

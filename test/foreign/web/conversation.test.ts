@@ -9,8 +9,8 @@ const HOSTILE =
   '<img src=x onerror=alert(1)> javascript:alert(1) **[x](javascript:alert(1))** \u202E"\'--><script>alert(1)</script>';
 
 /**
- * Scrolls up, and tells by how many pixels the first row that is whole in view has moved in the frames after that, at
- * most. Rows without content do not count: the first one with content holds still.
+ * Scrolls up in 60 steps. Measures by how many pixels the first row in view moves in the frames after each step, and
+ * returns the largest of these. It measures only when all rows in view have their content: before that, rows may move.
  */
 const SCROLL_AND_MEASURE_DRIFT = `(async () => {
   const feed = document.querySelector('.feed');
@@ -61,7 +61,7 @@ const KEPT_DRAFTS = `new Promise((resolve, reject) => {
   };
 })`;
 
-/** Counts how often the list shows something unread in the open conversation. */
+/** Counts how often the list shows the open conversation as unread. */
 const COUNT_OWN_BADGES = `(() => {
   window.ownBadges = 0;
   const count = () => {
@@ -70,7 +70,9 @@ const COUNT_OWN_BADGES = `(() => {
   new MutationObserver(count).observe(document.querySelector('.sidebar'), { childList: true, subtree: true });
 })()`;
 
-/** Lets nobody else read what the browser keeps, until `releaseStore` is called in the same page. */
+/**
+ * Keeps a transaction open on the browser's store, so that nobody else reads it, until the page calls `releaseStore`.
+ */
 const HOLD_STORE = `new Promise((resolve, reject) => {
   let isReleased = false;
   globalThis.releaseStore = () => {
@@ -120,7 +122,7 @@ async function newGroup(title: string) {
   return group;
 }
 
-/** A page of somebody who is signed in. */
+/** Signs somebody in with a new profile; resolves with a page at the path. */
 async function openAs(nick: string, path: string): Promise<WatchedPage & { profile: BrowserContext }> {
   const profile = await browser.newProfile();
   profiles.push(profile);
@@ -139,7 +141,7 @@ const write = async (page: Page, text: string): Promise<void> => {
   await page.getByRole('textbox').press('Enter');
 };
 
-/** The texts that are shown, in their order, those that are being sent included. */
+/** The texts that are shown, in their order, including those that are being sent. */
 const shownTexts = (page: Page) => page.locator('.feed .text').allInnerTexts();
 const shows = (page: Page, texts: readonly string[]) =>
   eventually(
@@ -147,7 +149,7 @@ const shows = (page: Page, texts: readonly string[]) =>
     (shown) => JSON.stringify(shown) === JSON.stringify(texts),
   );
 
-/** What the server has. */
+/** The texts of a conversation on the server. */
 async function storedTexts(conversation: number): Promise<string[]> {
   const { token } = await signIn(server, accounts.get('alice')!);
   const answer = await postJson(
@@ -191,7 +193,7 @@ describe('two people in a conversation', () => {
     await write(alice, 'one');
     await shows(bob, ['one']);
     await write(bob, HOSTILE);
-    // A message that is being sent has no place before one that is posted meanwhile.
+    // Waits until the message is posted: before that, it has no fixed place among the messages of others.
     await shows(alice, ['one', HOSTILE]);
     await postJson(webhook, { text: 'three\nof a *script*' });
     const expected = ['one', HOSTILE, 'three\nof a *script*'];
@@ -273,7 +275,7 @@ describe('what somebody writes', () => {
   test('while the server cannot be reached is shown at once, survives the browser, and is sent once', async () => {
     const { id } = await newGroup('SendQueue');
     const { page, profile } = await openAs('alice', `/c/${id}`);
-    // The server takes the message, and its answer is lost.
+    // The server accepts the message, but its answer gets lost.
     await page.route('**/v1/api/messages.send', async (route) => {
       await route.fetch();
       await route.abort();

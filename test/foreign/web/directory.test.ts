@@ -33,7 +33,7 @@ afterAll(async () => {
   await server.stop();
 });
 
-/** The dialog for new conversations. */
+/** Opens the dialog for new conversations. */
 async function openNew(nick: string): Promise<{ page: Page; dialog: ReturnType<Page['getByRole']> }> {
   const profile = await browser.newProfile();
   profiles.push(profile);

@@ -57,9 +57,9 @@ describe('the printed address', () => {
     const watched = await open(`${server.url}/#${token}`);
     const { page, complaints } = watched;
     await signedInAs(watched, 'Alice <b>Example</b> (@alice)');
-    // The conversation is open, and one can write at once.
+    // The conversation is open, and a person can write at once.
     await page.waitForURL(`${server.url}/c/${group.id}`);
-    // What people wrote is text and never an element.
+    // The texts of people stay text and become no elements.
     await page.getByRole('heading', { name: 'Lobby <img src=x onerror=alert(1)>' }).waitFor();
     expect(await page.locator('#app img, #app b').count()).toBe(0);
     expect(await page.evaluate('document.activeElement.localName')).toBe('textarea');
@@ -90,7 +90,7 @@ describe('the printed address', () => {
     const { page } = await open(`${server.url}/#${token}`);
     await page.getByText('This sign-in link was used, is over, or never existed').waitFor();
     await page.getByLabel('Paste the sign-in link').waitFor();
-    // The browser loads no page for another hash.
+    // The browser does not load the page again if only the hash of its address changes.
     const another = await newToken('alice');
     await page.goto(`${server.url}/#${another}`);
     await page.getByText('Signed in as Alice').waitFor();
@@ -101,7 +101,7 @@ describe('the printed address', () => {
     const watched = await open(`${server.url}/#${await newToken('alice')}`);
     await signedInAs(watched, 'Alice');
     const { page, complaints } = watched;
-    // A hash alone opens no new page.
+    // A change of the hash alone would load no page, so the test goes to another page first.
     await page.goto('about:blank');
     await page.goto(`${server.url}/#${await newToken('bob')}`);
     await signedInAs(watched, 'Alice');
@@ -151,7 +151,7 @@ test('on another machine the printed address takes exactly one click', async () 
     await signedInAs(watched, 'Carol');
     await watched.page.getByText('You are in no conversation yet').waitFor();
     expect(watched.complaints).toEqual([]);
-    // Under its number it is another origin, where the session would be refused.
+    // The IP address is another origin than the name, so the server would refuse the session there.
     await watched.page.goto(far.url);
     await watched.page.getByText('This is not the address of this server').waitFor();
   } finally {
@@ -174,7 +174,7 @@ describe('a sign-out', () => {
       (databases) => databases.length === 0,
     );
     expect(await profile!.storageState({ indexedDB: true })).toEqual({ cookies: [], origins: [] });
-    // The other tab is told by its connection.
+    // The server notifies the other tab over its live connection.
     await second.page.getByText('Your session has ended').waitFor();
     await watched.page.reload();
     await watched.page.getByLabel('Paste the sign-in link').waitFor();
@@ -206,7 +206,7 @@ describe('a page of somebody else', () => {
     expect([...complaints, frame.url()].join('\n')).toMatch(FORBIDDEN_FRAME);
   });
 
-  // Another port of one host is the same site: SameSite=Strict sends the cookie along.
+  // Another port of one host belongs to the same site: with SameSite=Strict the browser still sends the cookie.
   test('on another port sends the cookie of a visitor and gets nothing by it', async () => {
     const watched = await open(`${server.url}/#${await newToken('alice')}`);
     await signedInAs(watched, 'Alice');

@@ -42,7 +42,7 @@ afterAll(async () => {
   await server.stop();
 });
 
-/** A group of alice, with bob in it. */
+/** Creates a group that alice owns and that bob is a member of. */
 async function newGroup(title: string): Promise<number> {
   const { id } = await server.createGroup(title);
   for (const user of ['alice', 'bob']) await server.operate('groups.add-member', { group: id, user });
@@ -65,7 +65,7 @@ const details = async (page: Page) => {
   return panel;
 };
 
-/** The card of a member, over the panel. */
+/** Opens the card of a member over the panel. */
 const cardOf = async (page: Page, nick: string) => {
   await page
     .locator('dialog.drawer')
@@ -79,7 +79,7 @@ const cardOf = async (page: Page, nick: string) => {
 interface Listed {
   readonly members: readonly { nick: string; role: string }[];
 }
-/** The members with their roles, once they are as expected. */
+/** Resolves once the members have the expected roles. */
 const haveRoles = (group: number, expected: Readonly<Record<string, string>>) =>
   eventually(
     async () => {
@@ -114,7 +114,7 @@ test('an owner adds, promotes and removes members, and hands the group over; eac
   await card.getByText('admin of this group').waitFor();
   await alice.keyboard.press('Escape');
 
-  // An admin removes members, and hands nothing over; the panel of bob learns of the role by a notice.
+  // An admin can remove members, but cannot hand the group over. The panel of bob learns of his role by a notice.
   const ofBob = await details(bob);
   await ofBob.getByText('Add somebody').waitFor();
   expect(await ofBob.getByRole('button', { name: 'Archive' }).count()).toBe(0);
@@ -180,10 +180,10 @@ test('invitations are created, shown, and revoked', async () => {
   await panel.getByLabel('Only one person can use it').check();
   await panel.getByText('the link works for people who have an account').waitFor();
   await panel.getByRole('button', { name: 'Create a link' }).click();
-  // It may be below what is in view.
+  // The new link has the focus, because it may be below what is in view.
   await page.locator('.invites input:focus').waitFor();
   const shown = await panel.getByLabel('Link of the invitation').inputValue();
-  // The configuration of tests has another address for links.
+  // In the configuration of tests, links of invitations begin with another address than that of this server.
   const link = `${server.url}/v1/groups/invites/${shown.split('/').at(-1)!}`;
   await panel.getByText('0 of 1 use').waitFor();
   await panel.getByRole('button', { name: 'Copy' }).click();
@@ -239,7 +239,7 @@ test('a panel that is opened while the browser still goes back from it is shown'
   const path = await page.evaluate<string>('location.pathname');
   await page.getByRole('button', { name: 'Details' }).click();
   await page.getByRole('dialog').waitFor();
-  // In one task, so that the browser cannot have gone back in between.
+  // Both happen in one task, so that the browser cannot have gone back in between.
   await page.evaluate(`
     document.querySelector('dialog').dispatchEvent(new Event('close'));
     [...document.querySelectorAll('button')].find((each) => each.textContent === 'Details').click();`);

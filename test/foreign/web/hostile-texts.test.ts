@@ -9,16 +9,16 @@ import { HOSTILE_NAMES, HOSTILE_TEXTS } from './hostile-texts.ts';
 import { openAs } from './signed-in-page.ts';
 import { startServerForBrowsers, WebBrowser, type WatchedPage } from './web-browser.ts';
 
-/** More than all texts need: no bound of the server is what this is about. */
+/** More than the texts need: these tests are not about the limits of the server. */
 const ENOUGH = 1_000;
 const RATE = 1_000_000;
-/** Elements that the client draws; a text that became one would bring another kind, or one with a handler. */
+/** The elements that the client draws. A text that became HTML would add another element, or one with a handler. */
 const ELEMENTS =
   'a article aside b bdi br button circle code dd del dialog div dl dt em fieldset footer form h1 h2 h3 h4 header hr i img ' +
   'input label legend li main nav ol optgroup option output p path pre progress q rect section select small span strong svg table ' +
   'tbody td textarea th thead time title tr ul';
 
-/** Says of each element of the page what it may not be. The texts call `strike`. */
+/** Lists the elements and attributes of the page that are not allowed. A text that runs as a script calls `strike`. */
 const INSPECT = `(() => {
   const elements = new Set('${ELEMENTS}'.split(' '));
   const found = [];
@@ -77,7 +77,7 @@ afterAll(async () => {
   await server.stop();
 });
 
-/** Fails when a text has become anything but text. */
+/** Expects that every text of the page is still text. */
 async function isHarmless(page: Page): Promise<void> {
   expect(await page.evaluate<string[]>(INSPECT)).toEqual([]);
   expect(await page.evaluate<boolean>('globalThis.isStruck === true')).toBe(false);
@@ -161,7 +161,7 @@ test('names and descriptions of people stay text', async () => {
     const sent = await callAs<{ seq: number }>(server, person, 'messages.send', { conversation: group.id, text: 'hi' });
     newest = sent.seq;
   }
-  // Else the page opens at the first unread message.
+  // Without this, the page would open at the first unread message.
   await callAs(server, alice, 'messages.mark-read', { conversation: group.id, seq: newest });
   const page = await open(`/c/${group.id}/about`);
   await page.locator('dialog.drawer').getByText('@person-0', { exact: false }).first().waitFor();

@@ -1,4 +1,4 @@
-/** Where a text that comes from a stranger could end: as a tag, an attribute, an address, a template, a style. */
+/** Texts of a stranger that try to become a tag, an attribute, an address, a template or a style. */
 const PAYLOADS = [
   '<img src=x onerror=strike()>',
   '<script>strike()</script>',
@@ -40,7 +40,10 @@ export const HOSTILE_TEXTS: readonly string[] = PAYLOADS.flatMap((payload) =>
   CONTEXTS.map((context) => context(payload)),
 );
 
-/** The same for names and titles, in which the server takes no sign that turns the direction of a line. */
+/**
+ * The same texts for names and titles, in which the server does not accept invisible characters and changes of
+ * direction.
+ */
 export const HOSTILE_NAMES: readonly string[] = HOSTILE_TEXTS.map((text) =>
   text.replaceAll(/[\u200B\u202E\u2066]/g, ''),
 );

@@ -32,7 +32,7 @@ async function newGroup(title: string) {
   return group;
 }
 
-/** Messages of a member, all read. */
+/** Fills a conversation with messages of a member, all read. */
 async function fill(conversation: number): Promise<void> {
   await server.database.query(async (sql) => {
     await sql`insert into message (conversation_id, seq, rev, sender_id, text, sent_at)
@@ -51,7 +51,7 @@ async function openAsAlice(path: string): Promise<Page> {
   return page;
 }
 
-/** What has the focus: the seq of a message, else the name of the element. */
+/** The seq of the message that has the focus, or else the name of the element. */
 const focused = (page: Page) =>
   page.evaluate<number | string>(
     '((element) => Number(element.getAttribute("aria-posinset")) || element.localName)(document.activeElement)',
@@ -68,13 +68,13 @@ const isWholeInView = (page: Page) =>
     return row.top >= feed.top - 1 && row.bottom <= feed.bottom + 1;
   })()`);
 
-/** Goes from the composer into the list of messages, as far as Shift+Tab leads. */
+/** Presses Shift+Tab in the composer until the focus is in the list of messages. */
 async function enterFeed(page: Page): Promise<void> {
   for (let presses = 0; presses < 5 && typeof (await focused(page)) === 'string'; presses += 1)
     await page.keyboard.press('Shift+Tab');
 }
 
-/** The page draws in frames of its own: a key shows its effect a moment later. */
+/** Waits for a text: the page draws in frames of its own, so a key shows its effect a moment later. */
 const untilText = (field: Locator, wanted: string) =>
   eventually(
     () => field.inputValue(),
@@ -109,13 +109,13 @@ test('arrows and page keys move through messages, one of which is the stop of th
   await page.keyboard.press('Home');
   await focuses(page, 1);
   expect(await isWholeInView(page)).toBe(true);
-  // The list grows: WAI-ARIA has -1 for a size that is not known.
+  // The list may grow: for an unknown size, WAI-ARIA uses -1.
   expect(await page.locator('[aria-posinset="1"]').getAttribute('aria-setsize')).toBe('-1');
   for (let presses = 0; presses < 12; presses += 1) await page.keyboard.press('ArrowDown');
   await focuses(page, 13);
   expect(await isWholeInView(page)).toBe(true);
 
-  // Messages that come meanwhile move nothing, and the message keeps the focus however far the view is.
+  // New messages move nothing, and the message keeps the focus however far the view is scrolled.
   const top = 'document.activeElement.getBoundingClientRect().top';
   const topBefore = await page.evaluate<number>(top);
   for (let count = 0; count < 5; count += 1) await postJson(webhook, { text: `late ${count}` });
@@ -158,7 +158,7 @@ test('keys edit, copy, delete and open the menu of the message that has the focu
   await enterFeed(page);
   await page.keyboard.press('ArrowUp');
   await focuses(page, 1);
-  // It is not one's own: only copying is offered.
+  // The message is not one of alice, so its only command is to copy it.
   await page.keyboard.press('e');
   await page.keyboard.press('Delete');
   await focuses(page, 1);
@@ -175,7 +175,7 @@ test('keys edit, copy, delete and open the menu of the message that has the focu
   await focuses(page, 2);
   await page.keyboard.press('Delete');
   await focuses(page, 2);
-  // The name of the sender, whose card it opens, comes first.
+  // The first Tab leads to the name of the sender, which opens a card, and the second one to Undo.
   await page.keyboard.press('Tab');
   await page.keyboard.press('Tab');
   expect(await page.evaluate('document.activeElement.textContent')).toBe('Undo');
@@ -193,7 +193,7 @@ test('keys edit, copy, delete and open the menu of the message that has the focu
     await page.keyboard.press(key);
     expect([key, await page.evaluate('globalThis.isTaken')]).toEqual([key, isTaken]);
   }
-  // A person who clicks at a message and types does not mean the message.
+  // After a click at a message, keys are no commands for that message.
   await field.click();
   await page.getByRole('article').getByText('mine').click();
   await page.keyboard.press('e');
@@ -227,7 +227,7 @@ test('keys of the composer edit the last own message, scroll, and lead to other 
   const heading = (name: string) => page.getByRole('heading', { name, exact: true }).waitFor();
   for (const { webhook } of [second, third]) await postJson(webhook, { text: 'unread' });
   await eventually(titles, ([newest]) => newest === 'Keys 3');
-  // By activity: Keys 3, Keys 2, Keys 1.
+  // The list is ordered by activity: Keys 3, Keys 2, Keys 1.
   await page.keyboard.press('Alt+ArrowUp');
   await heading('Keys 2');
   await page

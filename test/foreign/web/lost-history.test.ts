@@ -9,7 +9,7 @@ import { postJson, TestServer } from '../../support/server.ts';
 import { openAs } from './signed-in-page.ts';
 import { WebBrowser } from './web-browser.ts';
 
-/** Notes whether the page takes the open conversation away, be it for a moment. */
+/** Records whether the page removes the composer of the open conversation, even for a moment. */
 const WATCH_COMPOSER = `(() => {
   let wasThere = false;
   globalThis.lostComposer = false;
@@ -43,7 +43,7 @@ afterEach(async () => {
   for (const database of databases.splice(0)) await database.drop();
 });
 
-/** At the same address, with the same folder of files, as a server whose database was restored. */
+/** Starts a server at the same address and with the same folder of files, as after a restore of its database. */
 function startOn(database: TestDatabase): Promise<TestServer> {
   const http = { port, baseUri: `http://127.0.0.1:${port}` };
   return TestServer.start({ http, files: { localFilesFolder: databases[0]!.filesFolder } }, { database });
@@ -119,7 +119,7 @@ describe('a page that is open while a backup is restored', () => {
     );
     expect(await field.inputValue()).toBe('not finished');
     expect(await page.evaluate('globalThis.lostComposer')).toBe(false);
-    // Reads that failed during the restore are repeated, and their problems go.
+    // The page repeats reads that failed during the restore, and then shows their problems no longer.
     await eventually(
       () => page.locator('.timeline-problem, .bar-problem').allTextContents(),
       (problems) => problems.length === 0,

@@ -42,7 +42,7 @@ test('the nick of a member is completed by keys and by the pointer, and nothing 
   await field.press('Enter');
   expect([await field.inputValue(), await options.count()]).toEqual(['ask @bob ', 0]);
 
-  // By a word of the name, in the middle of the text, with Tab.
+  // A word of the name finds the person, too, even in the middle of the text. Tab accepts the option.
   await field.press('Home');
   await field.pressSequentially('@bui');
   await options.first().waitFor();
@@ -51,7 +51,7 @@ test('the nick of a member is completed by keys and by the pointer, and nothing 
   await field.pressSequentially('and ');
   expect(await field.inputValue()).toBe('@bob and ask @bob ');
 
-  // Esc leaves the text, and Enter sends it then.
+  // Esc closes the options and leaves the text. Without options, Enter sends the text.
   await field.fill('');
   await field.pressSequentially('@be');
   await options.first().waitFor();

@@ -33,7 +33,7 @@ afterAll(async () => {
   await server.stop();
 });
 
-/** The dialog with the own files. */
+/** Opens the dialog with the files of the person. */
 async function openFiles(nick: string): Promise<{ page: Page; dialog: ReturnType<Page['getByRole']> }> {
   const profile = await browser.newProfile();
   profiles.push(profile);

@@ -34,7 +34,7 @@ afterAll(async () => {
   await server.stop();
 });
 
-/** A group of alice with bob and carol, in which bob has written. */
+/** Creates a group of alice with bob and carol, in which bob has written. */
 async function newGroup(title: string, text: string): Promise<number> {
   const { id } = await server.createGroup(title);
   for (const user of ['alice', 'bob', 'carol']) await server.operate('groups.add-member', { group: id, user });
@@ -53,7 +53,7 @@ async function open(nick: string, group: number): Promise<Page> {
 
 const cardOf = (page: Page, name: string) => page.getByRole('dialog', { name });
 const focusedText = (page: Page) => page.evaluate<string>('document.activeElement.textContent');
-/** Whom somebody has blocked. */
+/** Resolves once a person has blocked exactly these people. */
 const haveBlocked = (person: TestPerson, expected: readonly string[]) =>
   eventually(
     () => callAs<{ blocked: { nick: string }[] }>(server, person, 'blocks.list'),
@@ -82,7 +82,7 @@ test('the name of a sender shows the card of a person, who comes online while so
     () => focusedText(page),
     (text) => text === `Bob ${HOSTILE}`,
   );
-  // The own card has nothing to do.
+  // The person's own card offers no action.
   await callAs(server, alice, 'messages.send', { conversation: group, text: 'mine' });
   await page.getByRole('article').getByRole('button', { name: 'alice' }).press('Enter');
   await cardOf(page, 'alice').getByText('This is you.').waitFor();
@@ -114,7 +114,7 @@ test('a mention of a member shows the card, from where one writes privately, blo
   await panel.getByRole('button', { name: 'Block', exact: true }).waitFor();
   await haveBlocked(alice, []);
 
-  // Somebody else's block is a sentence.
+  // If somebody else has blocked the person, the card says so in a sentence.
   await callAs(server, carol, 'blocks.add', { user: 'bob' });
   const ofBob = await open('bob', group);
   await ofBob.getByRole('article').getByRole('button', { name: '@carol' }).click();
@@ -159,6 +159,6 @@ test('a card that cannot be read says why, and is read when the connection is ba
   await card.getByRole('alert').getByText('there is no connection to the server').waitFor();
   await page.unroute('**/v1/api/**');
   isCut = false;
-  // Nobody clicks: the page connects, and the card reads again.
+  // The page connects, and the card reads again, both without a click.
   await card.getByText('@bob').waitFor();
 });

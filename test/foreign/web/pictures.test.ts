@@ -31,7 +31,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true });
 });
 
-/** A page of a new group, with pictures in messages of their own, by name. */
+/** Opens a page of a new group, in which each picture has a message of its own. */
 async function openWith(title: string, pictures: Readonly<Record<string, Buffer>>): Promise<Page> {
   const { id } = await server.createGroup(title);
   await server.operate('groups.add-member', { group: id, user: 'alice' });
@@ -101,7 +101,7 @@ test('a picture opens in the whole window by a key, leads to the others, is enla
 
   await page.keyboard.press('ArrowRight');
   await dialog.getByRole('heading', { name: 'three.png' }).waitFor();
-  // There is no fourth one.
+  // There is no fourth picture, so this key does nothing.
   await page.keyboard.press('ArrowRight');
   for (const name of ['two.png', 'one.png', 'one.png']) {
     await page.keyboard.press('ArrowLeft');
@@ -110,7 +110,7 @@ test('a picture opens in the whole window by a key, leads to the others, is enla
   await page.keyboard.press('Escape');
   await dialog.waitFor({ state: 'detached' });
   expect(await page.evaluate('document.activeElement.getAttribute("aria-label")')).toBe('Open the picture two.png');
-  // The viewer came with its first use, and every picture was here before.
+  // The browser loads the code of the viewer on its first use.
   expect(requested.filter((url) => url.includes('/assets/')).length).toBeGreaterThan(0);
 });
 

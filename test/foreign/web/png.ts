@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { crc32, deflateSync } from 'node:zlib';
 
-/** A PNG of random pixels in grey, which compress to nothing less. */
+/** A PNG of random grey pixels, which no compression makes smaller. */
 export function pictureOf(width: number, height: number): Buffer {
   const chunk = (type: string, data: Buffer): Buffer => {
     const body = Buffer.concat([Buffer.from(type), data]);

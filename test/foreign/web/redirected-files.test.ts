@@ -50,7 +50,7 @@ test('pictures and files come from the bucket where downloads are redirected to 
       .click(),
   ]);
   expect((await readFile(await download.path())).toString()).toBe('from the bucket');
-  // The page is still the one of the conversation.
+  // The download has not replaced the page of the conversation.
   await page.getByRole('textbox').waitFor();
   expect(bucket.requests.some((each) => each.startsWith('GET') && each.includes('X-Amz-Signature'))).toBe(true);
   expect(complaints).toEqual([]);

@@ -5,7 +5,7 @@ import type { TestServer } from '../../support/server.ts';
 import { startServerForBrowsers, WebBrowser } from './web-browser.ts';
 
 const SHARED = 'Other people use this computer';
-/** A request that was under way when the session ended. */
+/** The complaint about a request that was running when the session ended. */
 const UNAUTHENTICATED_REQUEST = /^Failed to load resource.* 401 /;
 const HOUR_MS = 60 * 60_000;
 
@@ -63,7 +63,7 @@ async function openAs(nick: string, options = {}): Promise<Page> {
 
 const sessionOf = (page: Page) =>
   page.evaluate<{ session: number; expires_at: string | null }>("fetch('/v1/session').then((answer) => answer.json())");
-/** As another device of the account does. */
+/** Ends the session as another device of the account does. */
 const endSession = async (page: Page): Promise<void> => {
   const { session } = await sessionOf(page);
   await server.database.query((sql) => sql`delete from session where id = ${session}`);
@@ -92,7 +92,7 @@ describe('on a computer that others use', () => {
     await page.getByRole('textbox').fill('not for the next person');
     await page.evaluate('dispatchEvent(new Event("pagehide"))');
     expect(await databases(page)).toEqual([]);
-    // A page that is loaded again has it from the server.
+    // A page that is loaded again learns from the server that other people use the computer.
     await page.reload();
     await page.getByRole('textbox').fill('nor this');
     await page.evaluate('dispatchEvent(new Event("pagehide"))');
@@ -105,7 +105,7 @@ describe('on a computer that others use', () => {
     await server.database.query(
       (sql) => sql`update session set expires_at = now() + interval '15 seconds' where id = ${session}`,
     );
-    // The server looks the session up again.
+    // After a change of the account, the server reads the session and its new end from the database.
     await server.operate('accounts.update', { user: 'alice', name: 'alice' });
     await page.reload();
     await page.getByRole('textbox').fill('begun');
@@ -127,7 +127,7 @@ describe('a session that ended elsewhere', () => {
     expect(await page.getByRole('textbox').inputValue()).toBe('');
     await page.reload();
     await page.getByText('Signed in as bob').waitFor();
-    // A link of somebody else ends the session of bob, and leaves what alice wrote.
+    // A sign-in link of alice ends the session of bob, and keeps the draft of alice.
     await page.goto('about:blank');
     await page.goto(`${server.url}/#${(await newLink('alice')).split('#')[1]!}`);
     await page.getByRole('button', { name: 'Sign in with it instead' }).click();
@@ -151,14 +151,14 @@ describe('a session that ended elsewhere', () => {
   });
 
   test('and was opened again for the same account by another tab, continues', async () => {
-    // Those of browsers of other tests.
+    // Deletes the sessions of other tests, which the count below would include.
     await server.database.query((sql) => sql`delete from session`);
     const page = await openAs('alice');
     await page.getByRole('textbox').fill('while I write');
     const second = await newTab();
     await second.goto(`${server.url}/#${(await newLink('alice')).split('#')[1]!}`);
     await second.getByRole('button', { name: 'Sign in with it instead' }).click();
-    // The session that the first tab had ends after the answer to the second one.
+    // The session of the first tab ends only after the server has answered the second tab.
     await eventually(
       () => server.database.query((sql) => sql`select id from session`),
       (sessions) => sessions.length === 1,

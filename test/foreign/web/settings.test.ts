@@ -30,7 +30,7 @@ afterAll(async () => {
   await server.stop();
 });
 
-/** Somebody in the group, with a session of their own beside those of browsers. */
+/** Creates a member of the group, with a session of their own beside those of browsers. */
 async function newPerson(nick: string): Promise<TestPerson> {
   const person = await createPerson(server, nick);
   await server.operate('groups.add-member', { group, user: nick });
@@ -47,7 +47,7 @@ async function open(nick: string, part: string | null, options: BrowserContextOp
   return watched.page;
 }
 
-/** What the browser reports of requests that a test lets fail. */
+/** Drops the complaints about requests that a test lets fail. */
 const forgive = (): void => complaints.forEach((each) => each.splice(0));
 const panelOf = (page: Page): Locator => page.getByRole('dialog');
 const itemOf = (panel: Locator, text: string): Locator => panel.getByRole('listitem').filter({ hasText: text });
@@ -71,7 +71,7 @@ test('a person changes their name and nick', async () => {
   await panel.getByLabel('Nick').fill('alice2');
   await panel.getByRole('button', { name: 'Save' }).click();
   await panel.getByText('Saved.').waitFor();
-  // On the other browser, too.
+  // The other browser shows the new names, too.
   for (const each of [page, other]) await each.getByText('Signed in as Alice <b> (@alice2)').waitFor();
   expect(await callAs(server, person, 'profile.show')).toMatchObject({ name: 'Alice <b>', nick: 'alice2' });
 });
@@ -118,7 +118,7 @@ test('an app password is shown once, acts as its person, and is refused when it 
   await page.reload();
   await itemOf(panel, 'report <script>').waitFor();
   expect(await page.content()).not.toContain(token);
-  // Sessions are listed elsewhere.
+  // This list contains app passwords only: another list has the sessions.
   expect(await panel.getByRole('button', { name: 'End it' }).count()).toBe(1);
   await confirm(itemOf(panel, 'report <script>'), 'End it');
   await panel.getByText('You have no app password').waitFor();
@@ -254,7 +254,7 @@ describe('the address of a panel', () => {
     const panel = panelOf(page);
     await panel.getByRole('link', { name: 'Devices' }).click();
     await panel.getByText('No device is registered').waitFor();
-    // A second click before the browser has gone back leads no further.
+    // A second click, before the browser has gone back, must not go back further.
     await page.evaluate(
       '{ const close = document.querySelector("dialog .modal-head button"); close.click(); close.click(); }',
     );
@@ -277,7 +277,7 @@ describe('the address of a panel', () => {
     const panel = panelOf(page);
     await panel.getByRole('heading', { name: 'Keyboard shortcuts' }).waitFor();
     await panel.getByRole('button', { name: 'Close' }).click();
-    // There is room for a conversation beside the list.
+    // The window has room for a conversation beside the list.
     await page.waitForURL(`${server.url}/c/${group}`);
   });
 });
@@ -332,7 +332,7 @@ test('a part that cannot be read says why and is read again, and without a conne
   await panel.getByRole('alert').waitFor();
   isCut = false;
   await page.context().setOffline(false);
-  // It reads again without a click.
+  // The panel reads again without a click.
   await panel.getByText('No device is registered').waitFor();
   await panel.getByText('There is no connection to the server').waitFor({ state: 'detached' });
   forgive();

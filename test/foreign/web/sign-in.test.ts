@@ -13,7 +13,7 @@ import { freePort } from '../../support/ports.ts';
 import type { TestServer } from '../../support/server.ts';
 import { startServerForBrowsers, WebBrowser, type WatchedPage } from './web-browser.ts';
 
-/** What the browser says of a request that the server refuses, or that finds no network: these tests are about such. */
+/** The complaint about a request that the server refuses, or that finds no network. These tests cause such requests. */
 const REFUSED_REQUEST = /^Failed to load resource/;
 const NICK = 'Nick, by which others mention you';
 const LIMITS = { codesPerSourcePerHour: 1_000, dailyCodesPerAddressAndNetwork: 1_000, codesPerHourPerBudget: 1_000 };
@@ -55,7 +55,7 @@ async function open(address = server.url): Promise<WatchedPage & { profile: Brow
 
 const button = (page: Page, name: string | RegExp) => page.getByRole('button', { name });
 const alerted = (page: Page, hasText: string | RegExp) => page.getByRole('alert').filter({ hasText }).waitFor();
-/** What the field with the focus is called, and why its text was refused, as a screen reader says them. */
+/** The label of the field with the focus, and why its text was refused, as a screen reader says them. */
 const focused = (page: Page) =>
   page.evaluate<{ label: string; autocomplete: string; description: string }>(`(() => {
     const field = document.activeElement;
@@ -71,7 +71,7 @@ const untilFocused = (page: Page, label: string) =>
     () => focused(page),
     (field) => field.label === label,
   );
-/** Makes the codes of an address so old that another one may be asked for. */
+/** Makes the codes of an address so old that another one may be requested. */
 const passMinute = (address: string) =>
   server.database.query(
     (sql) => sql`update activation set sent_at = sent_at - interval '1 minute' where address = ${address}`,
@@ -117,7 +117,7 @@ describe('a code by mail', () => {
     await page.keyboard.press('Enter');
     await alerted(page, 'this was the last attempt');
     expect(await page.getByLabel('Code of six digits').count()).toBe(0);
-    // The way on has the focus.
+    // The button that sends another code has the focus.
     expect(await page.evaluate('document.activeElement.textContent')).toMatch(/^Send another code/);
   });
 
@@ -141,7 +141,7 @@ describe('a code by mail', () => {
       (text) => text === 'Send another code',
     );
     mail.letters.splice(0);
-    // The clock of the server has not moved: it says for how long.
+    // Only the clock of the page has moved: the server still refuses, and says for how long.
     await resend.click();
     await alerted(page, /another one can be sent in \d+ s/);
     await passMinute('carol@example.org');
@@ -285,7 +285,7 @@ describe('an invitation', () => {
     await alerted(page, 'This invitation is over, or never existed');
     await page.getByLabel('E-mail address').waitFor();
     const { link } = await server.operate<{ link: string }>('accounts.invite', { user: 'alice' });
-    // A change of the hash alone loads no page.
+    // A change of the hash alone would load no page, so the test goes to another page first.
     await page.goto('about:blank');
     await page.goto(`${server.url}/#${link.split('#')[1]!}`);
     await page.getByText('Signed in as alice').waitFor();
@@ -360,7 +360,7 @@ test('while the server starts the page says so, and continues when the server ha
   const started = await startServerForBrowsers({ http: { port, baseUri } });
   try {
     const isShown = page.getByLabel('Paste the sign-in link').waitFor();
-    // Where the page has tried by itself before the click, there is nothing to click at.
+    // If the page tries by itself before the click, the button is gone.
     const isClicked = button(page, 'Try now').click();
     isClicked.catch(() => {});
     await Promise.race([isClicked, isShown]);

@@ -2,7 +2,7 @@ import type { BrowserContext } from 'playwright-core';
 import type { TestServer } from '../../support/server.ts';
 import { WebBrowser, type WatchedPage } from './web-browser.ts';
 
-/** A page of somebody who is signed in, at a path that shows a conversation. */
+/** Signs somebody in; resolves with a page at a path that shows a conversation. */
 export async function openAs(
   server: TestServer,
   profile: BrowserContext,

@@ -49,7 +49,7 @@ async function openMenu(page: Page, text: string): Promise<void> {
   await article(page, text)
     .getByRole('button', { name: /^More for message/ })
     .click();
-  // It is loaded with its first use.
+  // The browser loads the code of the menu on its first use.
   await page.getByRole('menu').waitFor();
 }
 

@@ -4,10 +4,10 @@ import { freePort } from '../../support/ports.ts';
 import type { ConfigChanges } from '../../support/config.ts';
 import { TestServer } from '../../support/server.ts';
 
-/** Debian's; playwright-core brings none. */
+/** The browser of Debian: playwright-core contains none. */
 export const CHROMIUM = '/usr/bin/chromium';
 
-/** A name that these browsers take for this machine, and that is no name of loopback to them. */
+/** A host name that these browsers resolve to this machine, but that they do not count as loopback. */
 export const FAR_HOST = 'chat.test';
 
 /** A server whose base-uri is the address that browsers open. */
@@ -20,11 +20,11 @@ export async function startServerForBrowsers(changes: ConfigChanges = {}, host =
 /** A page, and everything that its browser complained of. */
 export interface WatchedPage {
   readonly page: Page;
-  /** Violations of the Content-Security-Policy, errors of scripts, and what the console shows as an error. */
+  /** Violations of the Content-Security-Policy, errors of scripts, and errors in the console. */
   readonly complaints: readonly string[];
 }
 
-/** Texts, since scripts of pages have other types than those of Node. */
+/** JavaScript as text, since scripts of pages have other types than those of Node. */
 const REPORT_VIOLATIONS =
   'document.addEventListener("securitypolicyviolation", ({ violatedDirective, blockedURI }) => ' +
   'console.error(`CSP: ${violatedDirective} ${blockedURI}`))';
@@ -39,7 +39,7 @@ export class WebBrowser {
 
   /** `endsOnSignals: false`: Ctrl-C ends neither the browser nor this process. */
   static async start({ endsOnSignals = true } = {}): Promise<WebBrowser> {
-    // As root Chromium starts without its sandbox only.
+    // Chromium refuses to run as root with its sandbox.
     const args = ['--no-sandbox', `--host-resolver-rules=MAP ${FAR_HOST} 127.0.0.1`];
     const signals = { handleSIGINT: endsOnSignals, handleSIGTERM: endsOnSignals, handleSIGHUP: endsOnSignals };
     return new WebBrowser(await chromium.launch({ executablePath: CHROMIUM, args, ...signals }));

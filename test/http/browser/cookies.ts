@@ -4,7 +4,7 @@ import type { TestServer } from '../../support/server.ts';
 /** The origin of the base-uri in tests. */
 export const OWN_ORIGIN = 'http://klatch.example';
 
-/** A browser as the server sees it: it keeps the session cookie, and tells which page sends a request. */
+/** A browser as the server sees it: it keeps the session cookie, and its requests say which page sends them. */
 export class TestBrowser {
   /** `name=value` of the server's cookie; null: none, or an expired one. */
   cookie: string | null = null;
@@ -44,7 +44,6 @@ export class TestBrowser {
     return response;
   }
 
-  /** Calls an operation. */
   call(operation: string, input: object = {}): Promise<WireResponse> {
     return this.send({ path: `/v1/api/${operation}`, body: JSON.stringify(input) });
   }

@@ -7,7 +7,7 @@ import { OWN_ORIGIN, TestBrowser } from './cookies.ts';
 let server: TestServer;
 let browser: TestBrowser;
 beforeAll(async () => {
-  // The most open configuration: it must not extend to the cookie of a session.
+  // Even the most open configuration must not let other pages use the cookie of a session.
   server = await TestServer.start({ http: { cors: ['*'] }, live: { allowedLiveOrigins: ['*'] } });
   await createPerson(server, 'alice');
   browser = await TestBrowser.signedIn(server, 'alice');
@@ -18,8 +18,8 @@ const PATH = '/v1/api/sessions.end-others';
 const FORM = 'application/x-www-form-urlencoded';
 
 /**
- * The requests that other pages can make a browser send with its cookies; pages of other sites only where the browser
- * predates SameSite.
+ * The requests that other pages can make a browser send with its cookies. Pages of other sites can do so only in a
+ * browser that predates SameSite.
  */
 const forged: Record<string, WireRequest> = {
   'a form of another site': { path: PATH, headers: { origin: 'https://evil.example', 'content-type': FORM }, body: '' },

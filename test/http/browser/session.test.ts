@@ -102,7 +102,7 @@ describe('POST /v1/session', () => {
     const { link } = await server.operate<{ link: string }>('accounts.invite', { user: 'alice' });
     await browser.send({ path: '/v1/session', body: JSON.stringify({ link }) });
     expect(await whoIs(browser)).toMatchObject({ account: { nick: 'alice' } });
-    // After the answer: before that, the browser has no other cookie.
+    // The server ends the former session only after the answer: before that, the browser has no other cookie.
     await eventually(
       () => whoIs(former),
       ({ session }) => session === null,
@@ -200,7 +200,7 @@ describe('the session of a browser', () => {
         update session set last_used_at = now() - interval '30 minutes'
         where id = any(${[session, client.session]}::bigint[])`,
     );
-    // A new process looks them up, and counts that as use.
+    // A new process looks both sessions up, and counts that as use.
     await server.restart();
     const again = new TestBrowser(server);
     again.cookie = browser.cookie;

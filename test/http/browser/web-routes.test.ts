@@ -27,7 +27,7 @@ afterAll(() => server.stop());
 
 const get = (path: string, headers: Record<string, string> = HTML, port = server.port) =>
   request(port, { method: 'GET', path, headers });
-/** The files that a page links, by their ending. */
+/** The files to which a page links, by their ending. */
 async function assetPaths(): Promise<{ js: string; css: string; svg: string }> {
   const { text } = await get('/');
   const find = (ending: string): string => new RegExp(`"(/assets/[^"]+\\.${ending})"`).exec(text)![1]!;
@@ -55,7 +55,7 @@ describe('the page of the browser client', () => {
       expect(text).toContain('data-base="http://klatch.example/"');
       // The script sets the appearance that the browser keeps, before anything is shown.
       expect(text).toMatch(/<script type="module" src="[^"]+" blocking="render">/);
-      // Nothing inline, and no placeholder is left.
+      // The page has nothing inline, and no placeholder is left.
       expect(text).not.toMatch(/<script(?! type="module" src=)|<style|\sstyle=|\son\w+=|\{\{/);
     },
   );
@@ -155,7 +155,7 @@ describe('another address', () => {
   test('of this machine is one that browsers trust: no other page has a hand on its window', async () => {
     const { headers } = await open('127.0.0.1:9090');
     expect(headers.get('cross-origin-opener-policy')).toBe('same-origin');
-    // Plain http from another machine: a browser would complain of the header.
+    // This page comes over plain http from another machine, where a browser would complain about the header.
     expect((await get('/')).headers.has('cross-origin-opener-policy')).toBe(false);
   });
 
@@ -184,7 +184,7 @@ test('a base-uri with a path is in front of every address of the page', async ()
     const { text } = await get('/', HTML, below.port);
     expect(text).toContain('data-base="https://example.org/chat/"');
     const paths = [...text.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, path]) => path!);
-    // At least its icon, its styles and its script.
+    // The page links at least its icon, its styles and its script.
     expect(paths.length).toBeGreaterThanOrEqual(3);
     expect(paths.filter((path) => !path.startsWith('/chat/assets/'))).toEqual([]);
   } finally {
@@ -198,7 +198,7 @@ test('web.enabled = false serves none of it', async () => {
   try {
     expect((await get('/', HTML, without.port)).status).toBe(404);
     expect((await get(js, HTML, without.port)).status).toBe(404);
-    // The page of a sign-in link in that case.
+    // Without the client, a sign-in link leads to this page.
     expect((await get('/v1/sign-in', HTML, without.port)).text).toContain('klatch chat sign-in');
   } finally {
     await without.stop();
@@ -241,7 +241,7 @@ test('pictures of the bucket are allowed where downloads are redirected to it, a
   );
 });
 
-/** The bytes of a file in transit. */
+/** The bytes of a file as they are sent. */
 async function bytesOf(path: string, accepted: string): Promise<{ headers: Headers; bytes: Buffer }> {
   const { get: httpGet } = await import('node:http');
   return new Promise((resolve, reject) => {

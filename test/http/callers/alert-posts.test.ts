@@ -87,7 +87,7 @@ describe('a group of Alertmanager', () => {
     const two = '🔴 HighCPU (2 firing)\ninstance=web-1 · since 10:02 UTC\ninstance=web-2 · since 10:05 UTC';
     const line = '🔴 HighCPU (2 firing)\ninstance=web-2 · since 10:05 UTC';
     expect(await texts()).toEqual([two, line]);
-    // One of them ends: an edit is enough.
+    // When one of them ends, the server only edits the message.
     expect(await tell(alertmanager(['web-1', '10:02'], ['web-2', '10:05', '10:10']))).toBe(1);
     const mixed =
       '🔴 HighCPU (1 firing, 1 resolved)\n🔴 instance=web-1 · since 10:02 UTC\n🟢 instance=web-2 · 10:05 to 10:10 UTC';

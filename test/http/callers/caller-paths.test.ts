@@ -18,7 +18,7 @@ interface Sent {
   readonly headers?: Record<string, string>;
 }
 
-/** `T` in the path is the group's token. */
+/** Sends a request. The group's token replaces `T` in the path. */
 async function send(path: string, { body, method = 'POST', headers = {} }: Sent, token = group.token) {
   const answer = await fetch(`${server.url}${path.replace('T', token)}`, {
     method,

@@ -49,7 +49,7 @@ async function deliver(
   return { status: answer.status, text: await answer.text() };
 }
 
-/** Delivers all examples, some of them at once. */
+/** Delivers all examples over several connections at once. */
 async function deliverAll(way: { readonly path: string; readonly isForm: boolean }) {
   const left = events.values();
   const answers: Awaited<ReturnType<typeof deliver>>[] = [];

@@ -19,7 +19,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-/** Posted; ignored; without any content to show; or with a remaining text that is too long. */
+/** The statuses mean: posted, ignored, without any content to show, and with a remaining text that is too long. */
 const EXPECTED_STATUSES = [200, 204, 400, 413];
 
 test.each(formats)('mutated payloads of $name are taken, or refused in a sentence', async (format) => {

@@ -22,7 +22,7 @@ test.each(setups)('$name posts to $address.url what docs/callers.md shows: $fixt
     .replace('<address>', '<server>/v1/webhooks/<token>')
     .replace('<server>', server.url)
     .replace('<token>', group.token);
-  // For Gotify, whose address contains no token.
+  // Gotify's address contains no token; its programs send the token in a header.
   const auth = url.includes(group.token) ? {} : { 'x-gotify-key': group.token };
   const isEmpty = Object.keys(body).length === 0;
   const answer = await fetch(query === '' ? url : `${url}?${query}`, {

@@ -20,7 +20,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-/** In the form of `groups.info`. */
+/** A row of refused posts, as `groups.info` returns it. */
 interface RefusedPosts {
   readonly posts: number;
   readonly user_agent: string | null;
@@ -42,14 +42,14 @@ function storedOf(group: TestGroup, posts: number): Promise<readonly RefusedPost
   return eventually(ask, (rows) => rows.reduce((sum, row) => sum + row.posts, 0) >= posts);
 }
 
-/** Waits for a refusal that comes after all earlier ones: those that are stored at all are stored by then. */
+/** Waits for a refusal that comes after all earlier ones, which are stored by then if they are stored at all. */
 async function storeEverythingSoFar(): Promise<void> {
   const sentinel = await server.createGroup();
   await send(sentinel, { path: '/v1/webhooks/<T>', body: ' ' });
   await storedOf(sentinel, 1);
 }
 
-/** `<T>` in the request is the group's token. */
+/** Sends a request. The group's token replaces `<T>`. */
 function send(group: TestGroup, { path, headers = {}, body, method = 'POST' }: Sent): ReturnType<typeof request> {
   const filled = (text: string): string => text.replaceAll('<T>', group.token);
   const sent: WireRequest = {
@@ -190,7 +190,7 @@ const HOSTILE: readonly (readonly [string, Sent, number, string, string | null])
 describe('a post that is refused for what it holds', () => {
   test.each(HOSTILE)('is stored without anything of it: %s', async (_name, sent, status, code, format) => {
     const group = await server.createGroup();
-    // The second time, the token is cached: a post to the group's own address then takes the fast path.
+    // The second time, the token is cached, and a post to the group's own address uses the fast path.
     for (let n = 0; n < 2; n += 1) {
       const headers = { 'user-agent': 'Some-Program/1.0', ...sent.headers };
       expect((await send(group, { ...sent, headers })).status).toBe(status);

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { STALL_TIMEOUT_MS } from '../../../src/http/deadline.ts';
 import { acceptUploadBody } from '../../../src/http/files/file-body.ts';
 
-/** The bound of a connection without progress, as the server has one. */
+/** The timeout of a connection without progress, as the server has one. */
 const STALL_MS = 200;
 
 let timeouts: (number | undefined)[] = [];

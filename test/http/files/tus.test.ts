@@ -251,7 +251,7 @@ describe('an upload in parts', () => {
   test('goes on beside a request that has gone silent', async () => {
     const path = await create(10);
     const wire = await beginPart(path, 0, 10, '01234');
-    // A telephone that has changed its network: the old connection stays open and silent.
+    // A telephone has changed its network: the old connection stays open and silent.
     const at = await eventually(
       () => head(path),
       ([, offset]) => offset === '5',
@@ -266,7 +266,7 @@ describe('an upload in parts', () => {
   test('that its server was killed behind is complete for who asks', async () => {
     const path = await create(5);
     await patch(path, 0, '0123');
-    // As if a server had been killed between the last byte and the completion.
+    // The row looks as if a server had been killed between the last byte and the completion.
     const id = path.split('/').at(-1)!;
     await patch(path, 4, '4');
     await server.database.query(

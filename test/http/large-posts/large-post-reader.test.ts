@@ -123,7 +123,7 @@ describe('the thread for large posts', () => {
     const silent = threadOf('');
     const { startThread } = await import('../../../src/assets.ts');
     const start: typeof startThread = (...options) => ((started += 1) === 1 ? silent() : startThread(...options));
-    // Long enough for a busy machine to answer the second call.
+    // The timeout is long enough for a busy machine to answer the second call.
     const reader = makeReader({ start, callTimeoutMs: 3_000 });
     const [first, second] = [1, 2].map((n) => reader.read(bodyOf({ text: `text ${n}` }), context(), free));
     await expect(first).rejects.toMatchObject({ code: 'overloaded', status: 503 });

@@ -19,7 +19,7 @@ test('a source has 250 ms in any second, and gets them again as the second passe
   expect(budget.hasTimeLeft(a, 10_050)).toBe(true);
   budget.charge(a, 50, 10_450);
   expect(budget.hasTimeLeft(a, 10_450)).toBe(false);
-  // No second that begins at the first piece contains more.
+  // The first pieces count until a second has passed since them.
   expect(budget.hasTimeLeft(a, 11_050)).toBe(false);
   expect(budget.hasTimeLeft(a, 11_150)).toBe(true);
   for (let piece = 0; piece < 4; piece += 1) budget.charge(a, 50, 11_150);
@@ -125,7 +125,7 @@ test('callers who wait share the budget of each tenth of a second', async () => 
     bySlot.set(slot, (bySlot.get(slot) ?? 0) + 1);
   };
   await Promise.all(Array.from({ length: 100 }, () => budget.runQueued(a, { maxMs: 60_000, refusal }, work)));
-  // 25 ms are 13 pieces at most. All together would fit into the budget of a second.
+  // A tenth of a second has 25 ms, which are 13 pieces at most. All 100 would fit into the budget of a second.
   expect(Math.max(...bySlot.values())).toBeLessThan(18);
 });
 

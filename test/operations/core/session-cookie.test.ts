@@ -32,7 +32,7 @@ describe('the session cookie', () => {
     const cookie = new SessionCookie('http://127.0.0.1', storeIds('unassigned', 'fedcba98'));
     expect((await cookie.serializer())(null)).toContain('klatch-00000000=');
     expect((await cookie.serializer())(null)).toContain('klatch-fedcba98=');
-    // Cached from here on: no call asks the database again.
+    // The name is cached from here on: no call reads the database again.
     expect((await cookie.serializer())(null)).toContain('klatch-fedcba98=');
   });
 

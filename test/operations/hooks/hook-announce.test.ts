@@ -29,7 +29,7 @@ afterEach(async () => {
   await database.drop();
 });
 
-/** A node that listens, with an address of its own for the database where it needs one. */
+/** A node that listens. `address` replaces the address of its database. */
 async function node(name: string, address = {}): Promise<AnnouncingServices & { heard: number[] }> {
   const opened = database.open(address);
   const bus = new PostgresBus(opened, silentLog(), { node: name });

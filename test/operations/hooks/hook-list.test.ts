@@ -17,7 +17,7 @@ interface HookPage {
 let server: TestServer;
 let receiver: Receiver;
 beforeAll(async () => {
-  // Without a retry within the test: the state of a failing hook does not change.
+  // No retry comes within the test, so the state of a failing hook does not change.
   server = await TestServer.start({
     limits: { hookRegistrationsPerGroupPerMinute: 1_000 },
     delivery: { retryDelaysMs: [600_000] },

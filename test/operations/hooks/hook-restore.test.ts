@@ -71,7 +71,7 @@ describe('a hook that was removed by the 410 of its target', () => {
     for (const text of ['missed', 'missed too']) await post(text);
     expect(await listed()).toEqual([]);
     const before = await row(id);
-    // Long ago, so that no sweep over recent messages finds it: only the notification of the restore wakes the lane.
+    // With old messages, no sweep over recent ones finds the hook: only the notification of the restore wakes the lane.
     await server.database.query(
       (sql) => sql`
         update conversation_head set last_at = now() - interval '1 day' where conversation_id = ${group.id}`,

@@ -110,7 +110,7 @@ export function alertPost(
   };
 }
 
-/** `firing: a b` and, at the end of the alert, a message about that. */
+/** Writes texts such as `firing: a b` and, when the state of the alert changes, a message about that. */
 export function writeTexts({ before, after }: AlertChange): AlertTexts {
   const firing = after.senderAlerts.filter(({ state }) => state === 'firing').map(({ fingerprint }) => fingerprint);
   const hasChanged = before !== null && before.state !== after.state;

@@ -9,7 +9,7 @@ import { eventually } from '../../support/eventually.ts';
 import { isWaiting, lockHead, makeGroups, until, type StoredGroup } from '../../storage/fixture.ts';
 import { accessTo, alertNamed, AlertNode, alertPost, writeTexts } from './alert-node.ts';
 
-// Longer than any test: a lock timeout would end the staged waits.
+// These are longer than any test: a lock timeout would end the waits that the tests arrange.
 const PATIENT = { lockTimeoutMs: 600_000, flushTimeoutMs: 600_000, databaseCallTimeoutMs: 600_000 };
 
 let database: TestDatabase;
@@ -77,7 +77,7 @@ describe('an alert', () => {
     const again = { ...a, startsAt: new Date('2026-11-23T11:00:00Z') };
     expect(await tell(node, alertPost('firing', [again]))).toBe(3);
     expect(await texts()).toEqual(['resolved:', 'cpu is resolved', 'firing: a']);
-    // The line of a new incident is its message.
+    // A new incident begins with one new message, and adds no line to it.
     expect(await head()).toEqual({ seq: 3, rev: 5 });
   });
 
@@ -103,7 +103,7 @@ describe('an alert', () => {
     for (const state of states) seqs.push(await tell(node, alertPost(state, [])));
     expect(seqs).toEqual([1, 1, 1, 1, 3]);
     expect(await texts()).toEqual(['resolved:', 'cpu is resolved', 'firing:']);
-    // Two messages, an edit, a line: an update without news takes no rev.
+    // Two messages, an edit and a line have used the four revs: an update without news takes none.
     expect(await head()).toEqual({ seq: 3, rev: 4 });
   });
 
@@ -173,7 +173,7 @@ describe('an alert', () => {
     await tell(node, alertPost('firing', []));
     const keyed = alertPost('resolved', [], { key: 'k', bodyHash: 'body' });
     expect(await tell(node, keyed)).toBe(1);
-    // It fires again, and a repeat of the earlier end does not end it.
+    // The alert fires again, and a repeat of the earlier end does not end it.
     expect(await tell(node, alertPost('firing', []))).toBe(3);
     expect(await tell(openNode(), keyed)).toBe(1);
     expect(await row()).toMatchObject({ state: 'firing', seq: 3 });
@@ -207,7 +207,7 @@ test('the edit of an alert is announced where there was one, and its event where
   await database.query((sql) => sql`update conversation_head set wants_events = true`);
   expect(await wordsOf(alertPost('firing', [...over('a'), b]))).toEqual(['changes', 'events']);
   expect(await wordsOf(alertPost('resolved', over('a', 'b')))).toEqual(['message 2', 'changes', 'events']);
-  // A repeated post may be the first one to arrive.
+  // The repeat of a post also announces the edit: the node of the first one may have died before its announcement.
   const keyed = alertPost('firing', [], { key: 'k', bodyHash: 'body' });
   expect(await wordsOf(keyed)).toEqual(['message 3']);
   expect(await wordsOf(keyed)).toEqual(['message 3', 'changes', 'events']);
@@ -252,7 +252,7 @@ describe('two nodes that are told of an alert', () => {
     const ended = await tellAll((name) => alertPost('firing', over(name)));
     expect(new Set(ended)).toEqual(new Set([1]));
     expect(await row()).toEqual({ seq: 1, version: 40, state: 'resolved', count: 20 });
-    // The last of them ended it, and the group shows that once.
+    // The last of the updates ended the alert, and the group shows that once.
     expect([await texts(), await head()]).toEqual([['resolved:', 'cpu is resolved'], { seq: 2, rev: 41 }]);
   });
 });
@@ -330,7 +330,7 @@ describe('a post of an alert', () => {
       expect(await answer).toBe('outcome_unknown');
       expect(words).toEqual([`changes ${group.id}`, `events ${group.id}`]);
       await held.release();
-      // The caller repeats it, at any node.
+      // The caller repeats the post, at any node.
       await eventually(
         () => tell(openNode(), alertPost('firing', [a, b])),
         (seq) => seq === 1,

@@ -166,7 +166,7 @@ describe('a client_id', () => {
       const error = await refusal(send(server, alice, group, 'once', { client_id: 'c', files }));
       expect(error.code).toBe('idempotency_key_reused');
     }
-    // Deleted in the meantime: the server had posted it, and does not post it again.
+    // The server had posted the deleted message, so it does not post it again.
     await callAs(server, alice, 'messages.delete', { conversation: group, seq: first.seq });
     expect(await send(server, alice, group, 'once', { client_id: 'c', files: [one.id] })).toMatchObject({
       repeated: true,
@@ -203,7 +203,7 @@ describe('editing and deleting', () => {
     expect(deleted).toMatchObject({ deleted: true, text: '', attachments: [] });
     const page = await changes(server, bob, { conversation: group, after_rev: 0 });
     expect(page.changes.find(({ message }) => message?.seq === seq)!.message).toMatchObject({ attachments: [] });
-    // Or gone already: the sweeper may have removed them.
+    // The sweeper may have removed the files already.
     for (const file of [one, two]) expect(await stateOf(file)).not.toBe('stored');
     expect(await stateOf(other)).toBe('stored');
     // A repeat changes nothing.

@@ -12,7 +12,7 @@ afterEach(() => live.stop());
 
 const raise = (): Promise<number> => live.server.database.query((sql) => raiseLogEpoch(sql));
 
-/** The epoch of the group in the answer of each way of reading. */
+/** The epochs of the group in the answers of `conversations.sync`, `messages.history` and `live.subscribe`. */
 async function toldEpochs(): Promise<object[]> {
   const conversation = live.group.id;
   const { server, alice } = live;
@@ -41,7 +41,7 @@ describe('an answer', () => {
     const { last_rev: before } = await callAs(server, alice, 'conversations.show', { conversation: group.id });
     const first = await raise();
     const told = { epoch: first, previous: 0, rev: before };
-    // Without a change in the group, the epoch begins after its last change.
+    // While the group has no change of the epoch, the epoch begins after the group's last change.
     expect(await toldEpochs()).toEqual([told, told, told]);
     const sent = await send(server, alice, group.id, 'two');
     expect(sent.id).toBe(`${group.id}:${sent.seq}.${first}`);

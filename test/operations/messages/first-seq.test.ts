@@ -186,7 +186,7 @@ describe.each(REMOVALS)('to hooks, messages that were removed, %s,', (_, deletes
     await lane.post(1, 10);
     await lane.receiver.received(10);
     await removeBefore(lane.server.database, lane.group.id, { firstSeq: 7, deletesRows });
-    // The hook fails meanwhile: a message that was read a moment ago may be sent once more.
+    // The hook fails until then, because the server may still send a message that it read a moment before the removal.
     await eventually(
       () => lane.log(),
       (rows) => rows.some((row) => row.endsWith('expired')),

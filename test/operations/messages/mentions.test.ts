@@ -15,7 +15,7 @@ beforeAll(async () => {
   ({ id: group } = await server.createGroup('Mentions'));
   alice = await joined(server, 'alice', group);
   bob = await joined(server, 'bob', group);
-  // 1 to 12, of which each third one mentions bob.
+  // Every third of these 12 messages mentions bob.
   for (let n = 1; n <= 12; n += 1) await send(server, alice, group, n % 3 === 0 ? `@bob ${n}` : `${n} @alice`);
   await eventually(
     async () => (await mentions(bob)).seqs.length,

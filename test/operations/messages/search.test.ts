@@ -20,7 +20,6 @@ let bob: TestPerson;
 let eve: TestPerson;
 let secret: number;
 
-/** A search with a fresh rate limit. */
 const search = (person: TestPerson, text: string, more: object = {}): Promise<Found> =>
   callAs(server, person, 'messages.search', { text, ...more });
 const texts = async (person: TestPerson, text: string, more: object = {}): Promise<string[]> =>
@@ -194,7 +193,7 @@ describe('messages.search', () => {
     expect(refused.length).toBeGreaterThan(0);
     expect(refused.length).toBeLessThan(30);
     for (const { reason } of refused as PromiseRejectedResult[]) expect(reason).toMatchObject({ code: 'rate_limited' });
-    // It does not delay searches of others.
+    // These refusals do not delay searches of others.
     expect(await texts(bob, 'disk')).toHaveLength(4);
   });
 

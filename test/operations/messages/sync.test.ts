@@ -19,7 +19,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-/** A new group with both in it. */
+/** Creates a group with alice and bob. */
 async function makeGroup(title: string): Promise<ConversationId> {
   const { id } = await server.createGroup(title);
   for (const user of ['alice', 'bob']) await server.operate('groups.add-member', { group: id, user });
@@ -29,7 +29,7 @@ async function makeGroup(title: string): Promise<ConversationId> {
 const notice = (conversationId: ConversationId, kind: string) =>
   server.database.query((sql) =>
     sql.begin(async (tx) => {
-      // Long enough for all other writers, also on a busy machine.
+      // The timeout is long enough for all other writers, also on a busy machine.
       await tx`set local lock_timeout = '20s'`;
       await insertNotice(tx, { conversationId, kind, actorId: alice.id as AccountId, details: { title: kind } });
     }),
@@ -65,7 +65,7 @@ describe('conversations.sync', () => {
     await callAs(server, alice, 'messages.edit', { conversation: group, seq: 1, text: 'one, edited' });
     await callAs(server, alice, 'messages.delete', { conversation: group, seq: 2 });
     const expected = [
-      // The first two messages have newer revs now: their changes come there.
+      // The first two messages have newer revs now, under which their changes come.
       [from + 2, 'renamed'],
       [from + 4, 'three'],
       [from + 5, 'described'],
@@ -125,7 +125,7 @@ describe('conversations.sync', () => {
         const { seq } = await send(server, alice, group, `writer ${index}, message ${i}`);
         const target = Math.max(1, seq - ((i * 7) % 20));
         const input = { conversation: group, seq: target };
-        // Another writer may have deleted it in between, which is no failure of this test.
+        // Another writer may have deleted the message in between, which is no failure of this test.
         if (i % 3 === 0) await callAs(server, alice, 'messages.delete', input);
         else if (i % 3 === 1) {
           await callAs(server, alice, 'messages.edit', { ...input, text: `edited ${index} ${i}` }).catch((error) => {

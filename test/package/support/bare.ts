@@ -5,14 +5,14 @@ import { Machine, ROOT } from './machine.ts';
 import { mustRun } from './run.ts';
 
 const FOLDER = join(ROOT, 'build/bare');
-/** Programs that tests and PostgreSQL's initdb call by name; all of them are one static busybox. */
+/** Programs that tests and initdb of PostgreSQL call by name. One static busybox is all of them. */
 const APPLETS = ['sh', 'cat', 'chmod', 'chown', 'dirname', 'env', 'grep', 'id', 'kill', 'ln', 'ls', 'mkdir', 'ps'];
 const MORE_APPLETS = ['readlink', 'setsid', 'sleep', 'timeout', 'touch', 'uname', 'unzip', 'wc'];
 
 /** A file of these trials: a package, or the zip of one. */
 export function trialFile(name: 'klatch' | 'klatch-postgresql', kind: 'deb' | 'zip'): string {
   const folder = join(ROOT, 'build/trials/packages');
-  // Later versions of the server are in the same folder.
+  // The folder also contains later versions of the server.
   const version = name === 'klatch' ? buildVersion() : '\\d[^_-]*(-\\d+)?';
   const names = existsSync(folder) ? readdirSync(folder) : [];
   const pattern = kind === 'deb' ? `${name}_${version}_amd64\\.deb` : `${name}-${version}-linux-x64\\.zip`;
@@ -22,8 +22,8 @@ export function trialFile(name: 'klatch' | 'klatch-postgresql', kind: 'deb' | 'z
 }
 
 /**
- * A root with a static busybox, four device nodes and /proc, but without a C library, users or other files: packages in
- * it are only unpacked. It has `linux-3.13 COMMAND` too (linux-3.13.c).
+ * A root with a static busybox, four device nodes and /proc, but without a C library, users or other files. Packages
+ * are only unpacked into it. It also contains the program `linux-3.13` (linux-3.13.c).
  */
 export async function startBare(name: string, packages: readonly string[] = []): Promise<Machine> {
   const root = join(FOLDER, name);

@@ -65,7 +65,6 @@ export class Conversation {
   }
 }
 
-/** Posts JSON. */
 export function post(url: string, body: object, headers: Readonly<Record<string, string>> = {}): Promise<Response> {
   return fetch(url, {
     method: 'POST',

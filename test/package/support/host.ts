@@ -8,7 +8,7 @@ import type { Ran } from './run.ts';
 /** Debian's releases; each also with systemd as process 1. Quick tests run only on bookworm. */
 export type Suite = 'bookworm' | 'bullseye' | 'trixie';
 
-/** Whether this is the part that .ci/run runs. */
+/** Whether this run is the part of the tests that .ci/run runs. */
 export const isQuick = (process.env['QUICK'] ?? '') !== '';
 
 /** Those of `suites` that this run tests. */

@@ -10,7 +10,14 @@ import { Machine, ROOT } from './machine.ts';
 import { mustRun, type Ran, type RunOptions } from './run.ts';
 import { build, klatch, klatchPostgresql, makeDistribution, postgresql, type StandIn } from './stand-ins.ts';
 
-/** The archive of a machine's distribution: with a PostgreSQL, empty, gone, or without lists so far. */
+/**
+ * The state of the archive of a machine's distribution:
+ * - `new`: it has PostgreSQL 15.
+ * - `old`: it has PostgreSQL 9.3.
+ * - `empty`: it has no PostgreSQL.
+ * - `dead`: it does not answer.
+ * - `unread`: apt has not read its lists yet.
+ */
 export type Distribution = 'new' | 'old' | 'empty' | 'dead' | 'unread';
 
 export interface MachineOptions {
@@ -38,7 +45,10 @@ esac
 exec /usr/bin/apt-get "$@"
 `;
 
-/** A publisher: a repository with two versions of stand-ins, distributions, and the matching script. */
+/**
+ * A publisher of Klatch: a repository with two versions of stand-ins, archives of distributions, and the matching
+ * script.
+ */
 export class Publisher {
   readonly folder: string;
   readonly server: FileServer;
@@ -63,7 +73,6 @@ export class Publisher {
     return publisher;
   }
 
-  /** The address of the repository. */
   get url(): string {
     return `${this.server.url}/repo`;
   }
@@ -182,13 +191,13 @@ export class Target {
    */
   async files(): Promise<string[]> {
     const pruned = ['/proc', '/dev', '/run', '/tmp', '/root', '/sys'].map((path) => `-path ${path}`).join(' -o ');
-    // The times of a folder change when a machine first changes something in it, whatever the result.
+    // Leaves out the times of folders: the first change inside sets them, even if it leaves nothing changed.
     const printed = "-type d -printf '%p %m %U\\n' -o -printf '%p %s %T@ %C@ %m %U\\n'";
     const line = `find / -mindepth 1 \\( ${pruned} \\) -prune -o \\( ${printed} \\)`;
     return (await this.machine.must(line)).trim().split('\n').sort();
   }
 
-  /** The user's own update of all lists, which has to work after every refusal. */
+  /** An update of all lists by the user, which has to work after every refusal. */
   async userUpdate(): Promise<Ran> {
     return this.machine.sh('/usr/bin/apt-get -q update -o APT::Update::Error-Mode=any');
   }

@@ -14,12 +14,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* finit_module; sched_setattr (314) came with 3.14. */
+/* The number of finit_module. The next one, sched_setattr (314), came with 3.14. */
 #define NEWEST_CALL 313
 /*
- * Without getrandom, OpenSSL waits until /dev/random is seeded, but only where uname reports such an old kernel. A filter
- * cannot change the result of uname. Instead this segment exists, by which one process tells the others that it has
- * waited (OPENSSL_RAND_SEED_DEVRANDOM_SHM_ID in OpenSSL's crypto.h).
+ * Without getrandom, OpenSSL waits until /dev/random is seeded, but only where uname reports such an old kernel. A
+ * filter cannot change the result of uname. Instead this segment exists, by which one process tells the others that it
+ * has waited (OPENSSL_RAND_SEED_DEVRANDOM_SHM_ID in OpenSSL's crypto.h).
  */
 #define SEEDED_SEGMENT 114
 #define ANY 0xffff

@@ -19,8 +19,10 @@ const ENV = {
 };
 
 /**
- * Process 1: only a reaper (commands run from outside, as on a machine before systemd); systemd; or a reaper in a root
- * with four device nodes and nothing else.
+ * Process 1 of a machine:
+ * - `none`: a process that only reaps others. Commands run from outside, as on a machine before systemd.
+ * - `systemd`: systemd.
+ * - `bare`: as `none`, in a root with four device nodes and nothing else.
  */
 export type Init = 'none' | 'systemd' | 'bare';
 
@@ -78,7 +80,7 @@ export class Machine {
   /** Runs a command line in the machine, by default for a minute at most. */
   async sh(line: string, options: InsideOptions = {}): Promise<Ran> {
     const { timeoutMs = 60_000, env = {}, input, uid } = options;
-    // The command ends inside, with its children: a kill of nsenter would leave it running.
+    // `timeout` in the machine ends the command and its children. A kill of nsenter would leave them running.
     const inside = ['timeout', '-k', '5', String(Math.ceil(timeoutMs / 1000)), 'sh', '-c', line];
     const namespaces = ['-m', '-p', '-u', '-i', ...(this.#cgroup === null ? [] : ['-C']), '-r', '-w'];
     const identity = uid === undefined ? [] : ['-S', String(uid), '-G', String(uid)];
@@ -120,7 +122,7 @@ export class Machine {
     const script = join(import.meta.dirname, 'machine.sh');
     const enter = 'if [ -n "$1" ]; then echo 0 >"$1/cgroup.procs"; fi; shift; exec "$@"';
     const namespaces = ['-m', '-p', '-u', '-i', ...(isSystemd ? ['-C'] : [])];
-    // The end of either process ends the other: of this process unshare, of unshare the machine.
+    // The end of this process ends unshare, and the end of unshare ends the machine.
     const unshare = ['setpriv', '--pdeathsig', 'KILL', 'unshare', ...namespaces, '--fork', '--kill-child=KILL'];
     const what = [script, this.#lowerDirs.join(':'), this.#workDir, this.#init];
     const child = spawn('/bin/sh', ['-c', enter, 'sh', this.#cgroup ?? '', ...unshare, '/bin/sh', ...what], {
@@ -134,7 +136,7 @@ export class Machine {
     const [line] = (await Promise.race([once(lines, 'line'), once(lines, 'close')])) as [string | undefined];
     if (line === undefined) throw new Error(`the machine did not start: ${said.join('')}`);
     this.#pid = Number(line);
-    // Until then the process is the script, whose root is the outer one.
+    // At first the process is machine.sh, whose root is the outer one.
     await eventually(
       async () => readFileSync(`/proc/${this.#pid}/cmdline`, 'utf8'),
       (command) => !command.includes('machine.sh'),
@@ -172,7 +174,7 @@ export function removeLeftOvers(): void {
   }
 }
 
-/** A cgroup (version 2) of its own, which systemd sees as the whole tree. */
+/** Creates a cgroup (version 2), which systemd in the machine sees as the whole tree. */
 function makeCgroup(): string {
   const mounts = readFileSync('/proc/self/mounts', 'utf8').split('\n');
   const tree = mounts.map((line) => line.split(' ')).find(([, , type]) => type === 'cgroup2')?.[1];

@@ -17,7 +17,7 @@ export interface RunOptions {
 }
 
 const TIMEOUT_MS = 120_000;
-/** How long a process that a command left running may hold the command's output; a longer time counts as a fault. */
+/** A process that a command left running may hold the output of the command for this time; a longer time is a fault. */
 const HELD_OUTPUT_MS = 3_000;
 const KEPT_OUTPUT = 4 * 1024 * 1024;
 const SIGNAL_CODES: Readonly<Record<string, number>> = { SIGHUP: 129, SIGINT: 130, SIGKILL: 137, SIGTERM: 143 };

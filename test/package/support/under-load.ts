@@ -12,14 +12,14 @@ const POSTS = 50;
 export interface Survival {
   /** Posts that the server answered with 200. */
   readonly posted: number;
-  /** Those of them that the hook's receiver has not got under the `seq` of the answer. */
+  /** Answered posts that the receiver of the hook did not get under the `seq` of the answer. */
   readonly lost: readonly string[];
   /** The `seq` of each message in the order of first arrivals. */
   readonly seqs: readonly number[];
 }
 
 /**
- * Posts into a new group, without a pause, while `change` runs. Its clients repeat each post with its Idempotency-Key
+ * Posts into a new group, without a pause, while `change` runs. The clients repeat each post with its Idempotency-Key
  * until the server answers 200. Resolves when the receiver has everything.
  */
 export async function underLoad(host: Host, change: () => Promise<void>): Promise<Survival> {

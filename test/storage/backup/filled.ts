@@ -69,10 +69,10 @@ export async function fillDatabase(database: TestDatabase): Promise<void> {
   });
 }
 
-/** The mark of a copy, which is an installation of its own: its next start assigns its store of files. */
+/** A restored database is an installation of its own: with this row, its next start assigns its store of files. */
 const UNASSIGNED_STORE = '(store_id,unassigned)';
 
-/** Every row of a table as text, sorted, without the additions of a copy. */
+/** Every row of a table as text, sorted, without the row that a restore adds. */
 export async function rowsOf(database: TestDatabase, table: string): Promise<string[]> {
   const rows = await database.query((sql: Sql) => sql.unsafe(`select t::text as row from ${table} t`));
   return rows
@@ -81,7 +81,7 @@ export async function rowsOf(database: TestDatabase, table: string): Promise<str
     .sort();
 }
 
-/** PostgreSQL 11 names a foreign key of several columns after the first. */
+/** The schema without the names of foreign keys: PostgreSQL 11 names one of several columns after the first column. */
 async function schemaOf(database: TestDatabase): Promise<string> {
   return (await database.query(describeSchema)).replaceAll(/ \S+ FOREIGN KEY /g, ' FOREIGN KEY ');
 }

@@ -36,7 +36,7 @@ export async function takeBackup(
   return { bytes: Buffer.concat(chunks), written };
 }
 
-/** Loads one from memory. */
+/** Loads a backup from memory. */
 export function loadBackup(
   target: ConnectionTarget,
   bytes: Buffer,
@@ -60,13 +60,11 @@ export function loadBackup(
   );
 }
 
-/** A file in a backup. */
 export interface BackupFile {
   readonly name: string;
   readonly content: Buffer;
 }
 
-/** The files in a backup. */
 export async function filesOf(bytes: Buffer): Promise<BackupFile[]> {
   const files: BackupFile[] = [];
   for await (const { name, content } of readTar(Readable.from([gunzipSync(bytes)]))) {
@@ -77,7 +75,6 @@ export async function filesOf(bytes: Buffer): Promise<BackupFile[]> {
   return files;
 }
 
-/** A backup of these files. */
 export function packFiles(files: readonly BackupFile[]): Buffer {
   return gzipSync(
     Buffer.concat([

@@ -10,7 +10,7 @@ const COPY_OUT_RESPONSE = 'H'.charCodeAt(0);
 const COPY_DONE = 'c'.charCodeAt(0);
 
 /**
- * A proxy that sends everything from the beginning of a copy to `CopyDone` at once, and what follows when `release` is
+ * A proxy that sends everything from the beginning of a copy to `CopyDone` in one write, and the rest when `release` is
  * called.
  */
 class CopyEndProxy {

@@ -14,7 +14,7 @@ let whole: Buffer;
 
 beforeAll(async () => {
   database = await createTestDatabase();
-  // More than two parts.
+  // These rows fill more than two parts of the backup.
   await database.query(
     (sql) => sql`
       insert into message (conversation_id, seq, rev, sender_id, text, sent_at)
@@ -140,14 +140,14 @@ describe('a backup that is read', () => {
       for (const more of [ROW, unpacked]) {
         await expect(read(gzipSync(Buffer.concat([unpacked, more])))).rejects.toThrow('It was altered or damaged');
       }
-      // Tape drives and tar fill a record with this.
+      // tar and tape drives fill the last record with zeros.
       await read(gzipSync(Buffer.concat([unpacked, Buffer.alloc(9_216)])));
     });
 
     test('a second gzip file, or bytes that are none', async () => {
       for (const more of [gzipSync(ROW), whole, ROW]) {
         await expect(read(Buffer.concat([whole, more]))).rejects.toThrow('It was altered or damaged');
-        // The border between both may be anywhere in one read.
+        // With this size of reads, the border between both is within one read.
         await expect(read(Buffer.concat([whole, more]), 4_099)).rejects.toThrow('It was altered or damaged');
       }
     });

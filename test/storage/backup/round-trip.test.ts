@@ -220,7 +220,7 @@ describe('a restore', () => {
 
   test('of rows that do not go together leaves the database empty and says which', async () => {
     await fill();
-    // Without it no constraint rejects the row there; in the restored database the second index of messages does.
+    // Without this index the source accepts the rows. The restored database has the index and rejects them.
     await source.query((sql) => sql`drop index message_rev`);
     await source.query((sql) => sql`update message set rev = 1`);
     const { bytes } = await takeBackup(source.target);

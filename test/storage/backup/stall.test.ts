@@ -37,7 +37,7 @@ const sessionsAreGone = (of: TestDatabase): Promise<void> =>
 
 describe('a copy of which nothing moves any more', () => {
   test('because nobody takes the backup is given up, and its session ends', async () => {
-    // The disk of a dead file server, or a pipe into a program that hangs: the write gets no answer.
+    // A write to the disk of a dead file server, or into a program that hangs, gets no answer.
     const stuck = new Writable({ write: () => {} });
     const backup = writeBackup(database.target, stuck, {
       configuration: NO_CONFIGURATION,
@@ -126,7 +126,7 @@ describe('the file of a backup', () => {
   test('on a disk that is full is removed, and the system’s sentence is told', async () => {
     const file = await PartialFile.create(path, { overwrite: false });
     const stream = file.stream();
-    // As the system would, in the middle.
+    // The disk becomes full in the middle of the write.
     const full = Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' });
     const input = new PassThrough();
     const writing = pipeline(input, stream);

@@ -26,7 +26,7 @@ const SCRIPT = join(root, 'test/support/upgrading.ts');
   beforeAll(async () => {
     programs = await mkdtemp(join(tmpdir(), 'klatch-programs-'));
     await chmod(programs, 0o755);
-    // Not the checkout's own programs: PostgreSQL's user may not be able to open their folder.
+    // PostgreSQL's user may not be able to open the folder of the checkout's own programs.
     const found = await findPrograms({ binDir: null, clusterMajor: null, clusterDir: '' });
     await cp(dirname(found.binDir), join(programs, 'native'), { recursive: true, verbatimSymlinks: true });
     newBinDir = join(programs, 'native/bin');
@@ -48,11 +48,11 @@ const SCRIPT = join(root, 'test/support/upgrading.ts');
   beforeEach(async () => {
     workspace = await Workspace.create();
     await chmod(workspace.folder, 0o711);
-    // With its owners.
+    // `--archive` keeps the owners of the files.
     execFileSync('cp', ['--archive', former.dataDir, workspace.dataDir]);
   });
   afterEach(async () => {
-    // Servers that a killed upgrade has left running.
+    // A killed upgrade may have left servers running.
     for (const folder of await clusters()) {
       const postmaster = await findPostmaster(folder);
       if (postmaster === null) continue;
@@ -153,7 +153,7 @@ const SCRIPT = join(root, 'test/support/upgrading.ts');
     const missing = await workspace.run(['db', 'upgrade', '--old-bin-dir', join(workspace.folder, 'nothing')]);
     expect(missing).toMatchObject({ code: 1, stderr: expect.stringContaining('install the package postgresql-15') });
     const stopped = workspace.start(['db', 'upgrade']);
-    // The old server runs from then on.
+    // The test continues once the old server runs.
     while ((await findPostmaster(join(workspace.dataDir, 'postgresql')))?.status !== 'ready');
     stopped.process.kill('SIGTERM');
     expect(await stopped.ended).toMatchObject({ signal: 'SIGTERM' });

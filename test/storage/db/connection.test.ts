@@ -97,7 +97,7 @@ describe('the deadline of a call', () => {
 
   test('ends a transaction, which is rolled back', async () => {
     const connection = open(database.target);
-    // The time to connect does not count as its time.
+    // The session is connected first, so that the deadline includes no time to connect.
     await connection.run(pid, 20_000);
     const transaction = connection.run(
       (sql) =>
@@ -133,7 +133,7 @@ describe('a failure to connect', () => {
     await expect(connection.run(pid, 5_000)).rejects.toThrow(DatabaseUnavailableError);
     proxy.mode = 'pass';
     await connection.run(pid, 5_000);
-    // One for each call: the library did not connect once more for the first.
+    // Each call made one connection: the library did not connect once more for the first.
     expect(proxy.accepted).toBe(2);
     expect(proxy.connections).toBe(1);
   });
@@ -269,7 +269,7 @@ describe('a session', () => {
   });
 
   test('is not ended by its age between two queries of one call', async () => {
-    // The library would read its own options from such variables as well.
+    // The library would also read its own options from such variables.
     process.env['PGMAX_LIFETIME'] = '0.05';
     try {
       const connection = open(database.target);

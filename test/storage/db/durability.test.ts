@@ -51,7 +51,7 @@ describe('a session', () => {
     await setDefault('on');
     const connection = new Connection(database.target, 'intake');
     try {
-      // A reload of the configuration does not change a value of the session's own.
+      // A reload of the configuration does not change a value that the session has set itself.
       const source = await connection.run(
         (sql) => sql`select source, setting from pg_settings where name = 'synchronous_commit'`,
         20_000,
@@ -80,7 +80,7 @@ test('only what can be derived again is committed without waiting for the disk',
       readFileSync(join(folder, name), 'utf8'),
     ),
   );
-  // Words of searches, read positions, and rows of pushes.
+  // These write the words of searches, read positions, and rows of pushes.
   const derived = [
     'messages/indexing.ts',
     'messages/read-positions.ts',

@@ -4,7 +4,7 @@ import { expect, test } from '@jest/globals';
 
 const storage = join(import.meta.dirname, '../../../src/storage');
 
-/** Features since PostgreSQL 11, the oldest supported version, which no test can start. */
+/** Features that are newer than PostgreSQL 11, the oldest supported version, which no test can start. */
 const NEWER: readonly (readonly [version: number, words: RegExp])[] = [
   [12, /\bas (?:not )?materialized\b/],
   [12, /\bgenerated always as \(/],

@@ -87,7 +87,7 @@ const FILL = `
     select n, n, to_timestamp(floor(extract(epoch from now()) / 300) * 300), ${MESSAGES}, 0, array_fill(0, array[12])
     from generate_series(1, ${GROUPS}) n`;
 
-/** Disables autovacuum on all tables; on partitioned ones through their partitions. */
+/** Disables autovacuum on all tables, and on each partition of the partitioned ones. */
 const STILL = `
   do $$ declare name text; begin
     for name in select oid::regclass from pg_class where relkind = 'r' and relnamespace = current_schema()::regnamespace loop
@@ -136,7 +136,7 @@ const posts = (count: number, keyed: boolean): Post[] =>
     bodyHash: keyed ? '-' : null,
   }));
 
-/** The same posts with files of the senders, in half of them. */
+/** The same posts; half of them attach a file of their sender. */
 const filePosts = (count: number, keyed: boolean): Post[] =>
   posts(count, keyed).map((each, i) => ({
     ...each,
@@ -160,7 +160,7 @@ const alertPosts = (count: number, keyed: boolean): Post[] =>
     },
   }));
 
-/** The same by members; a group's member has the account id of its integration plus a constant. */
+/** The same posts by members; a group's member has the account id of its integration plus a constant. */
 const memberPosts = (count: number, keyed: boolean): Post[] =>
   posts(count, keyed).map((each) => ({
     ...each,
@@ -192,7 +192,7 @@ const hookOf = (index: number): HookReference => ({
 });
 const logPlace: LogPosition = { at: new Date(), firstSeq: 3 as Seq, rev: 0, attempt: 1 };
 
-/** Work on a locked hook, as a control write does; not on the settled hooks, whose generation it would raise. */
+/** Works on a locked hook, as a control write does. It must not be a settled hook, whose generation it would raise. */
 const locked =
   (index: number, work: (tx: Transaction, hook: LockedHook) => Promise<unknown>) =>
   (sql: Sql): Promise<unknown> =>
@@ -370,7 +370,7 @@ test('a sweep reads each head and hook once, however many pages it takes', async
   await database.query(async (sql) => {
     await sql`update reverse_hook set cursor = 0`;
     await sql`vacuum (analyze)`;
-    // The reads of this session count now, and not during the sweep.
+    // This flush keeps the reads of this session so far out of the count of the sweep.
     await sql`select pg_stat_force_next_flush()`;
   });
   const partitions = Array.from({ length: PARTITIONS }, (_, i) => i);
@@ -393,7 +393,7 @@ test('a sweep reads each head and hook once, however many pages it takes', async
       after = ids.at(-1)!;
     }
     expect(found).toBe(GROUPS);
-    // One row more for each page, and the rows with which the last one finds that there are no more.
+    // Each page reads one more row, and the last page reads rows only to find that no more hooks have work.
     expect((await read()) - before).toBeLessThan(2.5 * GROUPS);
   });
 });

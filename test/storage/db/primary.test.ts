@@ -99,7 +99,7 @@ describe('a server that takes no writes any more', () => {
     const connection = open(primary.target);
     await connection.run(portOf, 20_000);
     await primary.configure({ default_transaction_read_only: 'on' });
-    // A session reads changed settings before its next statement; the result counts.
+    // A session reads changed settings before its next statement; the result of that statement still counts.
     expect(await connection.run(portOf, 20_000)).toBe(primary.port);
     expect(connection.ready).toBe(false);
     const message = await rejectionOf(connection.run(portOf, 20_000));
@@ -112,7 +112,7 @@ describe('a server that takes no writes any more', () => {
     const connection = open(primary.target);
     await connection.run(portOf, 20_000);
     const write = connection.run(async (sql) => {
-      // As PostgreSQL 13 and older, which do not report this setting.
+      // PostgreSQL 13 and older do not report this setting to the client.
       await sql`set default_transaction_read_only = on`;
       await sql`delete from node`;
     }, 20_000);
@@ -144,7 +144,8 @@ describe('one lost session', () => {
     ]);
     proxy.abandon();
     await expect(pool.run(pidOf, 300)).rejects.toThrow(CommitUnknownError);
-    // Without the check each of the two would end at the deadline, with an unknown outcome.
+    // Without the check, the two remaining sessions would make their calls end at the deadline, with an unknown
+    // outcome.
     expect(await three(pidOf)).toMatchObject([
       { status: 'fulfilled' },
       { status: 'fulfilled' },

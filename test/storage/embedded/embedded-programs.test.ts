@@ -104,7 +104,7 @@ describe('the companion', () => {
     expect([ofPackage.kind, ofArchive.kind]).toEqual(['package', 'archive']);
     await install('lib/klatch/postgresql/bin', '98.1');
     await install('zip/postgresql/bin', '99.1');
-    // Beside the programs of this machine, which are older.
+    // This machine may have programs as well, which are older.
     expect((await findPrograms(nothingYet, { installation: ofPackage })).version).toBe('98.1');
     expect(await findPrograms(nothingYet, { installation: ofArchive })).toMatchObject({
       version: '99.1',

@@ -63,7 +63,7 @@ async function kill(child: ChildProcess): Promise<void> {
   await exited;
 }
 
-/** Kills a process that creates the files of a cluster; false: they existed already. */
+/** Kills a process that creates the files of a cluster; false: it had created them already. */
 async function killWhileCreating(): Promise<boolean> {
   await mkdir(dataDir, { mode: 0o711 });
   const child = startElsewhere();
@@ -136,7 +136,7 @@ describe('after kill -9 of the process that started it', () => {
   });
 
   test('in the middle of creating the files, they are made anew', async () => {
-    // Once more where the creation was complete by then, on a machine that stalled in between.
+    // On a machine that stalls, the creation may be complete before the kill: then the test repeats it.
     while (!(await killWhileCreating())) await rm(dataDir, { recursive: true, force: true, maxRetries: 10 });
     const server = await start();
     expect(server.adopted).toBe(false);
@@ -147,7 +147,7 @@ describe('after kill -9 of the process that started it', () => {
     const first = await start();
     await first.stop();
     const child = startElsewhere();
-    // Killed as soon as its socket folder is in use: between the start of the server and its readiness.
+    // The change of the pid file comes between the start of the server and its readiness.
     for await (const name of changes(clusterDir)) if (name.startsWith('postmaster.pid')) break;
     await kill(child);
     const server = await start();
@@ -183,7 +183,7 @@ describe('after the server itself was killed', () => {
   });
 
   test('a pid file that now names another program does not keep it from starting', async () => {
-    // As root in a closed folder, so that the server has the uid of the other program: only then does PostgreSQL
+    // When root starts it in a closed folder, the server has the uid of the other program: only then does PostgreSQL
     // refuse.
     await chmod(root, 0o700);
     const first = await start();
@@ -200,7 +200,7 @@ describe('after the server itself was killed', () => {
 });
 
 describe('a server that recovers', () => {
-  /** Makes its pid file say that it recovers, until the text is restored. */
+  /** Makes the server's pid file say that it recovers, until `isReady` restores the text. */
   async function recovering(): Promise<{ pid: number; isReady: () => Promise<void> }> {
     await start();
     const file = join(clusterDir, 'postmaster.pid');
@@ -211,7 +211,7 @@ describe('a server that recovers', () => {
   const options = (isCancelled: () => boolean) => ({
     clusterDir,
     hasEnded: () => false,
-    // Passed already: the deadline is for other reasons why a server does not answer.
+    // This deadline has passed: it is for other reasons why a server does not answer.
     deadlineMs: performance.now(),
     recoveryDeadlineMs: performance.now() + 30_000,
     isCancelled,

@@ -164,7 +164,7 @@ describe('a data directory whose path is too long for a socket', () => {
     expect(await answer(server)).toBe(1);
     await server.stop();
     expect(existsSync(server.socketDir)).toBe(false);
-    // The next start has no problem with it either: it creates the same folder again.
+    // The next start creates the same folder again.
     expect(await answer(await start(join(root, 'd'.repeat(120))))).toBe(1);
   });
 
@@ -189,7 +189,7 @@ async function copyPrograms(folder: string): Promise<string> {
 
 describe('as root', () => {
   asRoot('files and server belong to another user, where that user can reach them', async () => {
-    // Not the checkout's own programs: they may be in a closed folder.
+    // The user of the server may not be able to open the folder of the checkout's own programs.
     const server = await start(join(root, 'data'), { binDir: await copyPrograms(join(root, 'native')) });
     expect((await lstat(join(root, 'data', 'postgresql'))).uid).not.toBe(0);
     expect(await answer(server)).toBe(1);
@@ -208,7 +208,7 @@ describe('as root', () => {
     expect((await lstat(join(root, 'data', 'postgresql'))).uid).toBe(0);
     expect(await answer(first)).toBe(1);
     await first.stop();
-    // The folder may be opened later; the files still belong to root.
+    // The files still belong to root when the folder is opened later.
     await chmod(root, 0o711);
     expect(await answer(await start(join(root, 'data')))).toBe(1);
   });

@@ -31,7 +31,7 @@ beforeAll(async () => {
   ({ general: pool, settle: settling } = database.open({ lockTimeoutMs: 60_000, databaseCallTimeoutMs: 60_000 }));
   await pool.run((sql) => claimPartitions(sql, { holder: 'us', leaseMs: 60_000 }));
   group = (await makeGroups(database, 1))[0]!;
-  // Several messages with one time, and times without a message.
+  // Several messages share a time, and some times have no message.
   await database.query(
     (sql) => sql`
       insert into message (conversation_id, seq, rev, sender_id, text, sent_at)
@@ -80,7 +80,7 @@ describe('lockHook()', () => {
     const held = await holdOpen(database.target, (tx) => tx`update reverse_hook set cursor = 150 where id = ${hook}`);
     const first = locked((tx, found) => redeliverFrom(tx, found, { seq: 180, since: null }));
     await until(database, (sql) => isWaiting(sql, 'general'));
-    // The head of the group is not locked at that time.
+    // The waiting write holds no lock of the group's head, so this update does not block.
     await database.query(
       (sql) => sql`update conversation_head set last_at = now() where conversation_id = ${group.id}`,
     );
@@ -137,7 +137,7 @@ describe('control writes', () => {
     const { pending, oldestPendingAt, nextAttemptAt } = await info();
     expect({ pending, oldestPendingAt }).toEqual({ pending: 3, oldestPendingAt: new Date('2026-11-21T00:01:25Z') });
     expect(nextAttemptAt).not.toBeNull();
-    // One row can be a batch.
+    // One row can cover a batch.
     await database.query((sql) => sql`update delivery_retry set last_seq = 130 where hook_id = ${hook} and seq = 120`);
     expect(await info()).toMatchObject({ pending: 13 });
     expect(await locked((tx, found) => skipBacklog(tx, found))).toEqual({ firstSeq: 120, lastSeq: 170, count: 13 });
@@ -159,7 +159,7 @@ describe('control writes', () => {
       locked((tx, found) => redeliverSelectedUnlessTooMany(tx, found, asked as Seq[]));
     await askFor(90, 95);
     await askFor(90);
-    // A lane from before the second request has sent both.
+    // A lane that read the hook before the second request has sent both messages.
     await settle(1, 90);
     await settle(1, 95);
     expect(await seqs()).toEqual([{ seq: 90 }]);
@@ -183,7 +183,7 @@ describe('control writes', () => {
       locked((tx, found) => skipBacklog(tx, found)),
       pool.run((sql) => claimPing(sql, reference(), 0)),
     ]).flat();
-    // One write of settlements at a time, as the settler does.
+    // Settlements are written one after the other, as the settler does.
     const settle = async (): Promise<void> => {
       for (let n = 0; n < 40; n += 1) await settling.write([settlement(n * 4)]);
     };

@@ -14,7 +14,8 @@ let database: TestDatabase;
 let pool: Pool;
 
 /**
- * Groups with three messages each, a minute apart, the first group's oldest; their hooks have delivered all of them.
+ * Groups with three messages each, at intervals of a minute; those of the first group are the oldest. Their hooks have
+ * delivered all of them.
  */
 const FILL = `
   insert into conversation (kind, title) select 'group', 'group ' || n from generate_series(1, ${GROUPS}) n;
@@ -36,7 +37,7 @@ afterAll(() => database.drop());
 
 const report = (nowMs = Date.now()): Promise<LaneReport> => pool.run((sql) => readLaneReport(sql, nowMs, PARK_MS));
 
-/** Changes hooks for one test, and restores them. */
+/** Runs `look` with changed hooks, and restores the hooks. */
 async function withHooks(change: string, look: () => Promise<void>): Promise<void> {
   await database.query((sql) => sql.unsafe(change));
   try {
@@ -119,7 +120,7 @@ describe('laneReport()', () => {
     await withHooks(change, async () => {
       const { pendingHooks, oldestPendingAt } = await report();
       expect(pendingHooks).toBe(3);
-      // The second message of the fifth group; the paused hook's is older.
+      // This is the second message of the fifth group. The message of the paused hook is older and does not count.
       expect(oldestPendingAt).toEqual(new Date('2026-01-01T05:02:00Z'));
     });
     await database.query((sql) => sql`delete from delivery_retry`);

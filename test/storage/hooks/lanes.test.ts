@@ -220,7 +220,7 @@ describe('events of hooks that ask for them', () => {
     );
   const asking = new Map<number, HookId>();
 
-  /** Inserts edits of a group's messages, one for each rev; the newest of them is this old. */
+  /** Inserts one edit of a message for each rev; each edit is `ago` old. */
   const write = async (group: StoredGroup, revs: readonly number[], ago = '1 second') => {
     await database.query(
       (sql) => sql`
@@ -280,7 +280,7 @@ describe('events of hooks that ask for them', () => {
       [10, 1],
     ]);
     expect((await read(1)).map(({ events }) => events.length)).toEqual([1, 0, 1]);
-    // The first one in any case.
+    // A page has its first event, even when that event is larger than `bytes`.
     expect((await read(64, 1)).map(({ events }) => events.length)).toEqual([1, 0, 1]);
   });
 });

@@ -26,7 +26,7 @@ let proxy: HalfOpenProxy;
 let hook: HookId;
 let events: string[];
 let opened: SettlementWriter[];
-/** The started real threads. */
+/** The threads that were really started; a `stuck` one is not among them. */
 let threads: Worker[];
 let log: Log;
 
@@ -156,7 +156,7 @@ describe('a failure of the database', () => {
   });
 
   test('is DatabaseLostError after the deadline on a path that swallows packets; the connection is reset', async () => {
-    // Its own deadline comes long before that of its caller, which would end the thread.
+    // The thread's own deadline comes long before the deadline of its caller, at which the caller ends the thread.
     const start: typeof startThread = (name, options) => {
       const data = { ...(options.workerData as object), timeoutMs: 2_000 };
       const thread = startThread(name, { ...options, workerData: data });

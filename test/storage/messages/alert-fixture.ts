@@ -8,7 +8,7 @@ import type { Post } from '../../../src/storage/messages/write-posts.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { logOptions, makeGroups, post, type StoredGroup } from '../fixture.ts';
 
-// Longer than any test: a lock timeout would end the staged waits.
+// These are longer than any test: a lock timeout would end the waits that the tests arrange.
 const PATIENT = { lockTimeoutMs: 600_000, flushTimeoutMs: 600_000, databaseCallTimeoutMs: 600_000 };
 export const SINCE = new Date('2026-11-23T10:02:00Z');
 
@@ -67,14 +67,14 @@ export class AlertFixture {
     return post(this.group, text, { ...changes, alert: { ...write, newMessage: 'shows-alert', ...alert } });
   }
 
-  /** Edits the message of the alert, with or without a new message after the edit. */
+  /** A post that edits the message of the alert, with or without a new message after the edit. */
   edit(from: StoredAlert, editedText: string, followUp: string | null, changes: Partial<Post> = {}): Post {
     const state = stateOf({ state: 'resolved' });
     const newMessage = followUp === null ? 'none' : 'follow-up';
     return this.alertPost(followUp ?? '', { decidedFrom: from, editedText, newMessage, state }, changes);
   }
 
-  /** A post without news. */
+  /** A post that leaves the alert and its message as they are. */
   unchanged(from: StoredAlert, changes: Partial<Post> = {}): Post {
     return this.alertPost('', { decidedFrom: from, newMessage: 'none', state: null }, changes);
   }

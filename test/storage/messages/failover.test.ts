@@ -85,7 +85,7 @@ describe('a planned switchover', () => {
     const { log } = openLog({ maxQueueWaitMs: 300 });
     await log.append(post(group, 'before'));
     await primary.stop();
-    // No post was sent, or PostgreSQL has reported that its transaction was rolled back.
+    // The log refuses a post that it never sent, or whose transaction PostgreSQL reported as rolled back.
     const waiting = [log.append(post(group, 'one')), log.append(post(group, 'two'))];
     for (const each of await Promise.allSettled(waiting)) {
       expect(each).toMatchObject({ status: 'rejected', reason: expect.any(DatabaseUnavailableError) });
@@ -112,7 +112,7 @@ describe('commits that wait for a standby', () => {
     await log.append(keyedPost(group, 'k0', 'before'));
     await stallCommits();
     await expect(log.append(keyedPost(group, 'k1', 'stalled'))).rejects.toThrow(CommitUnknownError);
-    // Reads succeed, so a probe that only reads would send one post after the other.
+    // Reads succeed, so a probe that only reads would let one post after the other stall.
     for (let n = 0; n < 40; n += 1) {
       await expect(log.append(keyedPost(group, `late ${n}`, 'late'))).rejects.toThrow(DatabaseUnavailableError);
       expect(await stalledBackends()).toBe(1);

@@ -152,7 +152,7 @@ describe('indexing a conversation', () => {
     );
     expect(await indexNext(database.general, group.id)).toEqual({ taken: false });
     await other.release();
-    // Dies between its last statement and the commit.
+    // The session ends between its last statement and the commit.
     let pid = 0;
     const killed = test1.open().general.transaction(async (tx) => {
       pid = (await tx<{ pid: number }[]>`select pg_backend_pid() as pid`)[0]!.pid;

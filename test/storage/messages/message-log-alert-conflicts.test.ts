@@ -70,7 +70,7 @@ describe('a change that was decided from another row', () => {
     expect(answers).toContainEqual(conflict);
     expect([(await it.messages()).length, await it.head()]).toMatchObject([2, { seq: 2, rev: 3 }]);
     expect(await it.read()).toMatchObject({ version: 2 });
-    // Neither had to be repeated: the locked row is the newest one.
+    // Neither flush had to be repeated: a statement that locks the row reads its newest version.
     expect(it.logs.map(({ counts }) => counts.failedCommits)).toEqual([0, 0]);
   });
 

@@ -104,7 +104,7 @@ describe('a conversation that somebody else holds locked', () => {
     const waiting = ending(log.append(post(locked, 'x')));
     await log.append(post(open, 'first'));
     const traffic = { over: false };
-    // Two at a time, so that one always waits in the queue.
+    // Two loops post, so that one post always waits in the queue.
     const keepPosting = async (): Promise<void> => {
       while (!traffic.over) await log.append(post(open, 'more'));
     };
@@ -118,7 +118,7 @@ describe('a conversation that somebody else holds locked', () => {
   test('keeps its order when a poisonous post is in the same flush', async () => {
     const [locked, open] = (await makeGroups(database, 2)) as [StoredGroup, StoredGroup];
     const log = openLog();
-    // The poison fails before the lock: statements bind their values first.
+    // The poisonous post fails before the flush waits for the lock: PostgreSQL binds a statement's values first.
     const lock = await lockHead(database.target, locked.id);
     const posts = [
       post(locked, '1'),
@@ -130,7 +130,7 @@ describe('a conversation that somebody else holds locked', () => {
     const answers = Promise.all(posts.map((p) => ending(log.append(p))));
     await until(database, (sql) => isWaiting(sql, 'intake'));
     const late = ending(log.append(post(locked, '5')));
-    // Released only after the first half was split off: the second half is being written by then.
+    // The lock is released only after the first half was split off; the second half is being written by then.
     expect(await ending(log.append(post(open, 'a')))).toBe(1);
     await lock.release();
     expect(await answers).toEqual([1, 2, 3, 'PoisonMessageError', 4]);
@@ -237,8 +237,8 @@ describe('a connection that is lost in the middle of a flush', () => {
     const answers = ['a', 'b'].map((text) => ending(log.append(post(group!, text))));
     await until(database, (sql) => isWaiting(sql, 'intake'));
     proxy.cut();
-    // PostgreSQL's process may still write it after the release of the lock: it has not noticed that its client is
-    // gone.
+    // PostgreSQL has not noticed that its client is gone, so it may still write this post after the release of the
+    // lock.
     expect(await answers[0]).toBe('CommitUnknownError');
     await lock.release();
     const seq = await answers[1];
@@ -259,7 +259,7 @@ describe('a connection that is lost in the middle of a flush', () => {
     const answers = ['b', 'c'].map((text) => log.append(post(group!, text)));
     await expect(answers[0]).rejects.toThrow(CommitUnknownError);
     await expect(answers[1]).rejects.toThrow(DatabaseUnavailableError);
-    // Away for longer than any post may wait: the posts do not wait until their deadline.
+    // The database was away for longer than any post may wait, so new posts do not wait until their deadline.
     const refusals = log.counts.outageRefusals;
     await expect(log.append(post(group!, 'd'))).rejects.toThrow(DatabaseUnavailableError);
     expect(log.counts.outageRefusals).toBe(refusals + 1);

@@ -115,7 +115,7 @@ describe('a post with files', () => {
       { id: first, name: 'name 1', type: 'text/plain', size: 1 },
     ]);
     await checkFiles();
-    // A sender has read the message.
+    // A post marks itself as read by its sender.
     const [row] = await test1.query((sql) => sql`select read_seq from membership where account_id = ${alice}`);
     expect(row).toEqual({ read_seq: 1 });
   });
@@ -310,7 +310,7 @@ describe('a message that is erased', () => {
     const states = new Map((await fileRows()).map(({ id, state }) => [id, state]));
     expect(ids.map((id) => states.get(id))).toEqual(['removed', 'removed', 'stored']);
     await checkFiles();
-    // And a second message cannot attach it.
+    // Another message cannot attach such a file.
     expect(await log.append(by(alice, 'again', ids.slice(0, 1)))).toEqual({ outcome: 'refused' });
   });
 });
@@ -325,7 +325,7 @@ test('no file gets into two messages nor is lost, however flushes, erasures and 
   const ids = [...(await makeFiles(alice, 30)), ...(await makeFiles(bob, 30))];
   const ownerOf = (id: string): AccountId => (ids.indexOf(id) < 30 ? alice : bob);
   const logs = [database.intake, test1.open().intake].map((pool) => new MessageLog(pool, logOptions()));
-  // The same actions in the same order each time; the database decides which of them meet.
+  // Each run makes the same actions in the same order; the database decides which of them meet.
   let state = 7;
   const random = (below: number): number => (state = (state * 48_271) % 2_147_483_647) % below;
   const got = new Map<string, string>();

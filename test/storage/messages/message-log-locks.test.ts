@@ -18,7 +18,7 @@ import {
   type StoredGroup,
 } from '../fixture.ts';
 
-// Longer than any test: a lock timeout would end the staged waits.
+// These are longer than any test: a lock timeout would end the waits that the tests arrange.
 const PATIENT = { lockTimeoutMs: 600_000, flushTimeoutMs: 600_000, databaseCallTimeoutMs: 600_000 };
 
 let database: TestDatabase;
@@ -68,7 +68,8 @@ describe.each(forms)('posts %s', (_name, form) => {
   test('lock the heads of their conversations by number, whatever order they came in', async () => {
     const groups = await makeGroups(database, 4);
     const [lowest, ...others] = groups as [StoredGroup, ...StoredGroup[]];
-    // Its row moves behind the others in the table, so that neither the posts nor the rows are ordered by number.
+    // The update moves the row after the others in the table, so that neither the posts nor the rows are ordered by
+    // number.
     await database.query(
       (sql) => sql`update conversation_head set last_at = last_at where conversation_id = ${lowest.id}`,
     );
@@ -78,7 +79,7 @@ describe.each(forms)('posts %s', (_name, form) => {
     const free = await unlocked(groups);
     await lock.release();
     expect(await Promise.all(answers)).toEqual(groups.map(() => ({ outcome: 'new', seq: 1, logEpoch: 0 })));
-    // A head that is locked before the lowest one could deadlock with a flush in the order of numbers.
+    // A head that is locked before the lowest one could deadlock with a flush that locks in the order of numbers.
     expect(free).toEqual(others.map(({ id }) => id));
   });
 
@@ -109,7 +110,7 @@ test('flushes of two logs over the same conversations in opposite orders never f
   };
   await Promise.all([keepPosting(log, groups), keepPosting(other, groups.toReversed())]);
   await other.stop();
-  // The log repeats a deadlock at once, so that the answers would not show it.
+  // The log repeats a flush at once after a deadlock, so the answers would not show one.
   expect([log.counts.failedCommits, other.counts.failedCommits]).toEqual([0, 0]);
   expect(await readWholeLog(database)).toHaveLength(2 * 40 * 6);
 });

@@ -119,7 +119,7 @@ test('nobody posts behind the notice of a removal, however the two meet', async 
     (sql) => sql<{ sender: AccountId; rev: Rev; seq: Seq }[]>`
       select sender_id as sender, max(rev) as rev, max(seq) as seq from message group by sender_id`,
   );
-  // Some were removed before their first post was written.
+  // A member who was removed before the first post was written has no row here.
   expect(last.length).toBeGreaterThan(0);
   expect(last.filter(({ sender, rev }) => rev > left.get(sender)!)).toEqual([]);
 });

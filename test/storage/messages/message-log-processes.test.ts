@@ -60,7 +60,7 @@ class Poster {
 }
 
 describe('two processes on one database', () => {
-  // Posts with keys take another statement than posts without: either, and both against each other.
+  // Posts with and without keys are written by different statements. The cases combine each with itself and the other.
   test.each([
     [false, false],
     [true, true],
@@ -83,7 +83,7 @@ describe('two processes on one database', () => {
     expect(new Set(stored.map((message) => message.text)).size).toBe(stored.length);
     const lines = new Set(stored.map(({ group, seq, text }) => `${group} ${seq} ${text}`));
     expect(acknowledged.filter((line) => !lines.has(line))).toEqual([]);
-    // The outcome of a killed process's last posts is unknown: one for each of its callers at most.
+    // A killed process does not know the outcome of its last posts: one for each of its callers at most.
     expect(stored.length - acknowledged.length).toBeLessThanOrEqual(shared.callers);
   });
 });

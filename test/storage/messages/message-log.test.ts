@@ -30,7 +30,7 @@ beforeEach(async () => {
 
 afterEach(async () => {
   await log.stop();
-  // Whatever a test did, the queue is empty and its counters agree.
+  // After every test the queue must be empty, and its counters must agree.
   expect([log.depth, log.depthBytes]).toEqual([0, 0]);
   await test1.drop();
 });
@@ -76,7 +76,7 @@ describe('MessageLog', () => {
       const { id } = groups[i % 10]!;
       const seq = seqOf(answer.value);
       expect(byId.get(`${id}:${seq}`)).toBe(texts[i]);
-      // Posts of one caller have numbers in their order.
+      // The posts of one caller get increasing numbers in the order in which it sent them.
       expect(seq).toBeGreaterThan(newest.get(id) ?? 0);
       newest.set(id, seq);
     });
@@ -93,7 +93,7 @@ describe('MessageLog', () => {
       hops: 2,
     });
     await Promise.all(AWKWARD.map((text) => log.append(post(group!, text, given(text)))));
-    // Posts with a key are written by another statement.
+    // Another statement writes posts with a key.
     const keyed = (text: string): Partial<Post> => ({ ...given(text), key: `key of ${text}`, bodyHash: '-' });
     await Promise.all(AWKWARD.map((text) => log.append(post(group!, text, keyed(text)))));
     const rows = await test1.query((sql) => sql`select text, label, icon_url, cards, hops from message order by seq`);
@@ -179,7 +179,7 @@ describe('MessageLog', () => {
         [second.id, 1],
       ],
     ]);
-    // A repeat of a post whose answer was lost may be the first to report that it is stored.
+    // When the answer to a post was lost, its repeat may be the first to report that the post is stored.
     await told.append(keyedPost(first, 'k', 'once'));
     await told.append(post(first, 'another'));
     await told.append(keyedPost(first, 'k', 'once'));

@@ -84,7 +84,7 @@ describe('the PostgreSQL servers of a machine', () => {
   });
 
   test('that are too old are refused with the package that brings one that is not', async () => {
-    // The answer of PostgreSQL 9.3 to a setting that came with 9.6, before it authenticates the client.
+    // PostgreSQL 9.3 answers this to a setting that came with 9.6, before it authenticates the client.
     const unknown = 'unrecognized configuration parameter "idle_in_transaction_session_timeout"';
     await configure('9.3/main', ['port = 5432', `unix_socket_directories = '${join(folder, 'run')}'`]);
     await listen(5432, fatal('42704', unknown));
@@ -92,7 +92,7 @@ describe('the PostgreSQL servers of a machine', () => {
     await expect(provisionDatabase(find()[0]!, wanted)).rejects.toThrow(
       /^PostgreSQL 9\.3 \(9\.3\/main on port 5432\) is too old.*apt-get install klatch-postgresql.*klatch setup --embedded/,
     );
-    // A server that the caller names.
+    // Here the caller names the server.
     const place = { host: join(folder, 'run'), port: 5432, database: 'd', user: 'u', password: '' };
     const connection = new Connection({ ...place, connectTimeoutMs: 2_000, lockTimeoutMs: 1_000 }, 'test');
     const work = connection.run((sql) => sql`select 1`, 5_000);

@@ -22,7 +22,7 @@ const SECRET = 'QpE7mVt3xkLr9sWzYb2nHd8fJc4gUa6o';
 
 let next = 0;
 
-/** Names that no other test uses. */
+/** A request with names that no other test uses. */
 function request(changes: Partial<DatabaseRequest> = {}): DatabaseRequest {
   next += 1;
   const nothing = { password: null, secret: null, serverUid: null, host: null };
@@ -73,7 +73,7 @@ describeHere.each(programs.map((each) => [each.major, each] as const))(
         datcollate: 'C',
         open: false,
       });
-      // Order by code point, and lower case for every alphabet.
+      // The database sorts by code point, and its lower case covers every alphabet.
       const letters = await server.login(wanted.user, made.password, wanted.database, async (sql) => {
         const [row] = await sql`select lower('ÄŁΩ') as lower, 'Z' < 'a' as "byCodePoint"`;
         return row;
@@ -148,7 +148,7 @@ describeHere.each(programs.map((each) => [each.major, each] as const))(
           await sql.unsafe(`create role ${wanted.user} login password 'pencil'`);
         });
         if (way === 'scram-sha-256') expect(await make(wanted)).toMatchObject({ role: 'kept', database: 'made' });
-        // The rule, which demands the newer method, refuses its login; the role itself was not changed.
+        // The authentication rule demands the newer method and refuses this login; the role itself was not changed.
         else expect(await refusal(wanted)).toContain('does not let the role in');
       }
     });

@@ -33,7 +33,7 @@ afterEach(() => database.drop());
 
 const ensure = (nowMs = NOW_MS): Promise<void> => pool.transaction((tx) => ensureAttemptPartitions(tx, nowMs));
 
-/** Days with a partition, and the number of rows in each; `default` too. */
+/** The number of rows in the partition of each day, and in `default`. */
 async function partitions(): Promise<Record<string, number>> {
   const rows = await database.query(
     (sql) => sql<{ name: string; count: number }[]>`
@@ -43,7 +43,7 @@ async function partitions(): Promise<Record<string, number>> {
   return Object.fromEntries(rows.map(({ name, count }) => [name.replace('delivery_attempt_', ''), count]));
 }
 
-/** Rows of the two tables that any scan has read so far. */
+/** The number of rows of the two tables that scans have read so far. */
 async function rowsRead(): Promise<{ delivery_attempt: number; idempotency_key: number }> {
   return pool.run(async (sql) => {
     await sql`select pg_stat_force_next_flush()`;
@@ -215,7 +215,7 @@ describe('removeExpiredLogsKeysHooks()', () => {
         insert into delivery_attempt (conversation_id, hook_id, seq, last_seq, attempt, at, outcome, duration_ms)
         select 7, hook, n, n, 1, ${young}::timestamptz + n * interval '1 ms', 'delivered', 1
         from generate_series(1, 300) hook, generate_series(1, case when hook = 9 then 250 else 200 end) n`;
-      // A key that replaces a deleted one is among old ones in the table.
+      // Old keys are among new ones in the table: PostgreSQL writes a new row in the place of a deleted one.
       await sql`
         insert into idempotency_key (conversation_id, key, seq, body_hash, created_at)
         select 1, 'key ' || n, n, '-', case when n % 50 = 0 then ${old}::timestamptz else ${young}::timestamptz end
