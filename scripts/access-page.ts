@@ -1,19 +1,19 @@
 import { callerMeanings, matrix, scopesByHand } from '../test/access/matrix.ts';
 import { callers, readMatrix, readScopes } from '../test/access/read-matrix.ts';
 
-const HEAD = `Who may call which [operation](api.md), as it is meant: the table is written by hand, in \`test/access/matrix.ts\`, and a
-test calls every operation as everybody, over HTTP, and holds each answer against it. An operation without its line
-fails that test.
+const HEAD = `This page says who may call which [operation](api.md). People write the table, in \`test/access/matrix.ts\`. A test calls
+every operation as each caller, over HTTP, and compares each answer with the table. An operation without a row fails the
+test.
 
-- \`not_found\` is what those are told who are in no such group or conversation: the same as if it did not exist.
-- Administrators of the installation (\`administrator\`) may do to a group what its owner may. What is said in it they do not read, unless they become members, which a notice in the group tells; nor do they learn of private conversations. But they make sign-in links (\`klatch user invite\`), and whoever opens one is signed in as that account: administrators have to be trusted with everything.
-- A private conversation has no integration token and no reverse webhooks. What would give it some is refused in words (\`not_a_group\`), whichever of its members asks.
-- \`klatch send\` and the other commands on the server's own machine are not in the table: whoever may open the control socket may use them.`;
+- A caller who is not in a group or conversation gets \`not_found\`, as if it did not exist.
+- Administrators of the installation (\`administrator\`) may do to a group what its owner may. They cannot read its messages unless they become members, which a notice shows to the group. They learn nothing of private conversations. But they make sign-in links (\`klatch user invite\`), and a person who opens such a link is signed in as that account. So trust administrators with everything.
+- A private conversation has no integration token and no reverse webhooks. The server refuses operations that would give it one (\`not_a_group\`), for both of its members.
+- The table does not have \`klatch send\` and the other commands on the server's own machine. Everybody who may open the control socket may use them.`;
 
 /** Renders docs/access.md from the matrix that the test checks. */
 export function renderAccess(): string {
   const meanings = table(
-    ['Caller', 'Who that is'],
+    ['Caller', 'Meaning'],
     Object.entries(callerMeanings).map(([caller, meaning]) => [`**${caller}**`, meaning]),
   );
   const scopes = readScopes(scopesByHand);
@@ -23,7 +23,7 @@ export function renderAccess(): string {
     ...callers.map((caller) => (cells[caller] === 'yes' ? '**yes**' : `\`${cells[caller]}\``)),
   ]);
   return `${[
-    '# Who may what',
+    '# Who may call which operation',
     '<!-- Made by scripts/docs.ts from test/access/matrix.ts. Do not edit. -->',
     HEAD,
     meanings,

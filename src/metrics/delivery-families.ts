@@ -27,7 +27,7 @@ export function deliveryFamilies(lanes: LaneManager, expired: { readonly lostEve
     counter(
       {
         name: 'klatch_messages_dead_lettered_total',
-        help: 'Messages and events given up for a hook whose receiver refuses them (400, 413, 422) and accepts those behind them.',
+        help: 'Messages and events that a hook gave up: its receiver refuses them (400, 413, 422) and accepts later ones.',
       },
       () => singleSample(counts.deadLettered),
     ),
@@ -52,7 +52,7 @@ export function deliveryFamilies(lanes: LaneManager, expired: { readonly lostEve
 
 function laneFamilies(lanes: LaneManager): Family[] {
   return [
-    gauge({ name: 'klatch_deliveries_in_flight', help: 'Deliveries under way.' }, () =>
+    gauge({ name: 'klatch_deliveries_in_flight', help: 'Deliveries in flight.' }, () =>
       singleSample(lanes.load.inFlight),
     ),
     gauge({ name: 'klatch_deliveries_queued', help: 'Hooks that wait until they may send.' }, () =>

@@ -5,13 +5,13 @@ import { byLabel, counter, gauge, singleSample, type Family } from './family.ts'
 export function fileFamilies(uploads: Uploads): Family[] {
   const { counts } = uploads;
   return [
-    gauge({ name: 'klatch_uploads_in_progress', help: 'Uploads that bytes come of right now.' }, () =>
+    gauge({ name: 'klatch_uploads_in_progress', help: 'Uploads from which bytes arrive right now.' }, () =>
       singleSample(uploads.running),
     ),
     counter(
       {
         name: 'klatch_uploads_total',
-        help: 'Requests that brought a file or a part of one, by how they ended; paused: a part was taken, and more is to come.',
+        help: 'Requests that sent a file or a part of one, by outcome; paused: a part was stored, and the rest follows.',
         labels: ['outcome'],
       },
       () => byLabel('outcome', counts.uploads),

@@ -25,7 +25,7 @@ export function intakeFamilies(log: MessageLog): Family[] {
     counter(
       {
         name: 'klatch_intake_outage_refusals_total',
-        help: 'Posts that were refused since the database stayed away for longer than limits.intake-timeout.',
+        help: 'Posts that were refused because the database was unavailable for longer than limits.intake-timeout.',
       },
       () => singleSample(counts.outageRefusals),
     ),
@@ -53,7 +53,7 @@ export function refusedPostFamilies({ counts }: RefusedPostRecorder): Family[] {
     counter(
       {
         name: 'klatch_refused_posts_total',
-        help: 'Posts with a valid token that were refused for what they hold, by the format that they were read as.',
+        help: 'Posts with a valid token that were refused for their content, by the format in which they were read.',
         labels: ['format'],
       },
       () => byLabel('format', counts.byFormat),

@@ -18,18 +18,18 @@ export function signInFamilies({ metrics }: ActivationCodes): Family[] {
     counter(
       {
         name: 'klatch_codes_total',
-        help: 'Activation codes that a provider took (sent), or did not (failed).',
+        help: 'Activation codes that a provider accepted (sent) or refused (failed).',
         labels: ['outcome'],
       },
       () => byLabel('outcome', metrics.codes),
     ),
-    counter({ name: 'klatch_code_failures_total', help: 'Codes that were typed and were not the right ones.' }, () =>
+    counter({ name: 'klatch_code_failures_total', help: 'Wrong codes that people entered.' }, () =>
       singleSample(metrics.incorrectCodeAttempts),
     ),
     counter(
       {
         name: 'klatch_sign_ins_total',
-        help: 'Sessions that people came to, by a code, by a link, or by signing up.',
+        help: 'Sessions that began by a code, by a link, or by a new account.',
         labels: ['way'],
       },
       () => byLabel('way', metrics.signedIn),
