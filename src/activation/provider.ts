@@ -56,6 +56,6 @@ export interface CodeProvider {
    * which takes as long. Null for providers that leave the judgement to this server.
    */
   readonly verifyCode: ((reference: string | null, code: string) => Promise<boolean>) | null;
-  /** Ends the requests in progress. */
+  /** Aborts the requests in progress: their promises reject. */
   stop(): Promise<void>;
 }

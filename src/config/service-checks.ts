@@ -17,8 +17,8 @@ export interface KeyFindings {
 type AllOrNoneSection = 'services.web-push' | 'services.aws.s3' | 'services.postgresql';
 
 /**
- * Checks the keys of push services, of the file store and of the database. A finding has the position of the line that
- * names the key.
+ * Checks the settings of push services, file store and database, and the key files that they name. A problem or warning
+ * has the position of its setting.
  */
 export function checkServiceKeys(settings: Partial<Settings>, root: ObjectValue): KeyFindings {
   const google = checkGooglePushKeys(settings);

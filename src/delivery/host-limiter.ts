@@ -176,8 +176,8 @@ export class HostLimiter {
   }
 
   /**
-   * The two kinds of lanes alternate within a host too, whichever queue the host came from. Otherwise one kind could
-   * always take the host's slot first.
+   * Quick and slow lanes alternate within a host too, whether `#quickQueue` or `#slowQueue` was next. Otherwise one kind
+   * could always take the host's slot first.
    */
   #grantNext(host: HostState): void {
     const quick = host.quickWaiters.length > 0 && this.#hasCapacity(host, false);

@@ -211,8 +211,8 @@ export class UnorderedStrategy implements DeliveryStrategy {
     if (!isLaneActive()) return;
     window.skip(skippedTo, toResend);
     const epoch = sender.epoch;
+    // Null: this node may not use the lease now. The lane pauses, and the next settlement writes the cursor.
     if (epoch === null) this.#errorDelay = ERROR_DELAY;
-    // Without an epoch, the next settlement writes the cursor.
     else tracker.settle(this.#cursorAndBatchMarks(), { epoch, attempts: [] });
   }
 

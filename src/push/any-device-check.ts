@@ -17,7 +17,7 @@ export class AnyDeviceCheck {
     this.#pool = pool;
   }
 
-  /** The last known answer. */
+  /** Whether a device was registered, as far as this node knows without a query. */
   get hadDeviceAtLastCheck(): boolean {
     return this.#hasAnyDevice;
   }

@@ -33,7 +33,7 @@ type Forwarded = Attachment & { readonly url: string };
 const messageOf = (body: unknown): { text: string; deleted?: true; attachments: Forwarded[] } =>
   (body as { data: { message: { text: string; attachments: Forwarded[] } } }).data.message;
 
-/** The group of a link, and its expiry; null: it is no link of this server. */
+/** The group and the expiry of a file's link; null: it has expired, was changed, or belongs to an account. */
 function readLink({ url }: Forwarded): { group: number; expiresAt: number } | null {
   const { origin, pathname, searchParams } = new URL(url);
   expect(origin).toBe('http://klatch.example');

@@ -17,7 +17,7 @@ export interface TestRun {
   readonly watchdog: ChildProcess;
 }
 
-/** The key under which the handle is stored between setup and teardown. */
+/** The key of `globalThis` under which the set-up leaves its `TestRun` for global-teardown.ts. */
 export const HANDLE = Symbol.for('klatch.test.run');
 
 /**

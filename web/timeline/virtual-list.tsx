@@ -132,7 +132,7 @@ export class VirtualList extends Component<VirtualListProps, DrawnRows> {
     this.setState(this.#rowsAround(index, index));
   }
 
-  /** Scrolls by a page, as a person does. */
+  /** Scrolls by a page. The list treats it like a scroll by the user. */
   scrollByPage(direction: 1 | -1): void {
     const feed = this.#feed.current!;
     feed.scrollTop += direction * (feed.clientHeight - PAGE_OVERLAP_PX);

@@ -137,8 +137,8 @@ export function commitLine(commit: JsonObject): string {
 export type RunEnding = 'failed' | 'recovered' | 'succeeded';
 
 /**
- * The alert of a run. Its key names the workflow, not the run, so that a later success resolves the alert. Null where
- * no part of the key can be stored.
+ * The alert of a run. Later runs of the same workflow or branch have the same key, so that their success resolves the
+ * alert. Null if no character of the key can be stored.
  */
 export function runAlert(ending: RunEnding, ...key: readonly string[]): AlertUpdate | null {
   const state = ending === 'failed' ? 'firing' : 'resolved';

@@ -94,12 +94,13 @@ function findConfigOf({ env, programBinDir }: CommandContext, flag: string | und
   return findConfigFile({ configOption: flag, env, programBinDir });
 }
 
-/** Null if no configuration is named and none is found. */
+/** Null if neither `--config` nor `KLATCH_CONFIG` names a configuration, and none is found. */
 function findConfigIfAny(context: CommandContext, flag: string | undefined): string | null {
+  const isNamed = flag !== undefined || (context.env['KLATCH_CONFIG'] ?? '') !== '';
   try {
     return findConfigOf(context, flag);
   } catch (error) {
-    if (flag === undefined && error instanceof ConfigNotFoundError) return null;
+    if (!isNamed && error instanceof ConfigNotFoundError) return null;
     throw error;
   }
 }

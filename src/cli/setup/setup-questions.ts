@@ -86,7 +86,10 @@ export async function askMissing(
   return { answers, database };
 }
 
-/** Adds the flags about the database to the answers, unless the configuration already answers all questions about it. */
+/**
+ * Adds the flags about the database to the answers. Flags without host, port, name or user count only if an external
+ * database lacks its password.
+ */
 export function answersWithDatabase(source: ConfigText, { answers, database: flags }: GivenAnswers): Answers {
   if (flags.embedded) return { ...answers, database: { embedded: true } };
   const { embedded: _, local: __, cluster: ___, ...given } = flags;

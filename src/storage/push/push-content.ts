@@ -18,7 +18,7 @@ export interface PushCandidateMessage {
   readonly sender: string;
   /** The text, or the beginning of a long one. */
   readonly text: string;
-  /** Nicks in that text. */
+  /** The nicks that `text` mentions. */
   readonly mentions: readonly string[];
   /** Names of its files. */
   readonly files: readonly string[];

@@ -2,7 +2,7 @@ import type { Sql } from '../db/connection.ts';
 import type { Pool } from '../db/pool.ts';
 import { DELETE_PAGE_ROWS, deleteInPages } from './retention.ts';
 
-/** The expired rows that one round removed. */
+/** The numbers of expired rows that one round removed. */
 export interface RemovedSignInCounts {
   readonly activations: number;
   readonly links: number;

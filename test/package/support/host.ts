@@ -52,7 +52,7 @@ export class Host {
     return ran;
   }
 
-  /** `service klatch ACTION`; `state` describes the circumstances in the table. */
+  /** `service klatch ACTION`; `state` completes its name in the table of results. */
   service(action: string, state = ''): Promise<Ran> {
     const circumstances = state === '' ? '' : `, ${state}`;
     return this.act(`service klatch ${action}${circumstances}`, `service klatch ${action}`);

@@ -144,7 +144,7 @@ const filePosts = (count: number, keyed: boolean): Post[] =>
     key: each.key === null ? null : `file ${each.key}`,
   }));
 
-/** The same as changes of alerts: every third begins one, the others edit a message, and half of these add a line. */
+/** Posts that change alerts. Every third begins one; the others edit its message, and half of these also post. */
 const alertPosts = (count: number, keyed: boolean): Post[] =>
   posts(count, keyed).map((each, i) => ({
     ...each,
