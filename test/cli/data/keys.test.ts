@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { loadConfig } from '../../../src/config/load.ts';
 import { ensureServerKeys, readServerKeys } from '../../../src/config/keys/server-key-files.ts';
 import { testServer } from '../../support/database.ts';
-import { Workspace, type Ended } from '../program.ts';
+import { runKlatch, Workspace, type Ended } from '../program.ts';
 
 let workspace: Workspace;
 
@@ -82,6 +82,17 @@ describe('klatch keys generate', () => {
       keyFile('private', folder),
       keyFile('private'),
     ]);
+  });
+
+  test.each<[string, string[], NodeJS.ProcessEnv]>([
+    ['--config', ['--config', '/nowhere/server.conf'], {}],
+    ['KLATCH_CONFIG', [], { KLATCH_CONFIG: '/nowhere/server.conf' }],
+  ])('makes nothing if the configuration that %s names is missing', async (_by, options, env) => {
+    const folder = join(workspace.folder, 'pair');
+    const ended = await runKlatch(['keys', 'generate', '--dir', folder, ...options], env);
+    expect(ended).toMatchObject({ code: 78, stdout: '' });
+    expect(ended.stderr).toContain('/nowhere/server.conf');
+    await expect(stat(folder)).rejects.toMatchObject({ code: 'ENOENT' });
   });
 
   test('takes the place of a placeholder', async () => {
