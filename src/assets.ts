@@ -4,9 +4,9 @@ import { fileURLToPath } from 'node:url';
 import { Worker, type WorkerOptions } from 'node:worker_threads';
 
 /**
- * The path of a file that ships with the program, unless it is inside the single binary. In the bundle all files are
- * beside the program. In the source tree the browser client is below `build/`, and `etc/` and `package.json` are one
- * level up.
+ * The path of a file that ships with the program. It is not for the single binary, which contains its files. In the
+ * bundle all files are beside the program. In the source tree the browser client is below `build/`, and `etc/` and
+ * `package.json` are one level up.
  */
 function locateAsset(name: string): string {
   const places = ['./', '../build/', '../'].map((place) => fileURLToPath(new URL(`${place}${name}`, import.meta.url)));

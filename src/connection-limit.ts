@@ -28,8 +28,8 @@ export function maxClientConnections(): number | null {
 }
 
 /**
- * A bound on the connections of several listeners together. Without it the process can run out of descriptors: it then
- * resets new clients without a line in the log, and can connect neither to the database nor to receivers.
+ * A bound on the connections of several listeners together. Without a bound the process can run out of descriptors: it
+ * then resets new clients without a line in the log, and can connect neither to the database nor to receivers.
  */
 export class ConnectionLimit {
   readonly #max: number | null;

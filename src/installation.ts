@@ -11,9 +11,9 @@ interface ProgramFacts {
 /** How this Klatch was installed. The commands that people are shown depend on it. */
 export interface Installation {
   readonly kind: 'package' | 'archive' | 'source';
-  /** The command that runs it: `klatch`, or the path of the archive's launcher. */
+  /** The command that runs Klatch: `klatch`, or the path of the archive's launcher. */
   readonly command: string;
-  /** The folder of the PostgreSQL programs of the package klatch-postgresql, if it is installed. */
+  /** The folder in which the package klatch-postgresql installs the PostgreSQL programs; it may be absent. */
   readonly companionPostgresqlPackageBinDir: string;
 }
 
@@ -39,17 +39,20 @@ export function thisInstallation(): Installation {
   return describeInstallation({ execPath: process.execPath, archiveLauncher: process.env['KLATCH_LAUNCHER'] });
 }
 
-/** The first word of the command line of a child that names a backup with root's rights; no command for people. */
+/** The first argument of a child that gives a backup its final name with root's rights; no command for people. */
 export const RENAME_BACKUP_ARGUMENT = '--name-backup';
 
-/** How a process of this program was started; `process` has it. */
+/** How a process of this program was started; the global `process` has these fields. */
 export interface ProgramStart {
   readonly argv: readonly string[];
   readonly execArgv: readonly string[];
   readonly execPath: string;
 }
 
-/** How to run this program once more with other arguments. `name` is its name in the process list. */
+/**
+ * How to run this program once more with other arguments. The result's `name` is the program's name in the process
+ * list.
+ */
 export function selfExecCommand(
   { kind, command }: Installation,
   { argv, execArgv, execPath }: ProgramStart,
@@ -57,7 +60,7 @@ export function selfExecCommand(
 ): { readonly file: string; readonly name: string; readonly args: readonly string[] } {
   if (kind === 'source') return { file: execPath, name: 'klatch', args: [...execArgv, argv[1]!, ...args] };
   if (kind === 'package') return { file: execPath, name: 'klatch', args };
-  // Not `execPath`: the launcher starts that program by a loader.
+  // The launcher and not `execPath`: the launcher starts the program by a loader.
   return { file: command, name: command, args };
 }
 

@@ -11,7 +11,10 @@ export interface StartedPart {
   readonly drainsFirst: boolean;
 }
 
-/** The started parts in order. They are stopped in the opposite order. */
+/**
+ * The started parts. Those that let running work finish are stopped first, the others in the opposite order of their
+ * start.
+ */
 export class Lifecycle {
   readonly #log: Log;
   readonly #partsNewestFirst: StartedPart[] = [];

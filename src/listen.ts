@@ -27,7 +27,7 @@ export async function listen(
   });
   if (failed === null) {
     // Later errors concern one connection that could not be accepted, for instance because of too many open files.
-    // Without a listener they would end the process.
+    // Without a handler such an error would end the process.
     server.on('error', () => {});
     return (server.address() as AddressInfo).port;
   }

@@ -2,8 +2,8 @@ import { dirname, join } from 'node:path';
 import { isSea } from 'node:sea';
 
 /**
- * Threads for name look-ups, files and scrypt. libuv reads the variable when it creates its pool, at the first call
- * that needs one. So it must be set here, before other modules are loaded (16 threads counted on Node 24.21;
+ * Threads for name look-ups, files and scrypt. libuv reads UV_THREADPOOL_SIZE when it creates its pool, at the first
+ * call that needs a thread. So it must be set before other modules are loaded (16 threads counted on Node 24.21;
  * test/cli/serve.test.ts checks it). The bound of delivery.dns-concurrency is half of them.
  */
 const THREAD_POOL_SIZE = '16';
@@ -41,7 +41,8 @@ async function main(): Promise<void> {
 }
 
 /**
- * Resolves when all output was written: an exit would drop data that does not fit into a full pipe (64 KiB are enough).
+ * Resolves when all output was written. An exit before that drops the data that a full pipe could not take (a pipe
+ * takes 64 KiB).
  */
 function flushed(output: NodeJS.WriteStream): Promise<void> {
   return new Promise((resolve) => output.write('', () => resolve()));

@@ -21,8 +21,8 @@ interface ListeningSocket {
 }
 
 /**
- * The process that listens on a TCP port of this machine at an address, or at all addresses. Null if there is none or
- * it cannot be determined. Only root can determine the process of another user; everybody can determine the user.
+ * The process whose socket prevents listening at a TCP address and port of this machine. Null if there is none or it
+ * cannot be determined. Only root can determine the process of another user; everybody can determine the user.
  */
 export async function findPortHolder(host: string, port: number): Promise<PortHolder | null> {
   const sockets = (await Promise.all(['tcp', 'tcp6'].map((table) => listeningSockets(table, port)))).flat();
@@ -41,8 +41,8 @@ export function describePortHolder(holder: PortHolder | null): string {
 }
 
 /**
- * Parses lines of /proc/net/tcp: number, address:port, peer, state, queues, timer, retransmissions, uid, time-out,
- * inode.
+ * The sockets that listen on a port, from a table of /proc/net. A line has number, address:port, peer, state, queues,
+ * timer, retransmissions, uid, time-out and inode.
  */
 async function listeningSockets(
   table: string,
@@ -93,7 +93,7 @@ async function programNameOf(pid: number): Promise<string | null> {
   return file === null ? null : basename(file.replace(/ \(deleted\)$/, ''));
 }
 
-/** Ignores errors of a process that has ended meanwhile or belongs to another user, and of a machine without /proc. */
+/** The result of a read that failed: the process has ended or belongs to another user, or the machine has no /proc. */
 function nullIfUnreadable(): null {
   return null;
 }

@@ -140,7 +140,7 @@ export class Server {
   stop(reason: string | null = null): Promise<void> {
     this.#isRefusingRequests = true;
     if (this.#stopPromise === null) this.#lastRunRecorder.markStopping(reason);
-    // Ends the wait of a start that cannot reach the database.
+    // Aborts the wait of a start that cannot reach the database.
     void this.#connectingDatabase?.stop();
     this.#stopPromise ??= this.#stop();
     return this.#stopPromise;
@@ -305,8 +305,8 @@ export class Server {
   }
 
   /**
-   * Runs before the first write to the log: the log must contain all changes in this node's witness, or its epoch is
-   * raised.
+   * Runs before the first write to the log: the log must contain all changes in this node's witness, or the log's epoch
+   * is raised.
    */
   async #startLostHistoryDetector(parts: Pick<Services, 'database' | 'bus' | 'node'>): Promise<void> {
     const onNewTimeline = (): void => this.#lanes?.suspendUntilOldLeasesExpire();
@@ -388,7 +388,7 @@ export class Server {
   }
 
   async #stop(): Promise<void> {
-    // A part that is being started is not in the list yet. A start that has to stop ends when it adds its next part.
+    // A part that is being started is not in the list yet. A start that has to stop rejects when it adds its next part.
     await this.#startPromise.catch(() => {});
     await this.#parts.stop();
   }

@@ -47,6 +47,7 @@ export function addressProblem(text: string): string | null {
 
 /**
  * Finds the address at which a server accepts clients, from the address that a person typed.
+ * - ws://, wss://, tcp:// and tls://: the typed address itself.
  * - http:// and https://: asks the server (/v1/about). With https:// it uses only encrypted endpoints.
  * - If the server announces no usable endpoint: its /v1/live.
  * Throws ConnectionError and ProtocolError.

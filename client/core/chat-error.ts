@@ -31,7 +31,7 @@ export class AnswerTimeoutError extends Error {
   override readonly name = 'AnswerTimeoutError';
 }
 
-/** The bound of concurrent requests is reached; the client did not send this one. */
+/** The bound of concurrent requests is reached; the client did not send this request. */
 export class TooManyPendingRequestsError extends Error {
   override readonly name = 'TooManyPendingRequestsError';
 }

@@ -37,7 +37,7 @@ export class ChatSession {
   #endAnnouncedByServer: ConnectionEnd | null = null;
   #quietPeriodStartMs = performance.now();
   #livenessTimer: ReturnType<typeof setInterval> | null = null;
-  /** The queue requested a pause. The connection pauses only while no call waits for its answer. */
+  /** `requestPause` was called. The connection pauses only while no call waits for its answer. */
   #isPauseRequested = false;
   #isPaused = false;
   #pendingCallCount = 0;
@@ -59,7 +59,7 @@ export class ChatSession {
     });
   }
 
-  /** `onNotification` may be called before this resolves. Rejects with ConnectionError. */
+  /** Connects. May call `onNotification` before it resolves. Rejects with ConnectionError. */
   static async open(
     connect: ConnectFunction,
     onNotification: (notification: Notification) => void,
@@ -162,7 +162,7 @@ export class ChatSession {
 
   #ping(): void {
     this.#callWhileReading('live.ping', {}, this.#bounds.quietBeforePingMs).catch((error: unknown) => {
-      // A refusal shows too that the server is alive.
+      // A server that refuses the ping is alive too.
       if (error instanceof AnswerTimeoutError) this.destroy('the server gave no sign of life');
     });
   }

@@ -36,6 +36,6 @@ export interface Connection {
   resume(): void;
   /** Closes the connection in order; after a second without an answer, by force. */
   close(): void;
-  /** Closes the connection at once. `ended` reports `reason`. */
+  /** Closes the connection at once. `onEnd` then gets `reason`, unless the connection had already failed. */
   destroy(reason: string): void;
 }

@@ -107,7 +107,7 @@ type ObjectOf<F extends Fields> = {
   readonly [Name in OptionalNames<F>]?: Decoded<F[Name]>;
 };
 
-/** An object that has at least these fields; it keeps all others. */
+/** An object that has at least these fields; the decoder does not remove others. */
 export function objectWithAtLeast<F extends Fields>(fields: F): Decoder<ObjectOf<F>> {
   const decoders = Object.entries(fields);
   return (value) => {

@@ -13,11 +13,11 @@ export type ChatEvent =
    */
   | { readonly type: 'reset'; readonly conversation: number; readonly rev: number }
   | { readonly type: 'connected'; readonly account: Account }
-  /** Changes since the last connection follow; `complete`: of all conversations that the account is in. */
+  /** Changes since the last connection follow; `isSubscribedToAll`: of all conversations that the account is in. */
   | { readonly type: 'following'; readonly conversations: number; readonly isSubscribedToAll: boolean }
   | { readonly type: 'disconnected'; readonly reason: string; readonly retryInMs: number }
   /** All other notifications: read positions, typing, presence, and methods that this client does not know. */
   | { readonly type: 'said'; readonly method: string; readonly params: unknown };
 
-/** Handles one event. The client waits for it before it passes the next; an error ends the client. */
+/** Handles one event. The client waits for the listener before it passes the next event; an error stops the client. */
 export type ChatListener = (event: ChatEvent) => Promise<void> | void;

@@ -20,19 +20,19 @@ export interface FollowOptions {
   readonly resumeRevByConversation: ReadonlyMap<number, number>;
   /** The epoch of the server's log that each of these revs belongs to; 0 for conversations that are not in the map. */
   readonly resumeEpochByConversation?: ReadonlyMap<number, number>;
-  /** For unknown conversations: begin with the changes from now on, or with their first change. */
+  /** For conversations without a rev to resume from: begin with the changes from now on, or with their first change. */
   readonly unknownStartAt: 'now' | 'start';
   /** The follower ignores all other conversations; null: it follows all. */
   readonly onlyConversations: ReadonlySet<number> | null;
 }
 
 /**
- * Changes of one page. Each page that arrives doubles the next one. A connection that breaks during a page quarters it,
+ * The number of changes of a page. Each page that arrives doubles this number. Each page that fails divides it by four,
  * because a large page never arrives whole over a connection that keeps breaking.
  */
 const SYNC_PAGE_SIZES = { first: 32, max: 500 } as const;
 const MAX_REMEMBERED_LEFT_CONVERSATIONS = 1_000;
-/** The number of conversations that `live.subscribe` accepts; it follows those with the lowest numbers. */
+/** The number of conversations that `live.subscribe` accepts. The client names those with the lowest numbers. */
 const MAX_SUBSCRIBED_CONVERSATIONS = 20_000;
 /**
  * An account that was added to a conversation while it was disconnected gets this many of the last changes. The server
@@ -41,16 +41,16 @@ const MAX_SUBSCRIBED_CONVERSATIONS = 20_000;
 const BACKFILL_CHANGES_WHEN_JOINED_AWAY = 200;
 
 /**
- * Turns the notifications of successive connections into each change once and in order. It drops known changes by their
- * rev. Where revs are missing, it fetches all changes of the gap from the server: an edit may have moved a message to
- * a newer rev, or a notification was lost, and only the server can tell which.
+ * Turns the notifications of successive connections into each change once and in order. It drops changes that it has
+ * already handled. Where revs are missing, it fetches all changes of the gap from the server: an edit may have moved a
+ * message to a newer rev, or a notification was lost, and only the server can tell which.
  */
 export class ConversationFollower {
   /** The rev of the last handled change of each conversation. */
   readonly #handledRevByConversation: Map<number, number>;
-  /** The epoch of the server's log that this rev belongs to. */
+  /** By conversation, the log epoch that the rev of the last handled change belongs to. */
   readonly #epochByConversation = new Map<number, number>();
-  /** The server's epoch at the last subscription. */
+  /** The server's log epoch at the last subscription. */
   #subscribedEpoch = 0;
   /** By conversation that the account has left, the rev of the last handled change, in case the account joins again. */
   readonly #revByLeftConversation = new Map<number, number>();
@@ -77,7 +77,7 @@ export class ConversationFollower {
     return this.#handledRevByConversation;
   }
 
-  /** By conversation, the epoch of the server's log that this rev belongs to. */
+  /** By conversation, the log epoch that the rev of the last handled change belongs to. */
   get epochByConversation(): ReadonlyMap<number, number> {
     return this.#epochByConversation;
   }
@@ -101,7 +101,7 @@ export class ConversationFollower {
     return session.call('live.subscribe', params, { decode: decodeSubscribeResult });
   }
 
-  /** Compares the revs at which the stream begins with the handled ones, and closes the gaps. */
+  /** Compares the revs at which the stream begins with those of the last handled changes, and closes the gaps. */
   async reconcileWithSubscribed(session: ChatSession, subscribed: SubscribeResult): Promise<void> {
     const { conversations, complete } = subscribed;
     const isFresh = !this.#hasFollowedBefore && this.#options.resumeRevByConversation.size === 0;
@@ -217,7 +217,7 @@ export class ConversationFollower {
     else if (have < rev) await this.#catchUp(session, conversation, have);
   }
 
-  /** Adds an unknown conversation. `isStreamComplete`: the stream contains all of its changes that the client wants. */
+  /** Adds a conversation to follow. `isStreamComplete`: the stream contains all its changes that the client wants. */
   async #addConversation(
     session: ChatSession,
     { id, rev }: { id: number; rev: number },

@@ -17,14 +17,14 @@ import { NotificationQueue } from './notification-queue.ts';
 import { decodeAuthenticated, type Account } from './shapes.ts';
 import { waitOrUntilAborted } from './wait.ts';
 
-/** A connection that lasted this long was stable: the client makes the next attempt soon. */
+/** After a connection that lasted this long, the client makes the next attempt to connect soon. */
 const STABLE_CONNECTION_MS = 5_000;
 const MAX_CALLS_AWAITING_CONNECTION = 1_000;
 /** Bound of the delay before a repeat that the server asked for. */
 const MAX_CALL_RETRY_DELAY_MS = 10_000;
 /** Bytes that may wait for a slow listener before the client stops reading. */
 const NOTIFICATION_QUEUE_HIGH_WATER_BYTES = 1024 * 1024;
-/** While calls wait for answers, the client reads beyond the high water. Beyond this bound it reconnects. */
+/** While calls wait for answers, a slow listener does not stop the reading. Beyond this bound the client reconnects. */
 const NOTIFICATION_QUEUE_OVERFLOW_BYTES = 64 * 1024 * 1024;
 
 /** The account, the connection and the purpose of a client. */
@@ -35,7 +35,7 @@ export interface LiveClientOptions {
    * cookie.
    */
   readonly token: string | null;
-  /** Null: the client only makes requests. */
+  /** Null: the client makes requests, and follows no conversations. */
   readonly follow: FollowOptions | null;
   readonly listener: ChatListener;
   readonly bounds?: Partial<SessionBounds>;
@@ -53,11 +53,11 @@ interface CallOptions<Result> {
 }
 
 /**
- * A client that stays connected: it signs in and follows from its last position. It repeats both whenever the
- * connection ends, until the caller stops it or its session ends. `events.ts` lists the events for its listener.
+ * A client that stays connected until the caller stops it or its session ends. On each new connection it signs in, and
+ * follows from its last position. `events.ts` lists the events for its listener.
  */
 export class LiveClient {
-  /** Resolves when the client ends: to null after `stop`, else to the error that ended it. */
+  /** Resolves when the client no longer reconnects: to null after `stop`, otherwise to the error that is the reason. */
   readonly ended: Promise<Error | null>;
   /** For tests and measurements: the connections on which the server authenticated the client. */
   readonly counts = { authenticatedConnections: 0 };
@@ -68,7 +68,7 @@ export class LiveClient {
   readonly #stateWaiters = new Set<() => void>();
   /** The connection, from the attempt to connect until its end. */
   #connectedSession: ChatSession | null = null;
-  /** The same connection while the client can make requests on it. */
+  /** The connection while the client can make requests on it; otherwise null. */
   #authenticatedSession: ChatSession | null = null;
   /** When the server authenticated the last connection. */
   #lastAuthenticatedAtMs = 0;
@@ -76,7 +76,7 @@ export class LiveClient {
   #signInSessionNumber: number | null = null;
   #lastConnectionError: Error | null = null;
   #reconnectWait: AbortController | null = null;
-  /** Set at the end of `#connectRepeatedly`. */
+  /** The error of every call after the client has ended; null until then. */
   #callRejectionAfterEnd: Error | null = null;
   #runPromise: Promise<void> | null = null;
   #resolveEnded: (end: Error | null) => void = () => {};

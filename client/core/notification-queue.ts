@@ -3,10 +3,10 @@ import type { Notification } from './rpc-client.ts';
 interface NotificationQueueOptions {
   /** Called for one notification after the other; the next waits until it has resolved. */
   readonly handle: (notification: Notification) => Promise<void> | void;
-  /** Called when the queue exceeds the bound; called again only after `onLowWater`. */
+  /** Called when the queue exceeds `highWaterBytes`; called again only after `onLowWater`. */
   readonly onHighWater: () => void;
   readonly onLowWater: () => void;
-  /** Called when the queue exceeds the second bound: the queue drops the notification. */
+  /** Called instead of queueing a notification when the queue exceeds `overflowBytes`. */
   readonly onOverflow: () => void;
   readonly highWaterBytes: number;
   readonly overflowBytes: number;

@@ -5,7 +5,7 @@ import { anything, decodeReceived, integer, nullable, objectWithAtLeast, optiona
 export interface Notification {
   readonly method: string;
   readonly params: unknown;
-  /** Length of the text that contained it. */
+  /** The length of the text that contained the notification. */
   readonly receivedTextLength: number;
 }
 

@@ -1,4 +1,4 @@
-/** Characters that a terminal would obey instead of show, and those that would break a line. */
+/** Characters that a terminal would obey instead of show, and characters that would break a line. */
 const CONTROL_OR_LINE_BREAK = /[\p{Cc}\u2028\u2029]/gu;
 /**
  * Characters that change the direction of the surrounding text, or that are invisible: marks, embeddings, overrides,

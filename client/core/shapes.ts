@@ -16,8 +16,8 @@ import {
 } from './decode.ts';
 
 /**
- * The fields of the server's messages that this client relies on; it keeps all others unchanged. They are not the
- * server's own schemas, because a client also talks to servers of other versions.
+ * The fields of the server's messages that this client relies on; the decoders leave all other fields unchanged. They
+ * are not the server's own schemas, because a client also talks to servers of other versions.
  */
 
 const id = positiveInteger;
@@ -71,9 +71,9 @@ export const decodeNotice = objectWithAtLeast({
   actor: nullable(decodeActor),
   details: recordOf(anything),
   at: string,
-  /** The rev of the notice's change; only histories contain it. */
+  /** The rev of the notice's change; only notices in a history have it. */
   rev: optional(rev),
-  /** The message that precedes the notice. */
+  /** The seq of the message that precedes the notice. */
   after_seq: optional(integer),
 });
 
@@ -89,7 +89,7 @@ const decodeLastMessage = objectWithAtLeast({
   /** The beginning of the text. */
   text: string,
   deleted: optional(constant(true)),
-  /** The number of its files. */
+  /** The number of the message's files. */
   attachments: integer,
 });
 
@@ -104,7 +104,7 @@ export const decodeConversation = objectWithAtLeast({
   last_seq: integer,
   last_at: nullable(string),
   unread: integer,
-  /** Older servers send neither of these. */
+  /** Older servers send neither `unread_mentions` nor `first_seq`. */
   unread_mentions: optional(integer),
   first_seq: optional(integer),
   read_seq: optional(integer),
@@ -117,7 +117,7 @@ export const decodeConversation = objectWithAtLeast({
 export const decodeAccount = objectWithAtLeast({ id, nick: string, name: string });
 
 export const decodeAuthenticated = objectWithAtLeast({ account: decodeAccount, session: integer });
-/** Absent: 0, the server never lost a change. */
+/** The log epoch. Absent means 0: the server never lost a change. */
 const epoch = optional(naturalNumber);
 export const decodeSubscribeResult = objectWithAtLeast({
   conversations: arrayOf(objectWithAtLeast({ id, rev, epoch_rev: optional(rev) })),

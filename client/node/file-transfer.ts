@@ -28,7 +28,7 @@ const SOCKET_IDLE_TIMEOUT_MS = 30_000;
 /** The time that the server has to ask for the body with 100 Continue; after it the client sends the body unasked. */
 const MAX_CONTINUE_WAIT_MS = 1_000;
 const MAX_JSON_RESPONSE_BYTES = 64 * 1024;
-/** A server with files in a bucket redirects its clients there. One redirect is enough, and none can form a loop. */
+/** A server with files in a bucket redirects its clients to the bucket. One redirect is enough, and cannot loop. */
 const MAX_REDIRECTS = 1;
 
 const decodeErrorResponse = objectWithAtLeast({ message: string, code: optional(string) });
@@ -88,7 +88,7 @@ async function upload(server: FileServer, file: OutgoingFile, expectsContinue: b
   return decodeReceived(decodeAttachment, parseJsonOrNull(text), sentence);
 }
 
-/** Resolves when the request has its connection; never resolves if it gets none. */
+/** Resolves when the request has its connection; never resolves if the request gets no connection. */
 function awaitSocketConnected(request: ReturnType<typeof requestPlain>): Promise<void> {
   return new Promise((resolve) => {
     request.once('socket', (socket) =>
@@ -200,7 +200,7 @@ function parseJsonOrNull(text: string): unknown {
   }
 }
 
-/** The file name of a Content-Disposition (RFC 6266), as sent; null where it has none. */
+/** The file name in a Content-Disposition header (RFC 6266), as sent; null if the header has no readable name. */
 function dispositionFileName(disposition: string | undefined): string | null {
   const extended = /filename\*\s*=\s*UTF-8''([^;\s]+)/i.exec(disposition ?? '')?.[1];
   if (extended === undefined) return /filename\s*=\s*"([^"\\]*)"/i.exec(disposition ?? '')?.[1] ?? null;

@@ -49,8 +49,8 @@ export class ResumePositionsFile {
   }
 
   /**
-   * The positions of the last client; null where there are none, after another sign-in, or where the file cannot be
-   * read.
+   * The positions of the last client. Null if the file does not exist, belongs to another sign-in, or has another
+   * shape. Throws any other error of reading the file.
    */
   loadRevs(): Map<number, number> | null {
     const state = this.#load();
@@ -77,7 +77,7 @@ export class ResumePositionsFile {
     return state === null || state.sign_in !== this.#signInId ? null : state;
   }
 
-  /** Call it after every change: it writes soon, and at most once a second. Throws the error of the last write. */
+  /** Writes soon, at most once a second; called after every change. Throws the error of an earlier scheduled write. */
   scheduleSave(
     getRevs: () => ReadonlyMap<number, number>,
     getEpochs: () => ReadonlyMap<number, number> = () => new Map(),
@@ -107,7 +107,7 @@ export class ResumePositionsFile {
     renameSync(`${this.#path}.new`, this.#path);
   }
 
-  /** Nothing awaits the timer, so the next `scheduleSave` throws its error. */
+  /** Nothing awaits the timer, so the next `scheduleSave` throws the error of this save. */
   #saveOnTimer(): void {
     try {
       this.flushPendingSave();

@@ -43,7 +43,7 @@ export async function findProfileAndAddress(context: ChatContext, options: ChatO
   return { profile, address: await requireServerAddress(server) };
 }
 
-/** The session of the command, and the server as the person named it. Throws ChatCommandError. */
+/** The session of the command, and the server's address as the person typed it. Throws ChatCommandError. */
 export function loadProfileAndServer(
   context: ChatContext,
   { server, profile: name }: ChatOptions,
@@ -52,7 +52,7 @@ export function loadProfileAndServer(
   return { profile, server: server ?? profile.server };
 }
 
-/** The address that a person typed. Throws ChatCommandError. */
+/** Finds the address for clients of the server whose address a person typed. Throws ChatCommandError. */
 export async function requireServerAddress(text: string): Promise<ServerAddress> {
   const problem = addressProblem(text);
   if (problem !== null) throw new ChatCommandError('usage', `--server: ${problem}`);
@@ -60,8 +60,8 @@ export async function requireServerAddress(text: string): Promise<ServerAddress>
 }
 
 /**
- * Makes requests as the signed-in account, over a connection that ends after them. `waitMs`: the time for which each
- * request waits for an unreachable server. Throws ChatCommandError.
+ * Makes requests as the signed-in account, over a connection that is closed after `work`. `waitMs`: the time for which
+ * each request waits for an unreachable server. Throws ChatCommandError.
  */
 export async function withSignedInClient<Result>(
   context: ChatContext,

@@ -34,15 +34,13 @@ export async function listConversations(client: LiveClient): Promise<Conversatio
   return all;
 }
 
-/** The conversation that a person means. Throws ChatCommandError where there is none, or more than one. */
+/** The conversation that a person means. Throws ChatCommandError if no conversation or more than one matches. */
 export async function findConversation(client: LiveClient, text: string): Promise<Conversation> {
   if (/^\d{1,15}$/.test(text)) return fetchConversation(client, Number(text));
   return matchConversation(await listConversations(client), text);
 }
 
-/**
- * Finds the conversation that a person means in a list. Throws ChatCommandError where there is none, or more than one.
- */
+/** Finds the conversation that a person means in a list. Throws ChatCommandError if none or more than one matches. */
 export function matchConversation(all: readonly Conversation[], text: string): Conversation {
   const wanted = text.toLowerCase();
   const fits = (each: Conversation): boolean => {
@@ -75,7 +73,7 @@ export class ConversationNameCache {
     this.#client = client;
   }
 
-  /** The last known name; null: not fetched yet. */
+  /** The name in the cache; null: it was not fetched, or was forgotten since. */
   cachedName(conversation: number): string | null {
     return this.#nameById.get(conversation) ?? null;
   }

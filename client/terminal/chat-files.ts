@@ -99,7 +99,7 @@ interface PreparedUploads {
 }
 
 /**
- * Checks whether the files can be uploaded, before the command changes anything. Null: there are none. Throws
+ * Checks whether the files can be uploaded, before the command changes anything. Null: no files. Throws
  * ChatCommandError.
  */
 export async function prepareUploads(
@@ -218,7 +218,6 @@ class TransferProgressLine {
     this.#context.errorOutput.write(`\r\u001b[K${this.#name}: ${formatBytes(bytes)}${part}`);
   }
 
-  /** Erases the line. */
   eraseLine(): void {
     if (this.#isShown) this.#context.errorOutput.write('\r\u001b[K');
     this.#isShown = false;

@@ -138,7 +138,7 @@ class ChatEventPrinter {
     else if (event.type === 'change') await this.#onChange(event);
   }
 
-  /** Prints once per outage, for any number of attempts. */
+  /** Prints one line per outage, for any number of attempts to connect. */
   #onDisconnected(event: Extract<ChatEvent, { type: 'disconnected' }>): void {
     if (!this.#isOutagePrinted) this.#printStatus(disconnectedLine(event));
     this.#isOutagePrinted = true;

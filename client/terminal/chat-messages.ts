@@ -82,13 +82,13 @@ async function printLastMessages(context: ChatContext, name: string, options: Re
 }
 
 interface LastMessages {
-  /** In the order of their seq. */
+  /** The messages in the order of their seqs. */
   readonly messages: readonly Message[];
-  /** The first seq of the history where a retention rule removed the messages before it; otherwise null. */
+  /** The conversation's first seq if these messages reach it and a retention rule removed earlier ones; else null. */
   readonly removedBeforeIfReached: number | null;
 }
 
-/** The newest messages, and whether the history begins with them. */
+/** The newest `count` messages, or all if the conversation has fewer. */
 export async function fetchLastMessages(
   client: LiveClient,
   conversation: number,

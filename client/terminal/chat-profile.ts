@@ -21,7 +21,7 @@ const GROUP_AND_OTHERS_BITS = 0o077;
 
 const decodeProfile = objectWithAtLeast({
   version: constant(1),
-  /** As the person typed it at the sign-in. */
+  /** The address of the server, as the person typed it at the sign-in. */
   server: string,
   token: nonEmptyString,
   /** New for each sign-in: other files of a profile name the sign-in that they belong to. */
@@ -43,7 +43,7 @@ export function profilePath(env: ChatContext['env'], name = DEFAULT_PROFILE_NAME
   return join(xdgKlatchFolder(env['XDG_CONFIG_HOME'], '.config'), profileFileName(name));
 }
 
-/** The file with the positions that a profile has followed to: the same name in $XDG_STATE_HOME/klatch. */
+/** The file with the last handled revs of a profile: named as the file of its session, in $XDG_STATE_HOME/klatch. */
 export function resumePositionsPath(env: ChatContext['env'], name = DEFAULT_PROFILE_NAME): string {
   return join(xdgKlatchFolder(env['XDG_STATE_HOME'], '.local/state'), profileFileName(name));
 }
@@ -67,7 +67,7 @@ export function hasProfile(path: string): boolean {
 export function saveProfile(path: string, { server, token, account }: Omit<Profile, 'version' | 'sign_in'>): void {
   const profile: Profile = { version: 1, server, token, sign_in: randomUUID(), account };
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-  // A new file each time: an existing one may be open to others.
+  // Creates a new file each time: the permissions of an existing file may let other users read it.
   const temporaryPath = `${path}.${process.pid}.new`;
   try {
     writeFileSync(temporaryPath, `${JSON.stringify(profile, null, 2)}\n`, { mode: 0o600, flag: 'wx' });

@@ -50,7 +50,7 @@ const decodeVerifyResult: Decoder<VerifyResult> = (value) =>
   objectWithAtLeast({ status: string })(value).status === 'sign_up' ? decodeSignUpNeeded(value) : decodeSignedIn(value);
 
 const MAX_CODE_OR_NICK_TRIES = 3;
-/** A whole link, or the part after its #. Only the server knows how long its token is. */
+/** A whole sign-in link, or its token (the part after #). Only the server knows how long a token is. */
 const SIGN_IN_LINK_PATTERN = /^(?:\S*#)?kll_[\w-]+$/;
 const NICK_PATTERN = /^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,30}[A-Za-z0-9])?$/;
 
@@ -159,15 +159,15 @@ const readSignInLink = (context: ChatContext): Promise<string> =>
   readSecretFromPromptOrStdin(context, { text: 'The sign-in link', check: signInLinkProblem });
 
 /**
- * The problem of a text that should be a sign-in link; null: the server can decide. It quotes nothing, since the text
- * may be a secret.
+ * The problem of a text that does not have the form of a sign-in link; null: it has that form. The problem does not
+ * quote the text, which may be a secret.
  */
 function signInLinkProblem(text: string): string | null {
   if (SIGN_IN_LINK_PATTERN.test(text.trim())) return null;
   return 'this is no sign-in link: give the whole first line of what `klatch user invite` prints';
 }
 
-/** Does not read from the command line, which other users of the machine can see. */
+/** Reads a secret, and not from the command line, which other users of the machine can see. */
 async function readSecretFromPromptOrStdin(
   context: ChatContext,
   { text, check }: { text: string; check: (typed: string) => string | null },

@@ -40,7 +40,7 @@ interface Question {
 
 /** The signals that ask the process to stop. */
 interface StopSignals {
-  /** Resolves with the first one. */
+  /** Resolves with the first signal. */
   readonly firstSignal: Promise<unknown>;
   start(): void;
   /** Restores the default action of the signals. */

@@ -18,7 +18,7 @@ const DEFAULT_SHOWN_MESSAGES = 20;
 const MAX_SHOWN_MESSAGES = 200;
 /** Messages that the screen shows when the person switches to a conversation without unread ones. */
 const MIN_MESSAGES_ON_SWITCH = 5;
-/** Delay of a read receipt, which covers the messages that come in between. */
+/** Delay of a read receipt. The receipt also covers the messages that come during the delay. */
 const READ_RECEIPT_DELAY_MS = 500;
 const MAX_PROMPT_NAME_LENGTH = 30;
 /** How long the screen tries to send a line while the server is unreachable. */
@@ -59,7 +59,7 @@ export class InteractiveChat {
   readonly #names: ConversationNameCache;
   readonly #paint: PaintMood;
   #currentConversation: Conversation | null = null;
-  /** The last message of each conversation on the screen, since history and stream overlap. */
+  /** By conversation, the seq of the last shown message: history and stream overlap, and it is shown only once. */
   readonly #lastShownSeqByConversation = new Map<number, number>();
   #mayDrawPrompt = false;
   #isDisconnected = false;
@@ -87,8 +87,8 @@ export class InteractiveChat {
   }
 
   /**
-   * Greets, and shows one conversation or the list of them. Rejects with ChatCommandError where the named one does not
-   * exist.
+   * Greets, and shows `conversation`; if it is null, the only conversation of the account, or else the list of
+   * conversations. Rejects with ChatCommandError if `conversation` matches none or several.
    */
   async greetAndShow({ nick }: Account, conversation: string | null): Promise<void> {
     const all = await listConversations(this.#client);
@@ -99,7 +99,7 @@ export class InteractiveChat {
     const first = conversation === null ? only : matchConversation(all, conversation);
     if (first === null) this.#printAboveInput(...conversationListLines(all));
     else await this.#switchTo(first, this.#lastShownSeqByConversation.get(first.id) ?? 0);
-    // The person may already be typing: the cursor stays after that text.
+    // The person may already be typing: the cursor stays after the typed text.
     this.#redrawPrompt();
   }
 
@@ -126,7 +126,7 @@ export class InteractiveChat {
     return this.#options.client();
   }
 
-  /** Prints once per outage, for any number of attempts. */
+  /** Prints one line per outage, for any number of attempts to connect. */
   #onDisconnected(event: Extract<ChatEvent, { type: 'disconnected' }>): void {
     if (!this.#isDisconnected) this.#printAboveInput(`-- ${disconnectedLine(event)}`);
     this.#isDisconnected = true;

@@ -11,7 +11,7 @@ const COLOURS: ReadonlyMap<string, Colour> = new Map<string, Colour>([
   ['danger', 'red'],
 ]);
 
-/** Paints where the stream is a terminal with colours, and `NO_COLOR` is not set. */
+/** Paints if the stream is a terminal with colours and `NO_COLOR` is not set; otherwise returns texts unchanged. */
 export function moodPaint(stream: NodeJS.WritableStream): PaintMood {
   return (mood, text) => {
     const colour = COLOURS.get(mood);

@@ -12,8 +12,8 @@ export function newCode(): string {
 }
 
 /**
- * Turns codes, and the sources of activations, into keyed hashes. The key is derived from the server's secret. Six
- * digits could be guessed from a plain hash in no time, and a copy of the database alone must not be enough.
+ * Turns codes, and the sources of activations, into keyed hashes. The key is derived from the server's secret, so that
+ * a copy of the database does not suffice to find a code. From a plain hash, six digits could be guessed in no time.
  */
 export class ActivationHasher {
   readonly #key: Buffer;
@@ -28,8 +28,8 @@ export class ActivationHasher {
   }
 
   /**
-   * Whether the stored verifier is the keyed hash of this code. Without a stored one it compares too, so that the time
-   * does not reveal whether there is one.
+   * Whether the stored verifier is the keyed hash of this code. Without a stored verifier, a comparison is made too, so
+   * that the time does not reveal whether there is a verifier.
    */
   matchesVerifier(transactionHash: string, code: string, verifier: string | null): boolean {
     const expected = Buffer.from(verifier ?? this.#hmac('none', transactionHash).toString('hex'), 'hex');
@@ -37,7 +37,10 @@ export class ActivationHasher {
     return expected.length === given.length && timingSafeEqual(expected, given) && verifier !== null;
   }
 
-  /** The hashes under which activations of a source are counted; null: the control socket. */
+  /**
+   * The hashes under which the activations of a source and of its network are counted. `source` null: the control
+   * socket.
+   */
   hashSource(source: SourceKey | null): { readonly sourceHash: string; readonly networkHash: string } {
     const [own, network] = source === null ? ['control socket', 'control socket'] : [source, siteKey(source)];
     const hash = (key: string): string => this.#hmac('source', key).toString('hex');

@@ -8,19 +8,22 @@ import { parseProofAddress } from '../model/proof-address.ts';
 import { ProviderError, type CodeProvider, type OutgoingCode, type ProviderFailure } from './provider.ts';
 
 const PROBE_TIMEOUT_MS = 5_000;
-/** Mail servers that greet late or scan messages are slow, and nobody waits for a send. */
+/**
+ * The time-out of sending one e-mail: mail servers that greet late or scan messages are slow, and nobody waits for a
+ * send.
+ */
 const SEND_TIMEOUT_MS = 30_000;
 const CONNECT_TIMEOUT_MS = 5_000;
 const MAX_RESPONSE_BYTES = 64 * 1024;
 const HOUR_MS = 3_600_000;
 
-/** The parts of e-mails, and bounds that tests set. */
+/** The texts of e-mails, and bounds that tests set. */
 export interface EmailOptions {
   readonly emailTemplate: EmailTemplate;
   readonly projectName: string;
   readonly probeTimeoutMs?: number;
   readonly sendTimeoutMs?: number;
-  /** PEM of an authority that is trusted instead of the system's. */
+  /** PEM of a certificate authority that is trusted instead of the system's authorities. */
   readonly ca?: string;
 }
 
@@ -45,7 +48,7 @@ export class EmailCodeProvider implements CodeProvider {
   readonly #config: SmtpConfig;
   readonly #options: EmailOptions;
   readonly #sender: Sender;
-  /** One function for each open connection, which ends it. */
+  /** A function for each open connection, which aborts the work on it. */
   readonly #openConnectionAborters = new Set<(error: ProviderError) => void>();
 
   /** `config.from` must be a sender that `parseSender` can read. */
@@ -55,7 +58,7 @@ export class EmailCodeProvider implements CodeProvider {
     this.#options = options;
   }
 
-  /** Connects and logs in. */
+  /** Connects to the mail server and logs in. */
   async probe(): Promise<void> {
     await this.#withConnection(this.#options.probeTimeoutMs ?? PROBE_TIMEOUT_MS, () => Promise.resolve());
   }
@@ -91,7 +94,7 @@ export class EmailCodeProvider implements CodeProvider {
     return { envelope: { from: this.#sender.address, to: [address] }, message };
   }
 
-  /** Logs in on a new connection, calls `work` with it, and ends it, all within `deadlineMs`. */
+  /** Logs in on a new connection, calls `work` with the connection, and closes it, all within `deadlineMs`. */
   async #withConnection(deadlineMs: number, work: (connection: SMTPConnection) => Promise<unknown>): Promise<void> {
     const { host, port, tls, user, password } = this.#config;
     const { ca } = this.#options;
@@ -154,7 +157,7 @@ const FAILURE_BY_CODE: Readonly<Record<string, ProviderFailure>> = {
   EMESSAGE: 'refused',
 };
 
-/** A mail server's answer quotes addresses, so only an error's code and the number of the answer are kept. */
+/** A mail server's answer quotes addresses, so the error gets only a code and the number of the answer. */
 function toProviderError(error: unknown): ProviderError {
   if (error instanceof ProviderError) return error;
   const { code, originalCode, responseCode } = error as Record<string, unknown>;

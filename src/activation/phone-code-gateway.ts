@@ -14,7 +14,7 @@ const gatewayResponseSchema = z.object({ $type: z.string().max(100), hash: z.str
 /** An answer of the gate. */
 interface CodeGatewayResponse {
   readonly status: number;
-  /** The answer's `$type`; null when the answer is not one of the gate's. */
+  /** The answer's `$type`; null: the answer is not one of the gate's. */
   readonly type: string | null;
   readonly codeReference: string | null;
 }
@@ -69,7 +69,7 @@ export class PhoneCodeGateway implements CodeProvider {
     return reference !== null && type === 'Validated';
   };
 
-  /** Requests under way end as if the gate had closed the connection. */
+  /** Requests under way fail as if the gate had closed the connection. */
   async stop(): Promise<void> {
     await this.#agent.destroy();
   }
@@ -117,8 +117,8 @@ function toCodeGatewayResponse(status: number, text: string): CodeGatewayRespons
   if (status >= 300 && status < 400) throw new ProviderError('answer', `status ${status}, a redirect`);
   if (status === 401 || status === 403) throw new ProviderError('login', `status ${status}`);
   const { type = null, hash = null } = parseTypeAndHash(text);
-  // Such a status refuses every request alike. A result that differed for codes that were sent would reveal who has an
-  // account.
+  // Such a status refuses every request alike, whether a code was sent or not. A result that differed would reveal who
+  // has an account.
   if (type === null && (status === 429 || status >= 500)) throw new ProviderError('refused', `status ${status}`);
   return { status, type, codeReference: hash };
 }
@@ -128,7 +128,7 @@ function parseTypeAndHash(text: string): { type?: string; hash?: string | undefi
   try {
     json = JSON.parse(text);
   } catch {
-    // A text that is not JSON has no type; the caller decides what that means.
+    // A text that is not JSON has no type; the calling code decides what that means.
     return {};
   }
   const parsed = gatewayResponseSchema.safeParse(json);
@@ -137,7 +137,7 @@ function parseTypeAndHash(text: string): { type?: string; hash?: string | undefi
   return { type: parsed.data.$type, hash: parsed.data.hash };
 }
 
-/** Errors of sockets name hosts at most. Only their code is kept. */
+/** Errors of sockets may name hosts, so the provider's error gets only their code. */
 function toProviderError(error: unknown): ProviderError {
   if (error instanceof ProviderError) return error;
   const { name = '', code = '' } = error as { name?: string; code?: unknown };

@@ -2,21 +2,21 @@ import type { ActivationProviderName, AddressKind } from '../model/proof-address
 
 /** Why a provider failed, in a word that may be logged: it names no address and holds no code. */
 export type ProviderFailure =
-  /** It did not answer in time. */
+  /** The provider did not answer in time. */
   | 'timeout'
-  /** No connection, or it broke. */
+  /** There was no connection to the provider, or it broke. */
   | 'connection'
   /** TLS was not available, or the certificate is not trusted. */
   | 'tls'
-  /** The token, or user and password, were refused. */
+  /** The provider refused the token, or the user and password. */
   | 'login'
-  /** Its answer is unknown to the protocol, or a redirect. */
+  /** The provider's answer is unknown to the protocol, or a redirect. */
   | 'answer'
-  /** It does not send to this address. */
+  /** The provider does not send to this address. */
   | 'address'
-  /** It reports that it failed itself. */
+  /** The provider reports that it failed itself. */
   | 'refused'
-  /** This server already makes as many requests to it at once as it may. */
+  /** This server already makes as many requests to the provider at once as it may. */
   | 'busy'
   /** This server is stopping. */
   | 'stopped';
@@ -43,7 +43,10 @@ export interface OutgoingCode {
   readonly validMs: number;
 }
 
-/** A way to send codes to addresses of one kind. All its promises settle in time and reject with ProviderError alone. */
+/**
+ * A way to send codes to addresses of one kind. All promises of a provider settle in time, and reject only with
+ * ProviderError.
+ */
 export interface CodeProvider {
   readonly name: ActivationProviderName;
   readonly kind: AddressKind;

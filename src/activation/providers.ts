@@ -6,7 +6,7 @@ import { EmailCodeProvider, parseSender } from './email.ts';
 import { PhoneCodeGateway } from './phone-code-gateway.ts';
 import type { CodeProvider } from './provider.ts';
 
-/** Creates each provider; null if it is not configured. */
+/** Creates each provider; null: the provider is not configured. */
 const FACTORIES: Readonly<Record<ActivationProviderName, (config: Config, userAgent: string) => CodeProvider | null>> =
   {
     gate: ({ activation }, userAgent) => (activation === null ? null : new PhoneCodeGateway(activation, { userAgent })),

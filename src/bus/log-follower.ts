@@ -4,11 +4,12 @@ import type { ConversationId } from '../model/ids.ts';
 import { CommitUnknownError, DatabaseUnavailableError, isTransient } from '../storage/db/database-error.ts';
 import type { Bus } from './bus.ts';
 
-/** Conversations that are queued one by one; where more have changed, a sweep finds them. */
+/** The greatest number of queued conversations; if more have changed, a sweep finds the rest. */
 const MAX_QUEUED_CONVERSATIONS = 10_000;
 const SWEPT_CONVERSATIONS_PER_PAGE = 500;
 /**
- * A batch that takes longer than the first value halves the next one; a batch shorter than the second may double it.
+ * After a batch that takes longer than LONG_BATCH_MS, the next one has half the size. After a batch that takes less
+ * than SHORT_BATCH_MS, it may have twice the size.
  */
 const LONG_BATCH_MS = 50;
 const SHORT_BATCH_MS = 15;
@@ -55,7 +56,7 @@ export interface LogFollowerOptions {
  */
 export class LogFollower {
   readonly #options: LogFollowerOptions;
-  /** Conversations with a notification since the last round. */
+  /** Conversations with a notification that are not queued for it yet. */
   readonly #notified = new Set<ConversationId>();
   #isSweepRequested = true;
   /** The conversations to process, in this order, each with its failures in a row. */
@@ -149,7 +150,7 @@ export class LogFollower {
     this.#isSweepRequested = false;
     const notified = [...this.#notified];
     this.#notified.clear();
-    // A conversation that is queued already keeps its failures.
+    // A conversation that is queued already keeps its number of failures.
     if (this.#options.newMessagesFirst)
       this.#queue = new Map([...notified.map((id) => [id, 0] as const), ...this.#queue]);
     else for (const id of notified) this.#queue.set(id, this.#queue.get(id) ?? 0);
@@ -173,7 +174,7 @@ export class LogFollower {
     await wait((performance.now() - startedMs) * pauseFactor(), undefined, { signal });
   }
 
-  /** Keeps the notifications that came after the queue was filled. */
+  /** Drops the queue and the sweep. Notifications that came after the queue was filled are kept for the next turn. */
   #dropQueued(): void {
     this.#queue.clear();
     this.#sweepPosition = null;

@@ -57,7 +57,10 @@ export class NotificationBatch {
     this.#resyncLetters = new Set(RELIABLE_LETTERS);
   }
 
-  /** Takes the events that fit into a payload of NOTIFY: notifications separated by semicolons. Null: there is none. */
+  /**
+   * Takes the events that fit into a payload of NOTIFY: notifications separated by semicolons. Null: no event is
+   * queued.
+   */
   take(maxBytes: number): TakenPayload | null {
     if (this.isEmpty) return null;
     const resyncLetters = this.#resyncLetters;
@@ -109,7 +112,7 @@ export class NotificationBatch {
   #addLossyUnlessFull(letter: string, item: string, maxItems: number): void {
     const kept = this.#lossy.get(letter) ?? new Set<string>();
     if (kept.size >= maxItems) return;
-    // Moves an equal item to the end: the later place counts.
+    // Moves an equal item to the end: the place of the later item applies.
     kept.delete(item);
     kept.add(item);
     this.#lossy.set(letter, kept);
@@ -126,7 +129,8 @@ function takeFitting(
   room: number,
 ): { taken: Map<number | string, string>; bytes: number } {
   const taken = new Map<number | string, string>();
-  // The letter and the semicolon before it, less the comma that the last item lacks: below, each item counts with one.
+  // The letter and the semicolon before it take two bytes. One byte less, since the loop adds a comma to each item,
+  // which the last item lacks.
   let bytes = 1;
   for (const [subject, item] of items.entries()) {
     if (bytes + item.length + 1 > room) break;

@@ -31,8 +31,8 @@ export interface PostgresBusOptions {
   /** This process's name on the bus, and the holder of its leases; by default a random name. */
   readonly node?: string;
   /**
-   * Interval of heartbeats on the listening session; after two and a half times that without an echo the session is
-   * opened again.
+   * Interval of heartbeats on the listening session; if no heartbeat comes back for two and a half intervals, the
+   * session is opened again.
    */
   readonly heartbeatMs?: number;
 }
@@ -117,10 +117,7 @@ export class PostgresBus implements Bus {
     this.#startFlush();
   }
 
-  /**
-   * Sends the request even if this node received nothing from the other one: the lease table may list that node all the
-   * same.
-   */
+  /** Sends the request even if this node receives nothing from `node`: the lease table may list `node` all the same. */
   confirmHooksChanged(node: string, conversation: ConversationId, timeoutMs: number): Promise<boolean> {
     return this.#pendingAcks.request(node, timeoutMs, (nonce) => {
       void this.#notifyNow(`?${nonce},${node},${conversation}`, timeoutMs);
@@ -163,7 +160,7 @@ export class PostgresBus implements Bus {
         await this.#notifyPool.run((sql) => notify(sql, `${this.#node} ${payload.text}`));
         this.#retryMs = MIN_RETRY_MS;
       } catch (error) {
-        // Sent again, perhaps twice: that is cheaper than a resync of all nodes.
+        // The notification is sent again and may arrive twice, which is cheaper than a resync of all nodes.
         this.#batch.putBack(payload);
         this.#log.debug('bus: a notification to the other nodes failed and is repeated', { error });
         this.#scheduleRetry();
@@ -234,8 +231,8 @@ export class PostgresBus implements Bus {
   }
 
   /**
-   * The first gap ends at the start: this node has nothing to read again, so its resync needs no delay. A later gap
-   * affects all nodes at once.
+   * Announces that notifications may have been lost. At the start this node resyncs alone, so the resync needs no
+   * delay. A later loss may affect all nodes at once.
    */
   #announceGap(): void {
     if (this.#hasListened) this.#resyncs.request(RELIABLE_EVENTS);

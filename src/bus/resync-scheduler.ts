@@ -1,6 +1,6 @@
 import type { ReliableEvent } from './bus.ts';
 
-/** Nodes that lost notifications at the same moment resync at different ones. */
+/** Nodes that lost notifications at the same moment resync at different moments. */
 const MAX_JITTER_MS = 1_000;
 /** Least time between two resyncs: while a database is slow, notifications are lost again and again. */
 const MIN_INTERVAL_MS = 3_000;

@@ -15,7 +15,7 @@ type Payload<Event extends BroadcastEvent> = Parameters<BusEvents[Event]>[0];
 /** The encoding of an event: a letter, then its items with commas between them. */
 interface EventCodec<Event extends ReliableEvent> {
   readonly letter: string;
-  /** Items by subject: of two with the same subject the later one is sent. */
+  /** Items by subject: of two items with the same subject only the later one is sent. */
   readonly encode: (payload: Payload<Event>) => Iterable<readonly [subject: number | string, item: string]>;
   readonly decode: (items: readonly string[]) => Payload<Event>;
 }

@@ -21,7 +21,7 @@ const MOOD_BY_COLOUR: ReadonlyMap<string, Mood> = new Map<string, Mood>([
   ['accent', 'info'],
 ]);
 
-/** A message for a workflow of Teams, with its cards as attachments, or one card alone. */
+/** A message for a workflow of Teams: an object whose attachments are Adaptive Cards, or one card alone. */
 export const adaptiveCard: CallerFormat = {
   name: 'adaptive-card',
   matches: ({ body }) =>
@@ -140,7 +140,7 @@ function isHeading({ weight, style, size }: JsonObject): boolean {
   return lower(weight) === 'bolder' || lower(style) === 'heading' || LARGE_SIZES.has(lower(size));
 }
 
-/** The logo of a program or the picture of a person beside a title. */
+/** Whether an image is only the logo of a program or the picture of a person, beside a title. */
 function isIcon({ style, size, width, height }: JsonObject): boolean {
   const pixels = [width, height].map((value) => Number.parseInt(stringOf(value), 10));
   return lower(style) === 'person' || lower(size) === 'small' || pixels.some((length) => length <= MAX_ICON_PIXELS);
@@ -155,7 +155,10 @@ function runsOf(value: unknown): string {
     .join('');
 }
 
-/** Teams replaces such a function with the moment in the reader's own zone. Here the moment stays as it was written. */
+/**
+ * Teams replaces such a function with the moment in the reader's own time zone. Klatch shows the moment as it was
+ * written.
+ */
 const DATE_FUNCTION = /\{\{(?:DATE|TIME)\(([^(){},]{1,40})[^(){}]{0,20}\)\}\}/g;
 
 const plain = (value: unknown): string =>

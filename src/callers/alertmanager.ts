@@ -3,7 +3,7 @@ import type { CallerFormat } from './core/caller-format.ts';
 import { messageForm } from './core/message-form.ts';
 import { stringOf } from './core/values.ts';
 
-/** The webhook of Alertmanager, version 4 of its payload, and of programs that send the same: Mimir, vmalert, Karma. */
+/** The webhook of Alertmanager, version 4 of its payload, which Mimir, vmalert and Karma send too. */
 export const alertmanager: CallerFormat = {
   name: 'alertmanager',
   matches: ({ body }) =>

@@ -23,7 +23,7 @@ export const apprise: CallerFormat = {
         card({
           title: stringOf(body['title']),
           text: firstStringOf(body['message'], body['body']),
-          // Apprise sends `info` for a message without a type, so it says nothing about the mood.
+          // Apprise sends `info` for a message without a type, so `info` says nothing about the mood.
           mood: type === 'info' ? null : moodOfLevel(type),
         }),
       ],

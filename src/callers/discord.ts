@@ -42,7 +42,7 @@ function readDiscord(request: CallerRequest): MessageForm {
   });
 }
 
-/** The sender says that nothing in its text is a mention, as it must for text that it did not write. */
+/** Whether the sender says that its text mentions nobody, as it must say for text that it did not write. */
 function mentionsNobody(value: unknown): boolean {
   if (!isObject(value)) return false;
   const { parse, users } = value;
@@ -102,7 +102,10 @@ const EMOJI = /^a?(:\w{1,32}:)\d{1,20}$/;
 const MOMENT = /^t:(-?\d{1,13})(?::[a-zA-Z])?$/;
 const COMMAND = /^(\/[^:]{1,100}):\d{1,20}$/;
 
-/** Ids say nothing to a reader, but they show that something stood there; nobody here has them as a nick. */
+/**
+ * The text for `<content>`. Ids say nothing to a reader, but show that something stood there; no member has an id as a
+ * nick.
+ */
 function angleText(content: string): string | null {
   const mention = MENTION.exec(content)?.[1];
   if (mention !== undefined) return defusedText(`@${mention}`);

@@ -30,7 +30,7 @@ function eventName(headers: CallerRequest['headers']): string {
   return firstStringOf(...EVENT_HEADERS.map((header) => headers[header]));
 }
 
-/** Reviews are events of their own here, one for each verdict, with the action `reviewed`. */
+/** A reader of reviews. Gitea has an event for each verdict, with the action `reviewed`. */
 const readReview =
   (verb: string): GitEventReader =>
   (body) => {

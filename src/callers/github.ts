@@ -55,7 +55,9 @@ const readCommitComment: GitEventReader = (body) => {
   return { ...lineOf(body, `commented on commit ${hash}`, stringOf(comment['html_url'])), text };
 };
 
-/** Check suites of GitHub's own app are left to `workflow_run`, which says the same and names the workflow. */
+/**
+ * An event of a check suite. For GitHub's own app it is not shown: `workflow_run` reports that suite with its workflow.
+ */
 const readCheckSuite: GitEventReader = (body) => {
   const suite = objectOf(body['check_suite']);
   const app = objectOf(suite['app']);

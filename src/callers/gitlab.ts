@@ -39,7 +39,7 @@ function readGitlab(request: CallerRequest) {
 const attributesOf = (body: JsonObject): JsonObject => objectOf(body['object_attributes']);
 const projectUrl = (body: JsonObject): string => stringOf(objectOf(body['project'])['web_url']);
 
-/** "group/project". Old versions leave the project out of events of jobs. */
+/** The place of an event: "group/project". Old versions leave the project out of events of jobs. */
 function placeOf(body: JsonObject): string {
   const group = objectOf(body['group']);
   return firstStringOf(
@@ -54,7 +54,8 @@ function placeOf(body: JsonObject): string {
 }
 
 /**
- * Most events name their user in an object. Pushes and changes of a group's members have fields for the user instead.
+ * The user who acted. Most events have an object `user`; pushes and changes of a group's members have the user in
+ * fields of their own.
  */
 function actorOf(body: JsonObject): string {
   const { username, name } = objectOf(body['user']);
@@ -65,7 +66,7 @@ function lineOf(body: JsonObject, what: string, url = projectUrl(body)): GitEven
   return { place: placeOf(body), summary: `${actorOf(body)} ${what}`, url };
 }
 
-/** A path below the project's address; empty where that is not known. */
+/** A path below the project's address; empty if the event does not name that address. */
 function below(body: JsonObject, path: string): string {
   return projectUrl(body) === '' ? '' : `${projectUrl(body)}/-/${path}`;
 }
@@ -109,7 +110,8 @@ const VERBS: ReadonlyMap<string, string> = new Map([
 ]);
 
 /**
- * It is not known here who may see a confidential issue or a note on it, so neither its title nor its text is shown.
+ * Whether the event is about a confidential issue or a note on it. The server does not know who may see it, so neither
+ * its title nor its text is shown.
  */
 function isConfidential(body: JsonObject): boolean {
   const attributes = attributesOf(body);
@@ -187,7 +189,9 @@ function failedJobs(body: JsonObject): string {
   return names.length === 0 ? '' : `Failed: ${names.join(', ')}${more}`;
 }
 
-/** A pipeline that a push started does not resolve the failure of a nightly one, so the key holds the source. */
+/**
+ * The key holds the source of a pipeline: a pipeline that a push started does not resolve the failure of a nightly one.
+ */
 const readPipeline: GitEventReader = (body) => {
   const pipeline = attributesOf(body);
   const status = stringOf(pipeline['status']);
@@ -242,7 +246,7 @@ const readDeployment: GitEventReader = (body) => {
   };
 };
 
-/** A release names no user. */
+/** The event of a release names no user. */
 const readRelease: GitEventReader = (body) => {
   if (stringOf(body['action']) !== 'create') return null;
   const [tag, name] = [firstLine(stringOf(body['tag'])), firstLine(stringOf(body['name']))];
@@ -280,7 +284,7 @@ const readAccessToken: GitEventReader = (body) => {
   return { place: placeOf(body), summary, url: projectUrl(body), mood: 'warning' };
 };
 
-/** Events of groups do not say who acted: their `user_…` fields name the member. */
+/** An event of a group. It does not say who acted: its `user_…` fields name the member whom it is about. */
 const inGroup =
   (what: (body: JsonObject) => string): GitEventReader =>
   (body) => ({ place: placeOf(body), summary: what(body) });

@@ -66,7 +66,7 @@ function readWidgets(value: unknown, sequence: CardSequence): void {
   }
 }
 
-/** Columns hold no columns. */
+/** Reads the widgets of a column. Columns hold no columns. */
 function readColumn(column: JsonObject, sequence: CardSequence): void {
   const widgets = objectsOf(column['widgets'], MAX_WIDGETS);
   readWidgets(
@@ -97,7 +97,7 @@ function addressOf({ onClick }: JsonObject): string {
 
 const plain = (value: unknown): string => htmlText(stringOf(value));
 
-/** In the text beside the cards: addresses with a label, and people. */
+/** The text for `<content>` in the text beside the cards: an address with a label, or a person. */
 function angleText(content: string): string | null {
   const person = /^users\/(\w{1,40})$/.exec(content)?.[1];
   if (person !== undefined) return defusedText(`@${person}`);

@@ -48,13 +48,16 @@ const urlsOf = (alert: JsonObject): string[] =>
 
 const MAX_VALUES = 5;
 
-/** Such as `B=97.2, C=1`: results of the rule's expressions by their names. */
+/** Text such as `B=97.2, C=1`: the results of the rule's expressions, by the names of the expressions. */
 function measuredText(alert: JsonObject): string {
   const values = entriesOf(alert['values'], MAX_VALUES);
   return values.map(([name, value]) => `${name}=${stringOf(value)}`).join(', ');
 }
 
-/** Versions 5.2 to 8 write `ruleUrl` and `imageUrl`, earlier ones `rule_url` and `image_url`. */
+/**
+ * Reads the body of an old version. Versions 5.2 to 8 write `ruleUrl` and `imageUrl`, earlier ones `rule_url` and
+ * `image_url`.
+ */
 function readLegacy(body: JsonObject): MessageForm {
   const state = stringOf(body['state']);
   return messageForm({

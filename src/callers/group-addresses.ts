@@ -1,13 +1,13 @@
 import { programs } from './programs.ts';
 import { addresses, type CallerAddress } from './programs/program.ts';
 
-/** A way to reach a group, as it is pasted into programs. It holds the token. */
+/** An address of a group, as it is pasted into programs. It holds the group's token. */
 interface GroupAddress {
-  /** The kind of program that it is for: "Slack", "Gotify". */
+  /** The kind of program that the address is for: "Slack", "Gotify". */
   readonly name: string;
   /** The values to paste, with the names that programs have for them. */
   readonly values: readonly { readonly name: string; readonly value: string }[];
-  /** Programs that are set up with this address. Those for which it is the recommended one come first. */
+  /** Programs that are set up with this address. Programs for which this address is the recommended one come first. */
   readonly programs: readonly string[];
 }
 

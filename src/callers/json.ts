@@ -36,7 +36,7 @@ function addLines(lines: string[], name: string, value: unknown, depth: number):
   return true;
 }
 
-/** Null for a value that takes its own lines. */
+/** The text of a value in one line; null: the value takes lines of its own. */
 function inlineText(value: unknown, depth: number): string | null {
   if (Array.isArray(value)) {
     if (value.length === 0) return '[]';

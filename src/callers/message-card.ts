@@ -51,7 +51,9 @@ function readSection(section: JsonObject, sequence: CardSequence): void {
   readActions(section['potentialAction'], sequence);
 }
 
-/** Actions that open an address: `OpenUri` with one for each system, and the older `ViewAction`. */
+/**
+ * The actions that open an address: `OpenUri` with one address for each operating system, and the older `ViewAction`.
+ */
 function readActions(value: unknown, sequence: CardSequence): void {
   for (const action of objectsOf(value, MAX_ACTIONS)) {
     const { name, targets, target } = action;

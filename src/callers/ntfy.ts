@@ -37,8 +37,8 @@ const TELLING_HEADERS = [
 ];
 
 /**
- * ntfy's publishing as JSON. Headers may hold the parts that the object lacks: Apprise sends priority, tags and actions
- * there.
+ * ntfy's publishing as JSON. Headers may hold parts that the object lacks: Apprise sends priority, tags and actions in
+ * headers.
  */
 export const ntfy: CallerFormat = {
   name: 'ntfy',
@@ -94,7 +94,7 @@ function parameterOf({ headers, query }: CallerRequest, parameter: Parameter): s
   const names: readonly string[] = NAMES[parameter];
   for (const name of names) {
     const value = headerText(headers[name] ?? '').trim();
-    // RFC 9218 has a header of the same name.
+    // `Priority` may also be the header of RFC 9218, with a value such as `u=1`.
     if (value !== '' && !(name === 'priority' && value.startsWith('u='))) return value;
   }
   return firstStringOf(...names.map((name) => query.get(name)));
@@ -124,7 +124,10 @@ function readTags(value: unknown, fromHeader: () => string): string[] {
 
 const MAX_ACTIONS_LENGTH = 16_384;
 
-/** Only actions that open an address. The others send requests or intents for the person who reads the message. */
+/**
+ * The links of actions that open an address. Other actions send requests or intents for the person who reads the
+ * message.
+ */
 function readActions(value: unknown, fromHeader: () => string): Link[] {
   const actions =
     Array.isArray(value) || isObject(value)

@@ -29,7 +29,7 @@ function isOfIntegration(body: JsonObject, headers: CallerRequest['headers']): b
   return stringOf(headers[RESOURCE_HEADER]) !== '' && isObject(body['data']);
 }
 
-/** The plugin always sends `level`; it is null for an event without one. */
+/** Whether a body is of the plugin. It always has `level`, which is null for an event without one. */
 function isOfPlugin(body: JsonObject): boolean {
   return isObject(body['event']) && stringOf(body['url']) !== '' && 'project_name' in body && 'level' in body;
 }
@@ -55,7 +55,7 @@ interface IssueFacts {
   readonly alert?: AlertUpdate | null;
 }
 
-/** Messages of errors may hold text that anybody sent to the failed program. */
+/** The form of a message. It may hold text that anybody sent to the failed program. */
 function formOf({ project, summary, url, text = '', fields = [], mood, alert = null }: IssueFacts): MessageForm {
   const title = project === '' ? summary : `[${firstLine(project)}] ${summary}`;
   return messageForm({
@@ -65,7 +65,7 @@ function formOf({ project, summary, url, text = '', fields = [], mood, alert = n
   });
 }
 
-/** Null without an id, since nothing else tells two alerts of a kind apart. */
+/** The alert of an issue or a rule; null without an id, since nothing else tells two alerts of a kind apart. */
 function alertOf(kind: string, id: string, state: AlertUpdate['state']): AlertUpdate | null {
   return id === '' ? null : alertUpdate(`${kind}/${id}`, state);
 }
@@ -78,7 +78,7 @@ function shortFields(...pairs: readonly (readonly [string, unknown])[]): Field[]
     .filter(({ value }) => value !== '');
 }
 
-/** Unknown levels count as errors: that is what Sentry reports. */
+/** The mood of a level. An unknown level means an error, since that is what Sentry reports. */
 const moodOf = (level: unknown): Mood =>
   moodOfLevel(stringOf(level)) ?? (stringOf(level) === 'debug' ? 'info' : 'danger');
 
@@ -91,7 +91,8 @@ function titleOf(event: JsonObject, ...more: readonly unknown[]): string {
 }
 
 /**
- * An event, as Sentry's alert rules and its webhook plugin send it. It has no state: nothing tells when the error ends.
+ * An event, as Sentry's alert rules and its webhook plugin send it. An event has no state: nothing tells when the error
+ * ends.
  */
 function eventForm(
   event: JsonObject,
@@ -128,7 +129,9 @@ function readPlugin(body: JsonObject): MessageForm {
   });
 }
 
-/** The project's name. Only the event's address has it; the event itself holds the project's number. */
+/**
+ * The name of an event's project. Only the event's address has the name; the event itself holds the project's number.
+ */
 function projectOfUrl(url: string): string {
   const [, path = ''] = url.split('/api/0/projects/', 2);
   return path.split('/', 2)[1] ?? '';
@@ -160,7 +163,7 @@ const RETURNS: ReadonlyMap<string, string> = new Map([
   ['escalating', 'is escalating'],
 ]);
 
-/** An archived issue is no longer anybody's task, so it ends the state as a resolved one does. */
+/** Reads an event of an issue. An archived issue is no longer anybody's task, so archiving resolves the alert. */
 const readIssue: Reader = (data, body) => {
   const issue = objectOf(data['issue']);
   const action = stringOf(body['action']);
@@ -223,7 +226,7 @@ const readComment: Reader = (data, body) => {
   });
 };
 
-/** The installation's `code` is a secret that confirms the integration, so it is shown nowhere. */
+/** An event of the installation, whose `code` is a secret that confirms the integration: no message shows it. */
 const readInstallation: Reader = (data, body) => {
   const installation = objectOf(data['installation']);
   const organization = firstLine(stringOf(objectOf(installation['organization'])['slug']));

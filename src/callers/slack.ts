@@ -9,9 +9,9 @@ import { firstStringOf, isObject, stringOf, type JsonObject } from './core/value
 
 /** A body with a `text` and one of these keys is Slack's or Rocket.Chat's. */
 const SLACK_KEYS = ['channel', 'icon_emoji', 'link_names', 'mrkdwn', 'mrkdwn_in', 'alias', 'avatar'] as const;
-/** So many entries are searched for an object, since some of them may be null. */
+/** The most entries that are searched for an object, since some entries may be null. */
 const MAX_FIRST_ENTRIES = 10;
-/** A longer text is no summary of the blocks beside it. */
+/** The longest `text` that may be a summary of the blocks beside it. */
 const MAX_NOTIFICATION_LENGTH = 4_000;
 const LIST_IN_STRING = /^\s*\[\s*\{/;
 
@@ -41,7 +41,7 @@ function readSlack({ body, headers }: CallerRequest): MessageForm {
   const ownText = textOf(body);
   const laidOutCards = [blocks, ...attachments.flatMap((each) => (each.hasBlocks ? [each.card] : []))];
   const text = isRepeatedBy(ownText, laidOutCards) ? '' : ownText;
-  // Long blocks keep their whole text only if it is the message's own: a card's text is cut.
+  // The text of long blocks becomes the message's own text, which is shown whole: a card's text is cut.
   const laidOut = blocks.text === '' ? '' : joined([blocks.title, blocks.text]);
   const below = blocks.text === '' ? blocks : card({ ...blocks, title: '', text: '' });
   return messageForm({
@@ -60,7 +60,10 @@ function textOf(body: JsonObject): string {
   return body['mrkdwn'] === false ? unformattedText(text) : mrkdwnText(text);
 }
 
-/** Puts each pretext before the text of its card; the first one only where the message does not show it elsewhere. */
+/**
+ * The cards of the attachments, each with its pretext before its text. The first pretext is left out if the message
+ * shows it elsewhere.
+ */
 function cardsOf(attachments: readonly Attachment[], isFirstPretextShown: boolean): Card[] {
   return attachments.map(({ card: each, pretext }, index) =>
     pretext === '' || (index === 0 && isFirstPretextShown) ? each : { ...each, text: joined([pretext, each.text]) },
@@ -79,8 +82,8 @@ function joined(parts: readonly string[]): string {
 }
 
 /**
- * Beside blocks, Slack shows `text` only in notifications. Here it is left out only if the blocks contain each of its
- * lines.
+ * Whether the blocks contain each line of `text`, which is then left out. Slack itself shows `text` only in
+ * notifications when there are blocks.
  */
 function isRepeatedBy(text: string, cards: readonly Card[]): boolean {
   if (text.length > MAX_NOTIFICATION_LENGTH) return false;

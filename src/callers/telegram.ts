@@ -7,7 +7,10 @@ import { MAX_TEXT_LENGTH } from './core/render-text.ts';
 import { firstStringOf, objectOf, objectsOf, stringOf, unpacked } from './core/values.ts';
 
 const CONTENT_FIELDS = ['text', 'caption', 'photo', 'document', 'rich_message'] as const;
-/** Fields that may hold the address of a file. Ids of files at Telegram and names of uploads are no addresses. */
+/**
+ * Fields that may hold the address of a file. They may also hold Telegram's id of a file or the name of an upload,
+ * which are no addresses.
+ */
 const FILE_FIELDS = ['document', 'video', 'animation', 'audio', 'voice'] as const;
 const MAX_KEYBOARD_ROWS = 100;
 

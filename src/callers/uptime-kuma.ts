@@ -20,7 +20,10 @@ interface Status {
   readonly state: AlertUpdate['state'] | null;
 }
 
-/** Indexed by `heartbeat.status`. Maintenance and a check that is repeated say nothing about the alert. */
+/**
+ * What to show for each `heartbeat.status`, which is the index. Maintenance, and a check that is repeated, say nothing
+ * about the alert.
+ */
 const STATUSES: readonly Status[] = [
   { text: 'is down', mood: 'danger', state: 'firing' },
   { text: 'is up', mood: 'good', state: 'resolved' },
@@ -44,8 +47,8 @@ function readHeartbeat(heartbeat: JsonObject, monitor: JsonObject, body: JsonObj
 }
 
 /**
- * Each installation numbers its monitors from 1, so the key also holds the name and the address: a group may get posts
- * of two installations.
+ * The key of a monitor's alert. Each installation numbers its monitors from 1, and a group may get posts of two
+ * installations. So the key also holds the name and the address.
  */
 function keyOf(id: string, monitor: JsonObject): string {
   if (id === '') return '';
@@ -76,7 +79,9 @@ function heartbeatCard(
   });
 }
 
-/** Since version 2.1, Uptime Kuma says when the monitor went down. */
+/**
+ * When a monitor was down, which Uptime Kuma says since version 2.1; without that time, since when the monitor is up.
+ */
 function downText(downSince: number | null, upSince: number | null): string {
   return downSince === null ? sinceText(upSince) : `was down ${periodText(downSince, upSince)}`;
 }
@@ -94,7 +99,7 @@ function hostOf(monitor: JsonObject): string {
 
 const EXPIRY = /will expire in -?\d+ days\s*$/;
 
-/** A test, or a notice that a certificate or domain ends soon: without a heartbeat, and mostly without a monitor. */
+/** Reads a test, or a notice that a certificate or domain expires soon: it has no heartbeat, and mostly no monitor. */
 function readNotice(body: JsonObject, monitor: JsonObject): MessageForm {
   const message = stringOf(body['msg']).trim();
   return messageForm({

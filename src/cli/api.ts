@@ -119,7 +119,7 @@ function optionalityNote(sectionTitle: string, required: boolean, defaultValue: 
   return required ? 'needed' : '';
 }
 
-/** Removes the Markdown of the documents, which a terminal would show as it is. */
+/** Prepares a type of the documents for a terminal: removes Markdown's backticks, and writes `<shape>` as SHAPE. */
 function withoutMarkup(text: string): string {
   return text.replaceAll('`', '').replace(/<(\w+)>/g, (_, shape: string) => shape.toUpperCase());
 }

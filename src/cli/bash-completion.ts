@@ -1,21 +1,23 @@
 import type { Argument, Command, Option } from 'commander';
 
 /**
- * The kind of a word on the command line: `file`, `folder`, `any` for a text that cannot be completed, or after `=` the
- * words to choose from.
+ * The kind of a word on the command line: `file`, `folder`, `any` (a text that cannot be completed), or `=` followed by
+ * the words to choose from.
  */
 type CompletionKind = 'file' | 'folder' | 'any' | `=${string}`;
 
-/** The data of the script about a command: its path, and the words that may follow. */
+/** A command in the completion script: its path, and the words that may follow the path. */
 interface CommandCompletions {
   readonly path: string;
   readonly commands: readonly string[];
   readonly options: readonly string[];
-  /** One for each argument. */
+  /** The kind of each argument of the command, in order. */
   readonly arguments: readonly CompletionKind[];
 }
 
-/** Placeholders that stand for a path; a test ensures that no option or argument names a path in another way. */
+/**
+ * Placeholders of options and arguments that stand for a path. A test ensures that no other placeholder stands for one.
+ */
 const FILE_PLACEHOLDERS = /^(?:file|path)$/;
 const FOLDER_PLACEHOLDERS = /^(?:dir|folder)$/;
 
@@ -48,8 +50,8 @@ complete -F _${name} ${name}
 }
 
 /**
- * The part that is the same for every program: it reads the words up to the cursor, then lists the words that can
- * come next.
+ * The bash function that differs between programs only by their name. It reads the words up to the cursor, then lists
+ * the words that can come next.
  */
 function renderCompletionFunction(programName: string): string {
   return `

@@ -8,7 +8,7 @@ import { StopSignals } from './core/stop-signals.ts';
 import { readText } from './core/text-input.ts';
 import { refuseCommand } from './core/unknown-command.ts';
 
-/** Adds the chat commands. Gives them the helpers of the other commands, since the client imports nothing of `src`. */
+/** Adds the chat commands, and gives them helpers of `src`, from which the code of the client imports nothing. */
 export function addChat(program: Command, context: CommandContext): void {
   addChatCommands(program, {
     env: context.env,

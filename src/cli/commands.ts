@@ -4,9 +4,8 @@ import type { CommandContext } from './core/context.ts';
 type AddCommand = (program: Command, context: CommandContext) => void;
 
 /**
- * The commands in the order of the help, each with the import of its module. A module is loaded when its command runs:
- * all modules together contain nearly the whole program, and their evaluation took six times as long as the start of
- * Node.
+ * The commands in the order of the help, each with the import of its module. A module is loaded when its command runs.
+ * All modules together contain nearly the whole program: their evaluation took six times as long as the start of Node.
  */
 const COMMAND_LOADERS: Readonly<Record<string, () => Promise<AddCommand>>> = {
   serve: async () => (await import('./serve.ts')).addServe,

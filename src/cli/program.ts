@@ -70,8 +70,8 @@ export async function createProgram(context: CommandContext, names = COMMAND_NAM
     });
   withExamples(program, ['klatch setup --embedded --base-uri https://chat.example.org', 'klatch serve']);
   await addCommands(program, context, names);
-  // Set after the commands were added, which would inherit it. Excess names are refused by name, not as "too many
-  // arguments".
+  // Set after the commands were added, because they would inherit it. An excess word is then refused as an unknown
+  // command, and not as "too many arguments".
   program.allowExcessArguments();
   refuseUnknownCommands(program);
   return program;

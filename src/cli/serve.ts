@@ -39,12 +39,12 @@ export async function serve(context: CommandContext, flag: string | undefined): 
     log = createLog(config.log);
     for (const warning of warnings) log.warn('configuration warning', { warning });
     signals.start();
-    // Imported here, so that the other commands start without it: it is two thirds of the code to load.
+    // Imported here, so that the other commands start without the server, which is two thirds of the code to load.
     const { Server } = await import('../server.ts');
     server = new Server(config, log, exitReasonOf);
     await startAndRunUntilStopped(server, signals, log);
   } catch (error) {
-    // On a terminal the same sentence follows on standard error, right below the log.
+    // On a terminal the caller prints the failure on standard error, right below the log: it is not logged as well.
     const seenTwice = process.stdout.isTTY && context.errorOutput.isTTY;
     const { exitCode, text } = explainFailure(error);
     const cause = exitCode === exitCodes.internal ? { error } : { reason: text };
@@ -81,7 +81,7 @@ function exitOnSecondSignal(context: CommandContext, signal: NodeJS.Signals, ser
 }
 
 /**
- * After such an error the state of the process is unknown, so the process ends. The database contains all committed
+ * After an uncaught error the state of the process is unknown, so the process ends. The database contains all committed
  * data.
  */
 function exitOnCrash(context: CommandContext, run: { log: () => Log; server: () => Server | null }): void {

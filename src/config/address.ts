@@ -21,7 +21,7 @@ function isHost(host: string): boolean {
   );
 }
 
-/** The parts of `scheme://host:port/path`. */
+/** The parts of `scheme://host:port/path` without the host. */
 interface UrlPartsExceptHost {
   readonly scheme: string;
   readonly port: string | null;

@@ -1,8 +1,8 @@
 /**
  * The server's configuration after reading: every value checked, every unit in the name, every path absolute.
  * `reference.conf` explains the keys to administrators; the objects that are built here are their structure inside the
- * program. Their types follow from the schema, so that a key is written in three places: there, in `reference.conf`
- * with its default, and here.
+ * program. The types of these objects follow from the schema. So a key is written in three places: in the schema, in
+ * `reference.conf` with its default, and here.
  */
 import type { DeepReadonly } from './deep-readonly.ts';
 import type { EndpointSetting, Settings } from './schema.ts';
@@ -16,7 +16,9 @@ import {
   buildWebPush,
 } from './services.ts';
 
-/** The ranges of the keywords `loopback` and `private` in the list of proxies; the same as in the address policy. */
+/**
+ * The ranges of the keywords `loopback` and `private` in the list of proxies; the address policy has the same ranges.
+ */
 const NAMED_RANGES = {
   loopback: ['127.0.0.0/8', '::1/128'],
   private: ['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', 'fc00::/7'],
@@ -133,7 +135,8 @@ function buildLive(settings: Settings) {
     maxFrameBytes: settings['live.max-frame-size'],
     authTimeoutMs: settings['live.auth-timeout'],
     /**
-     * The server pings a connection that was silent for this time, and closes it after the same time without an answer.
+     * The server pings a connection that was silent for this time, and closes it if no answer comes in as much time
+     * again.
      */
     heartbeatMs: settings['live.heartbeat'],
     /** Unsent bytes of one connection at which the server closes it. */
@@ -142,7 +145,7 @@ function buildLive(settings: Settings) {
     maxConnectionsPerUser: settings['live.connections-per-user'],
     /** The limit of connections that have not authenticated yet. */
     maxUnauthenticatedConnections: settings['live.unauthenticated-connections'],
-    /** Allowed origins of browsers in addition to the one of `http.base-uri`; `["*"]`: any. */
+    /** Allowed origins of browsers in addition to the origin of `http.base-uri`; `["*"]`: any. */
     allowedLiveOrigins: settings['live.origins'],
   };
 }
@@ -164,7 +167,7 @@ function buildLimits(settings: Settings) {
     tokenQueueTimeoutMs: settings['limits.token-queue-timeout'],
     unknownTokenTtlMs: settings['limits.unknown-token-ttl'],
     unknownTokenCacheSize: settings['limits.unknown-token-cache'],
-    /** Answers about unknown tokens per second and source address before they are slowed. */
+    /** The answers per second that one source gets about unknown tokens before further ones are slowed. */
     unknownTokensPerSecondPerSource: settings['limits.unknown-token-rate'],
     /** How long the event loop may parse and check the input of one source, within any second. */
     sourceParseMsPerSecond: settings['limits.parse-time'],
@@ -232,7 +235,7 @@ function buildRetention(settings: Settings) {
     deliveryLogMs: settings['retention.delivery-log'],
     deliveryLogRowsPerHook: settings['retention.delivery-log-rows'],
     removedHooksMs: settings['retention.removed-hooks'],
-    /** How long a file is kept that belongs to no message. */
+    /** The age at which a file that belongs to no message is removed. */
     orphanedFilesMs: settings['retention.orphaned-files'],
     pushLogMs: settings['retention.push-log'],
   };

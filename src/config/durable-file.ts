@@ -14,7 +14,7 @@ import {
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 
-/** The ids of the user and the group that will own a file. */
+/** The ids of the user and the group to which a file will belong. */
 export interface Owner {
   readonly uid: number;
   readonly gid: number;

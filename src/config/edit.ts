@@ -24,8 +24,9 @@ export function toHoconLiteral(value: string | number | boolean): string {
 }
 
 /**
- * Whether a key has a value in the text or in the files that it includes. A value from an environment variable counts
- * even while the variable is not set. A list counts as open only if it contains nothing but placeholders.
+ * Whether a key has a value in the text or in the files that it includes. A key with an environment variable as its
+ * value is `answered` even while the variable is not set. A list is `open` only if it contains nothing but
+ * placeholders.
  */
 export function keyState(source: ConfigText, key: string): KeyState {
   const value = currentValue(source, key);
@@ -35,7 +36,7 @@ export function keyState(source: ConfigText, key: string): KeyState {
     : 'answered';
 }
 
-/** The value of a key in the text, or null; optional variables of the environment count as not set. */
+/** The value of a key in the text; null: none. Optional environment variables (`${?NAME}`) count as not set. */
 export function currentValue(source: ConfigText, key: string): Value | null {
   const value = valueAt(parseWithStandInEnv(source, { withOptionalVariables: false }), key.split('.'));
   return value?.kind === 'null' ? null : value;
@@ -43,8 +44,8 @@ export function currentValue(source: ConfigText, key: string): Value | null {
 
 /**
  * Writes one open key: in place of its placeholder, otherwise in place of its commented-out line, otherwise at the end.
- * After each attempt it reads the result, and discards it if anything else has changed. Throws Error if no attempt
- * succeeds.
+ * After each attempt it parses the new text. It discards the text if the key lacks the new value, or another key has
+ * changed. Throws Error if no attempt succeeds.
  */
 export function setKey(source: ConfigText, key: string, literal: string): ConfigText {
   const ways = [replacePlaceholder, replaceCommentedKey, appendKey, appendBeforeLastBrace];
@@ -117,7 +118,7 @@ function changesOnlyKey(before: ConfigText, after: ConfigText, key: string, lite
   return now.size === expected.size && [...now].every(([path, value]) => expected.get(path) === value);
 }
 
-/** Every scalar by its path, with its type. */
+/** The values at all paths, as texts with their types, to compare two configurations. */
 function scalarsByPath(value: Value, path = ''): Map<string, string> {
   if (value.kind === 'object') {
     const entries = [...value.entries].map(([name, each]) => [
@@ -134,7 +135,8 @@ function scalarsByPath(value: Value, path = ''): Map<string, string> {
 }
 
 /**
- * An empty list counts as a value. So does a list with placeholders beside real values, which a person has to complete.
+ * Whether a value consists of placeholders only. False for an empty list, and for a list with placeholders beside real
+ * values, which a person has to complete.
  */
 function holdsOnlyPlaceholders(value: Value): boolean {
   const all = leafValues(value);

@@ -10,8 +10,8 @@ const MAX_EXCERPT_COLUMNS = 100;
 const UNSAFE_CHARACTERS = /[\p{Cc}\p{Cf}\u2028\u2029]/gu;
 
 /**
- * A problem that is safe to show. It gets its line only if the line cannot contain a secret. It loses the name of a key
- * that may be part of a value (`password = abc,hunter2=9`).
+ * Makes a problem safe to show. Adds the problem's line only if the line cannot contain a secret. Hides the name of a
+ * key that may be part of a value, such as `hunter2` in `password = abc,hunter2=9`.
  */
 export function redactAndExcerpt(problem: ConfigProblem, files: SourceFiles): ConfigProblem {
   const { file, line, column } = problem;
@@ -34,7 +34,10 @@ function redactedKeyPath({ key, column = 0 }: ConfigProblem, line: string): stri
   return `${parts.slice(0, index).join('')}(hidden)`;
 }
 
-/** Whether a name after this text begins a new field; the sections of its path may precede it. */
+/**
+ * Whether a name that follows the text `before` begins a new field. The sections of the name's path may be part of the
+ * text.
+ */
 function isFieldStart(before: string): boolean {
   const path = /[\w.-]*\.$/.exec(before)?.[0] ?? '';
   return isMadeOfKeyWords(path) && mayShowText(before.slice(0, before.length - path.length));

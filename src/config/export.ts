@@ -24,7 +24,7 @@ interface ConfigurationFileWithoutContent {
 interface ExportedConfiguration {
   /** The files; server.conf comes first. */
   readonly files: readonly (ConfigurationFileWithoutContent & { readonly content: Buffer })[];
-  /** Keys and files that are left out because they are secret. */
+  /** Keys of the configuration and files that are left out because they are secret. */
   readonly missing: readonly string[];
 }
 
@@ -128,7 +128,8 @@ function referencedFiles(config: Config): Pick<ConfigurationFileWithoutContent, 
   };
   const files = new Map<string, Pick<ConfigurationFileWithoutContent, 'path' | 'kind'>>();
   for (const kind of ['configuration', 'public-key', 'private-key'] as const) {
-    // Secret files come last, so that a file which is named as public and private counts as private.
+    // Secret files come last, so that a file which the configuration uses as public and as private is exported as
+    // private.
     for (const path of paths[kind]) if (typeof path === 'string') files.set(path, { path, kind });
   }
   return [...files.values()];

@@ -27,8 +27,8 @@ export interface LoadedConfig {
 }
 
 /**
- * Reads the file over reference.conf. Throws NotConfiguredError for placeholders and missing keys without a default,
- * otherwise ConfigError for problems. Both contain all problems.
+ * Reads the file, with the defaults of reference.conf. Throws NotConfiguredError for placeholders and missing keys
+ * without a default, otherwise ConfigError for problems. Either error contains all problems that were found.
  */
 export function loadConfig(file: string, options: { readonly env: Environment }): LoadedConfig {
   const sources = new Map<string, ConfigSourceFile>();

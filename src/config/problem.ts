@@ -4,7 +4,7 @@ export interface ConfigProblem {
   readonly file: string;
   /** Null: the file does not contain the key. */
   readonly line: number | null;
-  /** Left out where the line is not known. */
+  /** Absent if `line` is null. */
   readonly column?: number;
   /** Path of the key such as `http.port`; empty if the text could not be parsed. */
   readonly key: string;

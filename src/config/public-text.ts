@@ -10,11 +10,9 @@ const LEADING_PUNCTUATION = /^[\s{}[\],"]+/;
 const NAME = String.raw`[\w.-]+`;
 
 interface KnownNames {
-  /**
-   * Keys by each suffix of their path (`http.port`, `port`), unless another key with that suffix may contain a secret.
-   */
+  /** The suffixes of keys' paths (`http.port`, `port`), except for suffixes of a key that may contain a secret. */
   readonly nonSecretNames: ReadonlySet<string>;
-  /** Sections by each suffix of their path. */
+  /** The suffixes of sections' paths. */
   readonly sectionNames: ReadonlySet<string>;
   /** Every word of a key's path. */
   readonly pathWords: ReadonlySet<string>;
@@ -56,8 +54,8 @@ function pathSuffixes(parts: readonly string[]): string[] {
 }
 
 /**
- * Whether a text is a single punctuation character or consists of words of known keys. Such a text may be quoted
- * anywhere.
+ * Whether a text is a single punctuation character, or consists of words that occur in the paths of the schema's keys.
+ * Such a text may be quoted anywhere.
  */
 export function isMadeOfKeyWords(text: string): boolean {
   if (/^[^\p{L}\p{N}]$/u.test(text)) return true;
@@ -80,15 +78,15 @@ export class ConfigSourceFile {
   }
 
   /**
-   * Whether a line (from 1) can be shown: it begins with a key that holds no secret, and nothing in it or before it
-   * suggests a secret. In doubt, the line is not shown.
+   * Whether a line (the first one is 1) can be shown: it begins with a key that holds no secret, and neither it nor the
+   * line before it suggests a secret. In doubt, the line is not shown.
    */
   isPublicLine(lineNumber: number): boolean {
     const index = lineNumber - 1;
     const line = this.lines[index];
     if (line === undefined) return false;
     if (MERGE_MARK.test(line)) return true;
-    // A line after `=`, `:`, `[` or `(` contains the value of the key before it, which may be a secret.
+    // After a line that ends with `=`, `:`, `[` or `(`, this line contains a value, which may be a secret.
     return (
       !this.#lineIndexesWithinTripleQuotes.has(index) &&
       !/[=:[(]\s*$/.test(this.#previousContentLine(index)) &&
@@ -117,7 +115,10 @@ export function mayShowText(text: string): boolean {
   return [...inner].every(([, name = '', separator]) => isNonSecretName(name, separator === '{'));
 }
 
-/** `opens`: the name opens a section. Only there the name of a section shows that no secret follows. */
+/**
+ * `opens`: a brace or the end of the line follows the name. Only then may it be a section's: otherwise a secret may
+ * follow.
+ */
 function isNonSecretName(name: string, opens: boolean): boolean {
   const { nonSecretNames: quotableInMessages, sectionNames } = knownNames();
   const path = name.replace(/\.$/, '');

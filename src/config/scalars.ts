@@ -38,7 +38,7 @@ const NOT_HEADER_SAFE = 'holds characters that no header of HTTP carries: only p
 const ENCLOSED_IN_QUOTES_PATTERN =
   /^(?:"[^]*"|'[^]*'|`[^]*`|[\u201c-\u201e][^]*[\u201c-\u201e]|[\u2018\u2019][^]*[\u2018\u2019]|\u00ab[^]*\u00bb)$/;
 
-/** The warning about an accepted text; null: none. */
+/** The warning about a text that is accepted but probably not intended; null: there is nothing to warn of. */
 function doubtfulTextWarning(text: string): string | null {
   if (text.trim() === '') return 'is blank: it holds nothing but white space';
   if (text.length > 1 && ENCLOSED_IN_QUOTES_PATTERN.test(text)) {
@@ -61,7 +61,7 @@ interface TextOptions {
   readonly warnIfNotHeaderSafe?: boolean;
 }
 
-/** One line of text. A number counts as the text that was written, so that a password of digits needs no quotes. */
+/** One line of text. A number is read as the text that was written, so that a password of digits needs no quotes. */
 export function text(expected: string, options: TextOptions): ValueType<string> {
   const {
     min,
@@ -133,7 +133,9 @@ export function flag(): ValueType<boolean> {
   });
 }
 
-/** The number of a value that is one, or of a text that spells one (from the environment); else null. */
+/**
+ * The number in a value that is a number, or a text that spells one (from the environment); null for other values.
+ */
 function numberOf(value: Value): number | null {
   if (value.kind === 'number') return value.number;
   return value.kind === 'string' && /^-?\d{1,15}$/.test(value.text) ? Number(value.text) : null;
@@ -151,7 +153,7 @@ export function integer({ min, max }: Bounds): ValueType<number> {
 export function port(min: 0 | 1): ValueType<number> {
   return nonSecretScalar(`a port number from ${min} to 65535`, (value) => {
     const found = numberOf(value);
-    // For a word, the message does not mention the bounds.
+    // The value is no number at all, so the message does not mention the bounds.
     if (found === null) return { expected: 'a port number' };
     return Number.isInteger(found) && found >= min && found <= 65_535 ? { value: found } : {};
   });
@@ -172,7 +174,7 @@ export function duration({ min, max }: Bounds): ValueType<number> {
   });
 }
 
-/** A size in bytes; a bare number counts bytes. */
+/** A size in bytes; a number without a unit means bytes. */
 export function size({ min, max }: Bounds): ValueType<number> {
   const bound = (bytes: number): string => formatWithLargestUnit(bytes, SIZE_UNITS, bytes === 1 ? ' byte' : ' bytes');
   return nonSecretScalar(`a size from ${bound(min)} to ${bound(max)}`, (value) => {
@@ -238,9 +240,9 @@ export function serviceAccountPathOrJson(expected: string, max: number): ValueTy
 const COMMON_SECRET_WORDS = /change-?me|password|passwort|secret|klatch|example|server|default|qwerty|letmein|admin/gi;
 
 /**
- * Why a secret is easy to guess, or null. This does not measure entropy: it finds texts that people type to satisfy a
- * prompt. `klatch setup` creates 32 random bytes. Of texts with 32 random hexadecimal digits, fewer than one in 10^9
- * fail.
+ * Why a secret is easy to guess; null: it is not. This does not measure entropy: it finds texts that people type to
+ * satisfy a prompt. `klatch setup` creates 32 random bytes. Of texts with 32 random hexadecimal digits, fewer than one
+ * in 10^9 are refused.
  */
 function secretWeakness(secret: string): string | null {
   const characters = Array.from(secret);

@@ -35,7 +35,7 @@ const optional = <T>(kind: ValueType<T>): KeySpec<T, 'optional'> => ({ kind, pre
 
 /** The limit of database servers. While there is no primary, the server tries each of them in turn. */
 const MAX_DATABASE_SERVERS = 8;
-/** Fewest characters of `secret`. */
+/** The fewest characters that `secret` may have. */
 const MIN_SECRET_CHARACTERS = 32;
 
 const postgresqlIdentifier = (what: string): ValueType<string> =>
@@ -121,8 +121,8 @@ const originsRule = (origins: readonly string[]): string | null =>
   origins.includes('*') && origins.length > 1 ? '"*" is any origin already: list it alone, or not at all' : null;
 
 /**
- * Every key of the configuration with the type of its value. Defaults are only in reference.conf; a test compares the
- * names of both. Bounds refuse values that cannot work or are slips (a forgotten unit, a zero too many).
+ * Every key of the configuration with the type of its value. Defaults are only in reference.conf; a test compares its
+ * keys with these. Bounds refuse values that cannot work or are slips (a forgotten unit, a zero too many).
  */
 export const SCHEMA = {
   secret: required(unguessableServerSecret(MIN_SECRET_CHARACTERS)),

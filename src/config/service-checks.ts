@@ -8,7 +8,7 @@ import type { SettingKey, Settings } from './schema.ts';
 import { isReadableByOthers } from './keys/server-key-files.ts';
 import { problemAt } from './settings.ts';
 
-/** Problems and warnings about files of keys, and about keys that do not fit together. */
+/** Problems and warnings about key files, and about keys of the configuration that do not fit together. */
 export interface KeyFindings {
   readonly problems: readonly ConfigProblem[];
   readonly warnings: readonly ConfigProblem[];
@@ -95,7 +95,7 @@ function checkDatabaseTls(settings: Partial<Settings>, root: ObjectValue): KeyFi
   return { problems, warnings };
 }
 
-/** May name the path: the file was read, so the path is no key that was written in its place. */
+/** The message may name the path: the file was read, so nobody wrote the key itself in place of its path. */
 function readableByOthersWarning(path: string, at: (sentence: string) => ConfigProblem): ConfigProblem[] {
   return isReadableByOthers(path) ? [at(`${path} can be read by every user of this machine: chmod o-r`)] : [];
 }
@@ -111,8 +111,8 @@ function checkWebPushKeys(settings: Partial<Settings>, root: ObjectValue): Confi
 }
 
 /**
- * Checks keys that only work together. The problem has the position of the first key that is set, and names the missing
- * ones.
+ * Checks keys of the configuration that only work together. The problem has the position of the first key that is set,
+ * and names the missing ones.
  */
 function checkAllOrNone(
   section: AllOrNoneSection,

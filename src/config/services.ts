@@ -66,14 +66,14 @@ export function buildApplePush(settings: Settings) {
       bundleId: each['bundle-id'],
       sandbox: each.sandbox ?? false,
     })),
-    /** Null: Apple's own endpoint, or that of its sandbox for keys with `sandbox`. */
+    /** Null: Apple's own endpoint; for a key with `sandbox`, that of Apple's sandbox. */
     applePushEndpoint: settings['services.apple.push.endpoint'],
     /** Absolute path of a PEM file with authorities to trust beside the system's; null: none. */
     extraAppleCaFile: settings['services.apple.push.ca-file']?.path ?? null,
   };
 }
 
-/** VAPID (RFC 8292): both keys in base64url, the point uncompressed. */
+/** VAPID (RFC 8292): the public and the private key in base64url, the public point uncompressed. */
 export type WebPushConfig = DeepReadonly<NonNullable<ReturnType<typeof buildWebPush>>>;
 
 export function buildWebPush(settings: Settings) {
@@ -143,7 +143,7 @@ export function buildPostgresql(settings: Settings) {
     connectTimeoutMs: settings['services.postgresql.connect-timeout'],
     /** The connection of a query without an answer is closed after this time. */
     databaseCallTimeoutMs: settings['services.postgresql.query-timeout'],
-    /** The same limit for one flush of posted messages. */
+    /** The connection of a flush without an answer is closed after this time. */
     flushTimeoutMs: settings['services.postgresql.flush-timeout'],
     lockTimeoutMs: settings['services.postgresql.lock-timeout'],
   };

@@ -6,14 +6,14 @@ import { settingEntries } from './schema.ts';
 import type { SettingKey, Settings } from './schema.ts';
 import { findUnknownKeys, sectionsOf } from './unknown-keys.ts';
 
-/** The result of reading keys from the tree. */
+/** The result of `readSettings`. */
 interface SettingsReading {
   /** Complete only if `missing` and `problems` are empty. */
   readonly settings: Partial<Settings>;
   /** Placeholders, and required keys that are not set. */
   readonly missing: readonly ConfigProblem[];
   readonly problems: readonly ConfigProblem[];
-  /** Unknown keys, and accepted values that are probably not intended. */
+  /** Keys that the schema does not contain, and accepted values that are probably not intended. */
   readonly warnings: readonly ConfigProblem[];
 }
 
@@ -51,7 +51,7 @@ export function readSettings(root: ObjectValue, file: string, entries = settingE
   };
 }
 
-/** A finding about a value, at the place where an administrator has to edit it. */
+/** A finding about a value, with the position at which an administrator has to edit the value. */
 export function problemAt(key: string, value: Value, sentence: string): ConfigProblem {
   const { file, line, column } = value.origin;
   return { file, line, column, key, sentence };
@@ -71,7 +71,7 @@ function refuseBrokenSections(root: ObjectValue, reading: Diagnostics): string[]
     const keys = settingEntries().filter(([key]) => key.startsWith(`${section}.`));
     if (value.kind === 'null' && keys.every(([, entry]) => entry.presence === 'optional')) continue;
     broken.push(section);
-    // People use a section's name for its only secret, so the value is never shown.
+    // People write a section's only secret as the value of the section itself, so the value is never shown.
     if (!isPlaceholder(value)) {
       reading.refuse(section, value, `expected a section { … } of keys, got ${describeValue(value, false)}`);
     }
@@ -91,7 +91,8 @@ function findPlaceholdersInTree(value: Value, key: string): ConfigProblem[] {
 }
 
 /**
- * The administrator's own file first, then others by name, each from top to bottom; findings without a line come last.
+ * Sorts findings: the administrator's own file first, then included files by name, each from top to bottom. Findings
+ * without a line come last in their file.
  */
 function inFileOrder(findings: readonly ConfigProblem[], file: string): ConfigProblem[] {
   const rank = (finding: ConfigProblem): string => (finding.file === file ? '' : finding.file);

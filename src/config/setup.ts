@@ -42,11 +42,11 @@ export interface SetupAnswers {
   readonly metricsPort?: number;
   readonly endpoints?: readonly { readonly type: LiveTransport; readonly port: number }[];
   readonly webPushKeys?: WebPushKeys;
-  /** Absent: derived from the base-uri if there are keys. */
+  /** Absent: derived from the base-uri, if `webPushKeys` is given. */
   readonly webPushSubject?: string;
 }
 
-/** The new text, the keys that were written, and the keys that had a value before. */
+/** The new text of the configuration, the keys that were written, and the keys that had a value before. */
 export interface SetupResult {
   readonly text: string;
   readonly set: readonly SettingKey[];
@@ -59,9 +59,9 @@ export function createServerSecret(): string {
 }
 
 /**
- * Writes the answers into a template or an existing server.conf: comments stay. A key with a value is not changed, and
- * is named in `kept`. Throws ConfigError for a text that cannot be read and for answers that the server would refuse
- * (no message holds a secret). This writes no file: see `writeConfig`.
+ * Writes the answers into the text of a template or an existing server.conf; comments stay. A key with a value is not
+ * changed, and `kept` lists it. Throws ConfigError for a text that cannot be read, and for answers that the server
+ * would refuse; no message holds a secret. Writes no file: see `writeConfig`.
  */
 export function applyAnswers(source: ConfigText, answers: SetupAnswers): SetupResult {
   const wanted = answersAsLiterals(source, answers);
@@ -84,8 +84,8 @@ export function applyAnswers(source: ConfigText, answers: SetupAnswers): SetupRe
 }
 
 /**
- * Why the server would refuse an answer, as a sentence for a prompt, or null. `answer` is the typed text; for a number,
- * its digits.
+ * Why the server would refuse an answer, as a sentence for a prompt; null: the server would accept it. `answer` is the
+ * typed text; for a number, its digits.
  */
 export function checkAnswer(key: SettingKey, answer: string): string | null {
   return answerProblem(key, toHoconLiteral(answer));
@@ -104,13 +104,13 @@ function answerProblem(key: SettingKey, literal: string): string | null {
 interface ExistingAnswer {
   /** The line in the file; null: the value comes from an included file or from the environment. */
   readonly line: number | null;
-  /** The value as it was written; null for secrets and for values from the environment. */
+  /** The value as it was written; null if it may be a secret or comes from the environment. */
   readonly text: string | null;
 }
 
 /**
- * The value of a key in the file if it differs from `literal` (HOCON text); null if it is the same or the key has none.
- * Compares the values after parsing, so that 0x and quotes make no difference.
+ * The value of a key in the configuration if it differs from `literal` (HOCON text); null if the two are equal or the
+ * key has no value. Compares parsed values, so that 0x and quotes make no difference.
  */
 export function findContradiction(source: ConfigText, key: SettingKey, literal: string): ExistingAnswer | null {
   if (keyState(source, key) !== 'answered') return null;
@@ -178,8 +178,8 @@ const endpointLiteral = ({ type, port }: { type: LiveTransport; port: number }):
 const WEB_PUSH_SECTION = 'services.web-push';
 
 /**
- * The two keys are one answer. If the file has one key of another pair, neither is written, since the keys would not
- * belong together.
+ * The settings of web push. If the configuration already has one of the two keys, the other one is not written, since
+ * the public and the private key would not belong together.
  */
 function webPushLiterals(source: ConfigText, answers: SetupAnswers): [SettingKey, string | undefined][] {
   const { webPushKeys: pair, webPushSubject: given } = answers;
@@ -202,9 +202,9 @@ const DATABASE_KEYS = ['host', 'port', 'db', 'user', 'password'] as const;
 const POSTGRESQL = 'services.postgresql';
 
 /**
- * The database's keys are one answer. A file with an external database is not switched to the embedded one, nor the
- * other way: the server would start with an empty database. For the embedded one, a password that is still a
- * placeholder is set to an empty text, because a placeholder would prevent the start.
+ * The settings of the database. A configuration is not switched between an external and the embedded database: the
+ * server would start with an empty one. For the embedded database, a placeholder as the password becomes an empty text,
+ * because a placeholder would prevent the start.
  */
 function databaseLiterals(source: ConfigText, answer: DatabaseAnswer | undefined): [SettingKey, string | undefined][] {
   if (answer === undefined) return [];
@@ -228,14 +228,16 @@ export function isEmbedded(source: ConfigText): boolean {
   return value !== null && ['true', 'yes', 'on'].includes(scalarText(value) ?? '');
 }
 
-/** Existing keys that prevent the whole answer about the database. */
+/**
+ * The existing keys because of which no answer about the database is written: they choose the other kind of database.
+ */
 function keysBlockingDatabaseAnswer(source: ConfigText, { database }: SetupAnswers): readonly SettingKey[] {
   if (database === undefined) return [];
   if (database.embedded === true) return answeredDatabaseKeys(source);
   return isEmbedded(source) ? [`${POSTGRESQL}.embedded`] : [];
 }
 
-/** The keys by which the file already names an external database. */
+/** The database's keys that have a value in the file; none if the file selects the embedded database. */
 export function answeredDatabaseKeys(source: ConfigText): readonly SettingKey[] {
   if (isEmbedded(source)) return [];
   return DATABASE_KEYS.map((name) => `${POSTGRESQL}.${name}` as const).filter(

@@ -36,7 +36,7 @@ export function describeConfig(root: ObjectValue): ShownSetting[] {
 /** Formats settings as text, one line for each key: `http.port = 9090   # default`. */
 export function formatConfig(settings: readonly ShownSetting[]): string {
   const left = settings.map(({ key, value }) => `${key} = ${value === null ? '(not set)' : formatShown(value)}`);
-  // Bounded, so that one long list does not move all comments out of view.
+  // Bounded, so that one long value does not move the comments of all lines out of view.
   const width = Math.min(60, Math.max(...left.map((line) => line.length)));
   return settings.map(({ source }, index) => `${left[index]!.padEnd(width)}   # ${source}\n`).join('');
 }

@@ -29,9 +29,9 @@ interface FindConfigFileOptions {
 }
 
 /**
- * The configuration file to read: `--config`, `$KLATCH_CONFIG`, `conf/server.conf` beside the program's folder, then
- * `/etc/klatch/server.conf`. A named file must exist: no other file replaces it. Throws ConfigNotFoundError with the
- * searched paths.
+ * The configuration file to read: that of `--config`, of `$KLATCH_CONFIG`, `conf/server.conf` beside the program's
+ * folder, then `/etc/klatch/server.conf`. A file that the option or the variable names must exist: no other file
+ * replaces it. Throws ConfigNotFoundError with the searched paths.
  */
 export function findConfigFile({ configOption: flag, env, programBinDir }: FindConfigFileOptions): string {
   const named = flag ?? (env['KLATCH_CONFIG'] === '' ? undefined : env['KLATCH_CONFIG']);

@@ -2,7 +2,7 @@ import { coerceToArray, type ObjectValue, type Value } from '../../packages/hoco
 import { editDistance } from './edit-distance.ts';
 import type { KeySpec } from './value-types.ts';
 
-/** An unknown key, and the known key that was probably intended. */
+/** A key that the schema does not contain, and the key of the schema that was probably intended. */
 interface UnknownKey {
   readonly key: string;
   readonly value: Value;
@@ -21,7 +21,9 @@ export function sectionsOf(keys: readonly string[]): ReadonlySet<string> {
   return new Set(sections);
 }
 
-/** Finds unknown keys. An unknown section is reported once, without its keys. */
+/**
+ * Finds keys that the schema does not contain. A section that it does not contain is reported once, without its keys.
+ */
 export function findUnknownKeys(root: ObjectValue, entries: KeySpecEntries): UnknownKey[] {
   const known = new Map(entries);
   const sections = sectionsOf([...known.keys()]);
@@ -50,7 +52,7 @@ function quoteIfDotted(name: string): string {
   return name.includes('.') ? `"${name}"` : name;
 }
 
-/** Known keys that were written with their full path inside the braces of a section. */
+/** Keys of the schema that were written with their full path inside the braces of a section. */
 function findNestedFullPaths(path: string, value: Value, known: ReadonlyMap<string, unknown>): NestedFullPathKey[] {
   if (known.has(path)) return [{ value, suggestion: path }];
   if (value.kind !== 'object') return [];
@@ -74,8 +76,8 @@ function unknownFieldsOfListItems(key: string, value: Value, entry: KeySpec<unkn
 }
 
 /**
- * The known key with the most similar spelling. If none is similar, the least nested key with the same last name, if
- * only one is.
+ * The allowed name with the most similar spelling. If none is similar, the name with the same last word and the fewest
+ * sections, unless two names have equally few.
  */
 function suggestKey(key: string, known: readonly string[]): string | null {
   const allowed = Math.max(2, Math.floor(key.length / 5));

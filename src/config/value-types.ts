@@ -9,7 +9,7 @@ export interface Diagnostics {
 
 /** The type of a key's value: its rule, and how it is parsed. */
 export interface ValueType<T> {
-  /** Completes "expected …", bounds included. */
+  /** The end of the message "expected …", bounds included. */
   readonly expected: string;
   /** True: no listing and no message shows the value. */
   readonly hidden: boolean;
@@ -196,7 +196,7 @@ export function valueRuleText({ expected, items }: ValueType<unknown>): string {
   return items === null ? expected : `${expected}, each ${items.expected}`;
 }
 
-/** A type for an object. Fields that are named in `optional` may be absent, and are then null. */
+/** A type for an object. Fields that `optional` lists may be absent, and are then null. */
 export function record<T extends object>(
   expected: string,
   kinds: { readonly [F in keyof T]: ValueType<Exclude<T[F], null>> },

@@ -16,12 +16,12 @@ const SQLITE_BUSY = 5;
 /** The bytes that an exclusive lock of SQLite covers, see "PENDING_BYTE" in its sources. */
 const LOCKED_BYTE_RANGE = '1073741824 1073742335';
 
-/** Another living process holds the lock. The message is a sentence for the person who started this one. */
+/** Another living process holds the lock. The message is a sentence for the person who started this process. */
 export class DataDirLockedError extends Error {
   override readonly name = 'DataDirLockedError';
 }
 
-/** The data directory cannot be made or reached. The message is a sentence for the person who started this. */
+/** The data directory cannot be made or reached. The message is a sentence for the person who started this process. */
 export class DataDirError extends Error {
   override readonly name = 'DataDirError';
 }
@@ -49,10 +49,10 @@ export async function ensureDataDir(dataDir: string): Promise<string> {
 const heldConnections = new Set<DatabaseSync>();
 
 /**
- * Admits one Klatch process per data directory. It is a record lock of the kernel on an empty file in the directory.
- * The file has mode 0600, so that no other user can take the lock. The kernel frees the lock when the process ends in
- * any way: there are no stale locks. Containers that share the directory see the lock. Node has no call for record
- * locks; the SQLite inside Node has.
+ * The lock that admits one Klatch process per data directory: a record lock of the kernel on an empty file in the
+ * directory. The file has mode 0600, so that no other user can take the lock. The kernel frees the lock when the
+ * process ends in any way: there are no stale locks. Containers that share the directory see the lock. Node has no call
+ * for record locks; the SQLite inside Node has.
  */
 export class DataDirLock {
   readonly #connection: DatabaseSync;
@@ -63,9 +63,9 @@ export class DataDirLock {
   }
 
   /**
-   * Takes the lock of a data directory, which is made when it is missing. Rejects with DataDirLockedError when another
-   * process (or this one) holds it, and with DataDirError when the directory or the lock's file cannot be used. The lock
-   * alone does not keep the process alive.
+   * Takes the lock of a data directory, and makes the directory if it is missing. Rejects with DataDirLockedError when
+   * another process (or this one) holds the lock, and with DataDirError when the directory or the lock's file cannot be
+   * used. The lock alone does not keep the process alive.
    */
   static async acquire(dataDir: string): Promise<DataDirLock> {
     const path = await ensureDataDir(dataDir);
@@ -116,8 +116,8 @@ export async function findLockHolder(dataDir: string): Promise<LockHolder | null
 }
 
 /**
- * Makes the lock's file where it is missing. Root gives the file to the owner of the directory, who has to open it at
- * the next start.
+ * Makes the lock's file if it is missing, and checks that this process may use it. Root gives the file to the owner of
+ * the directory, who has to open it at the next start. Throws DataDirError.
  */
 function createOrCheckLockFile(file: string, folder: string): void {
   const owner = statSync(folder);
@@ -172,13 +172,16 @@ function tryLock(file: string, statement: string, { readOnly = false } = {}): Da
   }
 }
 
-/** The holder of a lock that is held, from /proc. */
+/** The process that holds the lock, according to /proc. Call it only while a process holds the lock. */
 function readLockHolder(file: string): LockHolder {
   const pid = lockingPid(file);
   return { pid, uid: pid === null ? null : effectiveUidOf(pid) };
 }
 
-/** Compares only the inode: on btrfs and overlayfs, /proc/locks names another device than `stat`. */
+/**
+ * The process that holds the lock; null: unknown. Compares only the file's inode: on btrfs and overlayfs, /proc/locks
+ * names another device than `stat`.
+ */
 function lockingPid(file: string): number | null {
   const { ino } = lstatSync(file);
   const pattern = new RegExp(`^\\d+: POSIX +ADVISORY +WRITE (\\d+) \\w+:\\w+:${ino} ${LOCKED_BYTE_RANGE}$`, 'm');
@@ -191,7 +194,7 @@ function effectiveUidOf(pid: number): number | null {
   return uid === undefined ? null : Number(uid);
 }
 
-/** Empty where there is no such file: no /proc at all, or the process has ended. */
+/** Empty if the file cannot be read: there is no /proc, or the process has ended. */
 function readProcFile(path: string): string {
   try {
     return readFileSync(path, 'utf8');

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 const FILE_NAME = 'restored-epoch';
 
 /**
- * The log epoch that the last restore with this data directory set; 0: there was no restore. The epoch is in a file,
- * since the restored database may have been dropped and a backup does not know of earlier restores from it.
+ * The log epoch that the last restore with this data directory set; 0: there was no restore. The epoch is in a file:
+ * the restored database may have been dropped, and a backup does not know of earlier restores from the same backup.
  */
 export async function readRestoredEpoch(dataDir: string): Promise<number> {
   try {

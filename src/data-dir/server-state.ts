@@ -31,7 +31,7 @@ export interface LastRun extends StoredState {
   readonly lastSeenAt: Date;
 }
 
-/** Why a process ends, for its record. Contains no secrets. */
+/** The reason for which a process exits, for the record of its run. Contains no secrets. */
 export interface ExitReason {
   readonly reason: string | null;
   /** Null: not known. */
@@ -40,9 +40,9 @@ export interface ExitReason {
 
 /**
  * Records the state of a process in its data directory, so that `klatch status` can say why no server runs. The record
- * says that the server was stopped, or that it failed, with the reason. Another state means that the process was
- * killed. The process holds the directory's lock from `markStarting` to `markStoppedOrFailed`. If the record cannot be
- * written, since the disk is full, the server still runs.
+ * says that the server was stopped, or that it failed, with the reason. Any other recorded state of a process that is
+ * gone means that the process was killed. The process holds the directory's lock from `markStarting` to
+ * `markStoppedOrFailed`. If the record cannot be written, for instance on a full disk, the server still runs.
  */
 export class LastRunRecorder {
   readonly #path: string;
@@ -80,7 +80,10 @@ export class LastRunRecorder {
     this.#exitReason = exitReason;
   }
 
-  /** Nothing is written after this call, or before `markStarting`: another process may use the directory then. */
+  /**
+   * Writes the final state. No write follows, and none comes before `markStarting`: another process may use the
+   * directory then.
+   */
   markStoppedOrFailed(): void {
     const { reason, exitCode } = this.#exitReason ?? { reason: null, exitCode: 0 };
     this.#write(exitCode === 0 ? 'stopped' : 'failed', { reason, exit_code: exitCode });

@@ -14,8 +14,8 @@ const contentSchema = z.object({
 });
 
 /**
- * Of a conversation: its id, newest seq, when that message was sent, newest rev, the seq of the message that this rev
- * changed, and when. Times are in ms of Unix time.
+ * A conversation's id, its newest seq, the time of the message with this seq, its newest rev, the seq of the message
+ * that this rev changed, and the time of that change. Times are in ms of Unix time.
  */
 export type WitnessRow = z.infer<typeof rowSchema>;
 
@@ -31,7 +31,7 @@ export class BrokenWitnessFileError extends Error {
   override readonly name = 'BrokenWitnessFileError';
 }
 
-/** Null: there is no file yet. Rejects with BrokenWitnessFileError. */
+/** Reads the witness file; null: there is no file yet. Rejects with BrokenWitnessFileError. */
 export async function readWitnessFile(dataDir: string): Promise<WitnessFileContent | null> {
   const path = join(dataDir, FILE);
   let text: string;

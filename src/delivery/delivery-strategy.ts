@@ -57,7 +57,7 @@ export interface StrategyDeps {
   readonly reloadHook: () => void;
   /** A target answered 410. True: the hook was removed or changed; false: it could not be removed. */
   readonly tryHandleGone: (goneResult: AttemptResult) => Promise<boolean>;
-  /** Called for each failure that counts: logs it, and parks the hook when that is due. */
+  /** Called for each failure that counts against the hook: logs it, and parks the hook when that is due. */
   readonly onCountedFailure: (outcome: HttpAttemptOutcome, settlement: Settlement) => void;
   /** Called with an exception while requests are in flight; the lane pauses once they have ended. */
   readonly onError: (error: unknown) => void;

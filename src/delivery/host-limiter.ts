@@ -70,7 +70,7 @@ export class HostLimiter {
   /**
    * Takes a free slot; false when there is none, or the server stops.
    *
-   * @param slow result of `isSlowReceiver` for the caller's last attempt; false if it made none. Pass the same to
+   * @param slow result of `isSlowReceiver` for the caller's last attempt; false if it made none. Pass the same value to
    *   `release`.
    */
   tryAcquire(hostName: string, slow = false): boolean {
@@ -166,7 +166,9 @@ export class HostLimiter {
     }
   }
 
-  /** The queue whose first host is next: the queues alternate. */
+  /**
+   * The queue whose first host gets the next slot: `#quickQueue` and `#slowQueue` alternate. Null: no host can get one.
+   */
   #nextQueue(): Set<HostState> | null {
     const quick = this.#quickQueue.size > 0;
     const slow = this.#slowQueue.size > 0 && this.#slowActive < this.#maxSlow;
@@ -176,8 +178,9 @@ export class HostLimiter {
   }
 
   /**
-   * Quick and slow lanes alternate within a host too, whether `#quickQueue` or `#slowQueue` was next. Otherwise one kind
-   * could always take the host's slot first.
+   * Gives a free slot of a host to a waiting lane: quick and slow lanes take turns within the host. It does not matter
+   * from which of the two queues `#grant` took the host. Otherwise lanes of one kind could always get the host's slot
+   * first.
    */
   #grantNext(host: HostState): void {
     const quick = host.quickWaiters.length > 0 && this.#hasCapacity(host, false);

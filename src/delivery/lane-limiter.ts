@@ -11,8 +11,8 @@ export type Slot = 'quick' | 'slow';
 const MAX_REMEMBERED_HOOKS = 10_000;
 
 /**
- * Hooks whose last attempt was slow. They are remembered longer than their lanes: a hook gets a new lane after a change
- * or an idle time, and each new lane would first take a slot of the quick half.
+ * Hooks whose last attempt was slow. They are remembered longer than their lanes, since a hook gets a new lane after a
+ * change or an idle time. Without this memory, each new lane would first take a slot of the quick half.
  */
 export class SlowHooks extends BoundedCache<HookId, true> {
   constructor() {

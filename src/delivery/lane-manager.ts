@@ -46,15 +46,16 @@ interface LaneManagerOptions {
  */
 const CONVERSATIONS_PER_QUERY = 50;
 const LOAD_RETRY_MS = 500;
-/** When a notification of one of these kinds may be lost, the manager reads all its lanes again. */
+/** When a notification of one of these kinds may be lost, the manager reads the rows of all its lanes again. */
 const RESYNC_KINDS: readonly ReliableEvent[] = ['messagesCommitted', 'hookEventsCommitted', 'hooksChanged'];
 /**
- * Wait after a lane found nothing to read, before its row is read again. Without it, the lane would read again at once.
+ * A lane may find no message although its head counts one. Its hook's row is then read again after this pause: without
+ * the pause, the lane would search again at once.
  */
 const MISSING_MESSAGES_RELOAD_MS = 1_000;
 /**
- * A conversation leaves memory, until its next notification, when more sweeps in a row than this found all its lanes
- * idle: after about a minute.
+ * A conversation is removed from memory when more successive sweeps than this found all its lanes idle: after about a
+ * minute. Its next notification loads it again.
  */
 const MAX_IDLE_SWEEPS = 12;
 
@@ -71,7 +72,7 @@ interface DeliveryLoad {
 interface LoadedConversation {
   /** A retired lane stays here until its last attempt has ended, so that a hook never has two lanes. */
   readonly groupLanesByHook: Map<number, Lane>;
-  /** The newest seq of a notification: it can be ahead of rows that were read earlier. */
+  /** The newest seq that a notification announced; rows that were read before it may be older. */
   head: Seq;
   idleSweeps: number;
 }
@@ -92,9 +93,9 @@ export class LaneManager {
   readonly #sweep: Sweep;
   readonly #hookStates: HookStateWriter;
   readonly #loaded = new Map<ConversationId, LoadedConversation>();
-  /** Conversations whose rows must be read (again). */
+  /** Conversations whose hook rows must be read, for the first time or again. */
   readonly #dirty = new Set<ConversationId>();
-  /** Conversations whose rows are being read. */
+  /** Conversations whose hook rows are being read. */
   #reading: readonly ConversationId[] = [];
   #loading: Promise<void> | null = null;
   #unsubscribe: (() => void) | null = null;
@@ -241,8 +242,8 @@ export class LaneManager {
   }
 
   /**
-   * Suspends the lanes in the same turn of the event loop: after a change was answered, no attempt starts with the old
-   * settings.
+   * Suspends the lanes in the turn of the event loop in which the notification arrives. Once a change of a hook was
+   * answered, no attempt starts with the old settings.
    */
   #suspendAndReloadLanes(ids: readonly ConversationId[]): void {
     for (const id of ids) for (const lane of this.#loaded.get(id)?.groupLanesByHook.values() ?? []) lane.suspend();
@@ -257,8 +258,8 @@ export class LaneManager {
 
   #suspendAndSweepGained(partitions: readonly number[]): void {
     this.#sweep.requestFullSweep(partitions);
-    // While the lease had lapsed, nodes may have answered changes of hooks whose notifications have not arrived yet. So
-    // the lanes wait until their rows are read.
+    // While the lease had lapsed, nodes may have changed hooks, and the notifications of these changes may not have
+    // arrived yet. So the lanes wait until their rows are read.
     for (const { lane } of this.#lanesIn(partitions)) lane.suspend();
     this.#resync();
   }
@@ -329,8 +330,8 @@ export class LaneManager {
   }
 
   /**
-   * Moves hooks past removed messages. Marks their conversations dirty, so that rows are read again before they make a
-   * lane.
+   * Moves hooks past messages that a retention rule removed. Marks their conversations dirty, so that no lane is made
+   * of the outdated rows.
    */
   async #skipRemovedMessages(rows: readonly LaneRow[]): Promise<void> {
     const owned = new Set(this.#leases.partitionsNotHandingOver);
@@ -347,7 +348,7 @@ export class LaneManager {
     loaded.idleSweeps = 0;
     const owned = new Set(this.#leases.partitionsNotHandingOver);
     const present = new Set<number>();
-    // The conversation changed since the read: these rows can retire lanes, but not create or resume any.
+    // The conversation changed since the read, or the manager stops: the rows can retire lanes, but start none.
     const outdated = this.#dirty.has(id) || this.#stopped;
     for (const row of rows) {
       present.add(row.id);
@@ -355,7 +356,7 @@ export class LaneManager {
       if (lane === undefined) {
         if (!outdated && owned.has(row.id % PARTITIONS)) this.#create(loaded, row);
       } else if (lane.generation !== row.generation || lane.stale) {
-        // The fence refused a lane that is stale although its row is unchanged. Without a pause it would send and be
+        // A stale lane with an unchanged row had a settlement refused. Without a pause, its next lane would send and be
         // refused again until the leases are renewed.
         this.#retireThenReload(loaded, lane, lane.generation === row.generation ? REFUSED_LANE_RELOAD_MS : 0);
       } else {
@@ -379,7 +380,7 @@ export class LaneManager {
     }
   }
 
-  /** Retires a lane. After its attempt in flight and the delay, the hook's row is read again and may get a new lane. */
+  /** Retires a lane. After its attempts in flight and the delay, the hook's row is read again, for a new lane. */
   #retireThenReload(loaded: LoadedConversation, lane: Lane, delayMs = 0): void {
     if (lane.retired) return;
     void lane.retire().then(async () => {

@@ -48,7 +48,7 @@ export interface LaneContext {
   readonly counts: DeliveryCounts;
   readonly failureWarningThrottle: FirstFailureWarningThrottle;
   readonly log: Log;
-  /** A settlement was refused: somebody changed the hook, and its row must be read again. */
+  /** A settlement was refused, or the hook was removed or changed: its row must be read again. */
   readonly onStale: (conversationId: ConversationId) => void;
   /** The head counts a message that was not found. A retention rule may have removed it, so the row is read again. */
   readonly onMissingMessages: (conversationId: ConversationId) => void;
@@ -66,7 +66,7 @@ export interface LaneContext {
  */
 export type RemovalResult = 'removed' | 'stale' | 'failed';
 
-/** Pause of a lane that the fence refused, before its hook is read again. */
+/** After the settlement of a lane was refused, the pause before its hook's row is read again. */
 export const REFUSED_LANE_RELOAD_MS = ERROR_DELAY.ms;
 /**
  * Attempts of a lane that may wait for their settlement, and so the deliveries that a kill can repeat. Waiting for each
@@ -98,7 +98,7 @@ export class Lane {
   #timer: NodeJS.Timeout | null = null;
   /** True: no notification ends the timer's wait. */
   #ignoreWakeups = false;
-  /** A notification arrived while the strategy ran; the strategy may have checked before. */
+  /** A notification arrived while the strategy ran; the strategy may have checked for work before it. */
   #woken = false;
   #suspended = false;
   #retired = false;
@@ -146,7 +146,7 @@ export class Lane {
     return this.#requests.isLoop(nowMs);
   }
 
-  /** True when the row is known to have changed, so that the lane's remembered state must not be used. */
+  /** True when the hook's row may have changed, so that it must be read again before another attempt. */
   get stale(): boolean {
     return this.#stale;
   }
@@ -185,7 +185,7 @@ export class Lane {
     this.#start();
   }
 
-  /** Ends the lane; resolves when its attempts in flight have ended and are settled. */
+  /** Stops the lane for good; resolves when its attempts in flight have ended and are settled. */
   async retire(): Promise<void> {
     this.#retired = true;
     this.#stopTimer();
@@ -239,8 +239,8 @@ export class Lane {
   }
 
   /**
-   * Records in the delivery log that messages were too old. Without a usable lease, the next lane that skips the
-   * messages records them.
+   * Records in the delivery log that messages were too old. If this lane may write nothing now, the next lane that
+   * skips the messages records them.
    */
   #logTooOld(record: AttemptRecord): void {
     const epoch = this.#suspended || this.#retired ? null : this.#context.leases.usableEpochOf(this.partition);
@@ -289,7 +289,7 @@ export class Lane {
   /** Removes the hook, whose target answered 410. False when the removal fails: the answer then counts as a failure. */
   async #tryHandleGone(goneResult: AttemptResult): Promise<boolean> {
     const record = toAttemptRecord(goneResult, this.#tracker.progress.failures + 1);
-    // The removal writes no cursor: earlier deliveries must be in the row first.
+    // The removal writes no cursor, so earlier deliveries must be settled first.
     if (!(await this.#tracker.flush())) return true;
     const health = healthAfterFailure(this.#tracker.progress, goneResult, this.#context.retryPolicy);
     const settlement = this.#tracker.buildSettlement(health, { epoch: goneResult.epoch, attempts: [record] });
@@ -326,7 +326,10 @@ export class Lane {
     else log.warn('a message was set aside: its target refuses it and accepts those behind it', fields);
   }
 
-  /** Attempts continue meanwhile. If the write fails, the lane tries it again after the next failed attempt. */
+  /**
+   * Parks the hook and notifies its group, while attempts continue. If that fails, the lane tries again after the next
+   * failed attempt.
+   */
   async #parkHookNotifyingGroup(settlement: Settlement): Promise<void> {
     this.#isParkedOrParking = true;
     // The row must record the failure before it can record that the hook is parked.

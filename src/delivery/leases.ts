@@ -19,11 +19,14 @@ const LEASE_MS = 10_000;
 const RENEW_INTERVAL_MS = 3_000;
 /** The node does not use the last part of a lease, so that a write that left in time also arrives in time. */
 const LEASE_SAFETY_MARGIN_MS = 2_000;
-/** Requests for a round within this time share one round. */
+/** Calls of `trigger` within this time share one round of queries. */
 const DEBOUNCE_MS = 50;
 
 export interface LeaseEvents {
-  /** This node gained these partitions, or holds them again after a lapse: its memory of them may be out of date. */
+  /**
+   * This node gained these partitions, or holds them again after a lapse: what it remembers of their hooks may be out
+   * of date.
+   */
   readonly onGainedOrRegained: (partitions: readonly number[]) => void;
   /** Another node holds these partitions now. */
   readonly onLost: (partitions: readonly number[]) => void;
@@ -175,7 +178,7 @@ export class Leases {
       });
       const { claimed, kept, fairPartitionCount } = round;
       if (claimed.length > 0) this.#events.onGainedOrRegained(claimed.map((c) => c.partition));
-      // While the lease was expired, its lanes paused, and other nodes may have answered changes of hooks.
+      // After an expired lease, the lanes must read their rows again: other nodes may have changed hooks meanwhile.
       const ours = this.partitionsNotHandingOver;
       if (!wasValid && kept.length > 0) this.#events.onGainedOrRegained(ours);
       if (ours.length > fairPartitionCount)
@@ -271,7 +274,7 @@ export class Leases {
     try {
       await drained;
     } catch (error) {
-      // The partition is released nevertheless: its next holder can do better, whatever the cause was.
+      // The partition is released nevertheless: its next holder may succeed where this node failed.
       this.#log.error('the lanes of a partition could not be ended before it is given back', { partition, error });
     }
     // If this node lost the partition and gained it again meanwhile, it holds another lease, which is not drained.

@@ -11,7 +11,7 @@ export interface EncodedMessage extends DeliveryMessage {
   readonly body: Buffer;
 }
 
-/** Bounds of one query at one position: it reads 64 messages, or the first ones whose text exceeds 128 KiB. */
+/** Bounds of one query at one position: it reads at most 64 messages, and stops once their texts exceed 128 KiB. */
 const MAX_READ_AHEAD_MESSAGES = 64;
 const READ_AHEAD_BYTES = 128 * 1024;
 /** Positions of one query. */
@@ -34,9 +34,9 @@ interface ReadRequest {
 }
 
 /**
- * Reads messages for the lanes. One query answers all lanes that call in the same turn. The reader keeps messages that
- * it read ahead for a second, in one bounded cache. Lanes do not cache, since thousands of them can wait for a slow
- * receiver.
+ * Reads messages for the lanes. One query answers all lanes that call in the same turn. For a second, the reader caches
+ * the messages that it read ahead, in one bounded cache. Lanes do not cache, since thousands of them can wait for a
+ * slow receiver.
  */
 export class MessageReader {
   readonly #pool: Pool;

@@ -34,7 +34,10 @@ const MAX_FOLLOWING_PROBES = 3;
 export class OrderedStrategy implements DeliveryStrategy {
   readonly #deps: StrategyDeps;
   readonly #requests: OrderedRequests;
-  /** Retry rows and requests in order take turns, so that neither waits for the end of the other. */
+  /**
+   * The last request came from a retry row. Retry rows and requests in order take turns, so that neither kind waits
+   * until the other has none left.
+   */
   #lastWasFromRetryQueue = false;
   #cachedNextAttempt: ClockSafeNextAttempt | null = null;
   /** True: no retry row lies ahead of the cursor. */
@@ -141,7 +144,7 @@ export class OrderedStrategy implements DeliveryStrategy {
 
   #skip(to: LanePosition): 'skipped' | 'cancelled' | 'unknown' {
     const { sender, tracker, isLaneActive } = this.#deps;
-    // The hook's filter may have changed, so the hook may want these messages now.
+    // The lane was stopped meanwhile: the hook may have another filter now, and may want these messages.
     if (!isLaneActive()) return 'cancelled';
     const epoch = sender.epoch;
     if (epoch === null) return 'unknown';
@@ -194,7 +197,8 @@ export class OrderedStrategy implements DeliveryStrategy {
     if (!isGone) counts.add(record);
     const isRefused = isMessageRefused(outcome);
     if (isRefused && isRange(request)) {
-      // One of its messages may be at fault: the lane sends them one by one, without a delay.
+      // One message or event of the batch may be at fault: the lane sends each in a request of its own, without a
+      // delay.
       const unbatched =
         request.rev > 0
           ? { batchLastRev: null, unbatchedUntilRev: request.lastRev }

@@ -38,7 +38,7 @@ const MAX_PER_GROUP = 4;
 const MAX_HEADERS_TIMEOUT_MS = 6_000;
 const MAX_BODY_TIMEOUT_MS = 1_000;
 /**
- * So short that a connection serves at most two pings of a hook in a row: a ping is to check whether a connection can
+ * So short that a connection serves at most two pings of a hook in a row. A ping is to check whether a connection can
  * be opened.
  */
 const KEEP_ALIVE_MS = 1_000;
@@ -104,7 +104,8 @@ export class Pinger {
     const attempt = await this.#client.post(url, { ...signed, ...headers }, body);
     const { category, code, detail, durationMs } = attempt;
     log.info('a ping', { hook: target.hookId, host: new URL(target.url).hostname, category, code, detail, durationMs });
-    // A failed attempt has no category if this server closed its HTTP client: it says nothing about the receiver.
+    // A failed attempt has no category if this server closed its HTTP client: such an attempt says nothing about the
+    // receiver.
     return attempt.delivered || category !== null ? attempt : null;
   }
 }

@@ -18,7 +18,7 @@ export interface DeliveryRequest {
   readonly lastRev: Rev | null;
   /** The rev of each event in the request; revs have gaps. */
   readonly revs: readonly Rev[];
-  /** The epoch of everything in the request. */
+  /** The log epoch of all messages or events in the request. */
   readonly logEpoch: LogEpoch;
   readonly body: Buffer;
   readonly hops: number;
@@ -84,7 +84,10 @@ export class RequestBodyBuilder {
     return deliveryId(this.#row.id, this.#row.conversationId, request);
   }
 
-  /** The next request, if it holds one message that is cached; it needs no query. */
+  /**
+   * The next request, made without a query. Null for a hook with batches, or if the next message is not cached or not
+   * sent.
+   */
   peek(after: Seq): DeliveryRequest | null {
     if (this.#row.batch !== 1) return null;
     const message = this.#reader.peek(this.#row.conversationId, after);
@@ -155,7 +158,9 @@ export class RequestBodyBuilder {
     return senderKind !== 'user' && this.#row.skip.includes(senderKind);
   }
 
-  /** Null: a retention rule removed messages of the batch while they were read. */
+  /**
+   * Builds a batch that begins with `head`. Null: a retention rule removed messages of the batch while they were read.
+   */
   async #batch(head: EncodedMessage, bounds: RequestRangeBounds): Promise<DeliveryRequest | null> {
     const messages = [head];
     let bytes = head.body.length + 2;
@@ -166,7 +171,7 @@ export class RequestBodyBuilder {
       const message = await this.#read(after);
       if (message === null) break;
       if (message.seq > after + 1) return null;
-      // Messages of another epoch get a request of their own, whatever range was tried before.
+      // Messages of another log epoch get a request of their own, whatever range was tried before.
       if (message.logEpoch !== head.logEpoch) {
         resendRangeEnd = null;
         break;
@@ -194,7 +199,7 @@ export class RequestBodyBuilder {
     };
   }
 
-  /** Returns a cached message synchronously. */
+  /** Reads the next message after a seq; returns it synchronously if it is cached. */
   #read(after: Seq, readAhead?: number): EncodedMessage | null | Promise<EncodedMessage | null> {
     const { conversationId } = this.#row;
     return this.#reader.peek(conversationId, after) ?? this.#reader.nextMessage(conversationId, after, readAhead);

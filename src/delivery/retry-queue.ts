@@ -8,7 +8,7 @@ import { dueIn, ClockSafeNextAttempt } from './next-attempt.ts';
 
 /** Rows that one query reads. */
 const RETRIES_PER_QUERY = 16;
-/** NTP slews the wall clock by less than a millisecond a second. */
+/** A wall clock that falls behind by more than this was set back: NTP slews it by less than a millisecond a second. */
 const CLOCK_TOLERANCE_MS = 1_000;
 
 /**
@@ -43,17 +43,21 @@ export class RetryQueue {
     return this.#rowCount;
   }
 
-  /** Whether there is anything to do, now or later. It does not use `rowCount`, which may have counted a row twice. */
+  /**
+   * Whether there is anything to do, now or later. This check does not use `rowCount`, which may include a row twice.
+   */
   get hasPendingWork(): boolean {
     return this.#takenNotDoneCount > 0 || this.#dueRows.length > 0 || this.#nextDueAt !== null;
   }
 
-  /** When the next row that is not due yet becomes due; null if there is none. */
+  /** When the first of the rows that are not due yet becomes due; null if no such row is known. */
   get nextWaitingRetryAt(): Date | null {
     return this.#nextDueAt?.at ?? null;
   }
 
-  /** Milliseconds until a row may be taken. Null when no row waits, or when those taken must be done first. */
+  /**
+   * Milliseconds until a row may be taken. Null when no row waits, or when the rows that were taken must be done first.
+   */
   get waitMs(): number | null {
     if (this.#dueRows.length > 0) return 0;
     if (this.#takenNotDoneCount > 0) return null;

@@ -27,7 +27,7 @@ export async function sendRetry(deps: StrategyDeps): Promise<Delay | null> {
       limiter.release(slot);
     }
   } finally {
-    // Even after an exception, the row is due as before.
+    // Without an outcome, even after an exception, the row stays due.
     if (typeof result === 'string' && result !== 'obsolete') retryQueue.done('unknown');
   }
   if (result === 'cancelled') return null;
@@ -77,8 +77,9 @@ export async function attemptRow(
 }
 
 /**
- * Null: nothing of the row is to be sent any longer. `removed`: a retention rule removed the row's first message. The
- * request covers the row's whole range, although some of its messages may be skipped by now.
+ * Reads the request of a row of messages. Null: nothing of the row is to be sent any longer. `removed`: a retention
+ * rule removed the row's first message. The request covers the row's whole range, although some of its messages may be
+ * skipped by now.
  */
 async function readMessagesOfRow(
   { requests }: StrategyDeps,
@@ -151,8 +152,7 @@ export function retryRecordsAfterAttempt(
     const seqs = Array.from({ length }, (_, n) => (row.seq + n) as Seq);
     return seqs.map((seq) => ({ ...messageRange({ first: seq, last: seq }), attempts: 0, nextAt }));
   }
-  // The rev that the row is stored under comes first. The request lacks it if its event has expired, and the row must
-  // not be left behind.
+  // The row's own rev comes first, so that this row is replaced. The request lacks the rev if its event has expired.
   const revs = new Set([row.rev, ...result.request.revs]);
   return [...revs].map((rev) => ({ ...eventRange({ first: rev, last: rev }), attempts: 0, nextAt }));
 }
@@ -186,7 +186,7 @@ export function discardRetryRow(
   { retryQueue, tracker, sender, isLaneActive }: StrategyDeps,
   row: RetryRangeWithAttempts,
 ): Delay | null {
-  // The hook's filter may have changed, so the hook may want these messages now.
+  // The lane was stopped meanwhile: the hook may have another filter now, and may want these messages.
   if (!isLaneActive()) {
     retryQueue.done('unknown');
     return null;

@@ -83,7 +83,7 @@ export class Sender {
     this.#markHookSlowOrQuick(outcome);
     if (this.#receiver === null || !outcome.delivered) return { request, outcome, startedAt: at, epoch };
     // Posts the reply before the delivery is settled. If the node is killed in between, the message is delivered again,
-    // and the reply's key prevents a second reply.
+    // and the reply's idempotency key prevents a second reply.
     const replyProblem = await this.#receiver.postReply(request, outcome);
     return replyProblem === 'unknown' ? 'unknown' : { request, outcome, startedAt: at, epoch, replyProblem };
   }

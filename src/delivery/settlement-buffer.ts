@@ -2,8 +2,8 @@ import type { RetryRangeUpdate, Settlement } from '../storage/hooks/settlement.t
 import type { Settler } from './settler.ts';
 
 /**
- * Settlements that are kept unmerged. Settlements of skipped messages carry no attempts, so `maxUnsettledAttempts` does
- * not bound them.
+ * When this many unmerged settlements wait, the buffer merges them into one. Settlements of skipped messages carry no
+ * attempts, so `maxUnsettledAttempts` does not bound them.
  */
 const MAX_UNMERGED_SETTLEMENTS = 200;
 
@@ -78,7 +78,7 @@ export class SettlementBuffer {
   }
 }
 
-/** Keeps the oldest epoch: an attempt under it does not count if the lane had another owner in between. */
+/** Keeps the oldest epoch: an attempt under it does not count if another node held the lane's partition in between. */
 function mergeSettlements(settlements: readonly Settlement[]): Settlement {
   const [oldest, newest] = [settlements[0]!, settlements.at(-1)!];
   if (oldest === newest) return newest;

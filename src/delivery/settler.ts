@@ -6,7 +6,7 @@ import type { SettlementWriter } from '../storage/hooks/settlement-writer.ts';
 interface PendingSettlement {
   readonly settlement: Settlement;
   readonly resolve: (accepted: boolean) => void;
-  /** True after PostgreSQL refused it, alone or in a batch: the next write takes it alone. */
+  /** True after PostgreSQL refused the settlement, alone or in a batch: it is then written alone. */
   isolated: boolean;
 }
 
@@ -57,7 +57,7 @@ export class Settler {
     });
   }
 
-  /** Gives up; attempts without a committed settlement are delivered again after the next start. */
+  /** Writes nothing more; attempts without a committed settlement are delivered again after the next start. */
   stop(): void {
     this.#stopped = true;
     if (this.#paceTimer !== null) clearTimeout(this.#paceTimer);
@@ -89,7 +89,7 @@ export class Settler {
   }
 
   #pumpNowOrPaced(): void {
-    // A settlement that must be written alone delays those after it.
+    // An isolated settlement is written without a pause, since it delays the settlements after it.
     if (this.#isLaneAwaitingWrite || this.#stopped || this.#waiting[0]?.isolated === true) {
       this.#pump();
       return;

@@ -10,12 +10,13 @@ export function signV1(keys: readonly KeyObject[], id: string, timestampS: numbe
 }
 
 /**
- * The same header with Ed25519: `v1a,` and the base64 of the 64-byte signature, once for each private key. A signature
- * costs 34 µs for a body of 600 bytes, an HMAC 2 µs: only hooks that ask for a signature get one. On the thread pool it
- * would still cost the event loop 27 µs, and 42 µs of processor time in all. So it is made synchronously.
+ * The `webhook-signature` header with Ed25519: `v1a,` and the base64 of the 64-byte signature, once for each private
+ * key. A signature costs 34 µs for a body of 600 bytes, an HMAC 2 µs: only hooks that ask for a `v1a` signature get
+ * one. On the thread pool it would still cost the event loop 27 µs, and 42 µs of processor time in all. So it is made
+ * synchronously.
  *
- * A server key also signs statements (`operations/server/signed-about.ts`). A verifier cannot take one for the other:
- * this text begins with a hook's number, a statement with a brace.
+ * A server key also signs statements (`operations/server/signed-about.ts`). A verifier cannot take a delivery for a
+ * statement: the signed text of a delivery begins with a hook's number, a statement with a brace.
  */
 export function signV1a(keys: readonly KeyObject[], id: string, timestampS: number, body: Buffer): string {
   const signed = Buffer.concat([Buffer.from(`${id}.${timestampS}.`), body]);

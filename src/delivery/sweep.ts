@@ -21,8 +21,8 @@ interface SweepEvents {
 
 const SWEEP_INTERVAL_MS = 5_000;
 /**
- * Pages hold only ids, so they can be large. Each page over the last minute checks all conversations that advanced in
- * it.
+ * Pages hold only ids, so they can be large. In a sweep over the last minute, each page checks all conversations that
+ * advanced in that minute.
  */
 const SWEPT_CONVERSATIONS_PER_PAGE = 5_000;
 /** When sweeps over the last minute have failed for about that long, the next sweep checks everything. */

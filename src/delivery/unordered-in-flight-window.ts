@@ -1,9 +1,11 @@
 import type { Rev, Seq } from '../model/ids.ts';
 import type { RetryRange, RetryRangeUpdate } from '../storage/hooks/settlement.ts';
 
-/** Requests that may end while an earlier one is in flight. After a kill of the process, so many are sent again. */
+/**
+ * Requests that may end while an earlier one is in flight. After a kill of the process, at most so many are sent again.
+ */
 export const MAX_REQUESTS_COMPLETED_AHEAD = 16;
-/** A spilled request's retry row is due after this time: by then the request has ended, or its process has. */
+/** A spilled request's retry row is due after this time: by then the request or its process has ended. */
 export const SPILLED_DELAY_MS = 30_000;
 
 /** A number in the log: the seq of a message or the rev of an event. */
@@ -35,7 +37,7 @@ export class UnorderedInFlightWindow<Num extends LogNumber> {
   /** The first numbers of completed requests above the cursor. */
   #firstCompletedAhead: Num[] = [];
 
-  /** `retryRangeOf` returns the key of a request's retry row. */
+  /** `retryRangeOf` returns the range that identifies a request's retry row. */
   constructor(cursor: Num, retryRangeOf: (range: RequestRange<Num>) => RetryRange) {
     this.#lastRead = cursor;
     this.#retryRangeOf = retryRangeOf;
@@ -81,7 +83,7 @@ export class UnorderedInFlightWindow<Num extends LogNumber> {
     }
   }
 
-  /** The request has ended: the cursor may pass it. */
+  /** The request has an outcome: the cursor may pass it. */
   complete(range: InFlightRange<Num>): void {
     this.#inFlight.delete(range);
     this.#firstCompletedAhead.push(range.first);

@@ -50,7 +50,7 @@ export class UnorderedStrategy implements DeliveryStrategy {
   readonly #messages: UnorderedMessages;
   readonly #events: UnorderedEvents | null;
   readonly #sources: readonly Source[];
-  /** The source that was read last; the other one comes next. */
+  /** The source (messages or events) that was read last; the other source is read next if it has a backlog. */
   #lastSource: Source;
   #active = 0;
   /** Requests in flight that started after the last outage ended. The slow start ignores older ones, which may hang. */
@@ -83,7 +83,7 @@ export class UnorderedStrategy implements DeliveryStrategy {
         while (isLaneActive() && this.#errorDelay === null && this.#nextKind !== null && this.#canStartAnother)
           await this.#startNext();
       } catch (error) {
-        // Waits for the requests in flight first, since no other code does.
+        // While requests are in flight, the run goes on despite the exception: no other code waits for them.
         this.#errorDelay = ERROR_DELAY;
         if (this.#active === 0) throw error;
         this.#deps.onError(error);
@@ -123,7 +123,7 @@ export class UnorderedStrategy implements DeliveryStrategy {
     if (this.#sources.some(({ window }) => window.isBlockedByRangeNotSent)) return null;
     if (failures < SUCCESSIVE_FAILURES_BLOCKING_NEW) return 0;
     if (retryQueue.rowCount > 0 || this.#active > 0) return null;
-    // No retry row and no request in flight can probe the receiver: the hook asked for order until now.
+    // Neither a retry row nor a request in flight probes the receiver, since the hook asked for order until now.
     return nextAttemptAt === null ? 0 : new ClockSafeNextAttempt(nextAttemptAt, this.#deps.retryPolicy).waitMs();
   }
 
@@ -131,7 +131,7 @@ export class UnorderedStrategy implements DeliveryStrategy {
     const retryDueMs = this.#deps.retryQueue.waitMs;
     if (retryDueMs !== null) return { ms: retryDueMs, ignoreWakeups: false };
     if (!this.#hasBacklog) return null;
-    // The lane has no retry row and still may not read on: it can only wait a while.
+    // The lane has no retry row to wait for, but has a backlog that it may not send yet: it waits a while.
     return { ms: this.#newWaitMsUnlessBlocked() ?? ERROR_DELAY.ms, ignoreWakeups: false };
   }
 
@@ -188,7 +188,7 @@ export class UnorderedStrategy implements DeliveryStrategy {
 
   async #launchFrom<Num extends Seq | Rev>(source: UnorderedSource<Num>, slot: Slot): Promise<boolean> {
     const { window } = source;
-    // The range stays in the window, where it holds the cursor, until its request is in flight.
+    // A range to send again stays in the window, where it holds the cursor, until its request is in flight.
     const { toResend, lastRead } = window;
     const after = toResend === undefined ? lastRead : ((toResend.first - 1) as Num);
     const { skippedTo, request } = await source.read(after, toResend?.last ?? null);
@@ -207,11 +207,12 @@ export class UnorderedStrategy implements DeliveryStrategy {
     toResend: RequestRange<Num> | undefined,
   ): void {
     const { tracker, sender, isLaneActive } = this.#deps;
-    // The hook's filter may have changed, so the hook may want these messages now.
+    // The lane was stopped meanwhile: the hook may have another filter now, and may want these messages.
     if (!isLaneActive()) return;
     window.skip(skippedTo, toResend);
     const epoch = sender.epoch;
-    // Null: this node may not use the lease now. The lane pauses, and the next settlement writes the cursor.
+    // Without an epoch, this node may not use its lease and so writes nothing. The lane pauses, and its next settlement
+    // writes the cursor.
     if (epoch === null) this.#errorDelay = ERROR_DELAY;
     else tracker.settle(this.#cursorAndBatchMarks(), { epoch, attempts: [] });
   }
@@ -328,7 +329,7 @@ export class UnorderedStrategy implements DeliveryStrategy {
     return outageEnded;
   }
 
-  /** The target takes deliveries again: makes all retry rows due. If that fails, each row keeps its own time. */
+  /** The target takes deliveries again: makes all retry rows due. If that fails, each row keeps its due time. */
   async #retryAllNow(): Promise<void> {
     try {
       await this.#deps.retryQueue.retryAllNowUnlessRecent();
@@ -344,14 +345,14 @@ export class UnorderedStrategy implements DeliveryStrategy {
     return { ...health, nextAttemptAt: retryQueue.nextWaitingRetryAt ?? health.nextAttemptAt };
   }
 
-  /** The cursors, below which everything is delivered or in a retry row. */
+  /** The cursors: everything up to them is delivered, skipped or in a retry row. */
   #cursorAndBatchMarks(): Partial<LaneCursorAndFailures> {
     const position = { cursor: this.#messages.window.cursor, eventCursor: this.#events?.window.cursor ?? null };
     return { ...positionAndUnreachedMarks(this.#deps.tracker.progress, position), rejections: 0 };
   }
 }
 
-/** The key of a request's retry row. */
+/** The range that identifies a request's retry row. */
 function retryRangeOf({ first, last, rev, lastRev }: DeliveryRequest): RetryRange {
   return rev > 0 ? eventRange({ first: rev as Rev, last: lastRev! }) : messageRange({ first, last });
 }

@@ -5,13 +5,14 @@ const EARLIEST_MS = Date.UTC(2026, 0, 1);
 const LATEST_MS = Date.UTC(2100, 0, 1);
 /** Leases are compared with the database's clock and tolerate an offset of 2 s. */
 export const CLOCK_OFFSET_WARNING_MS = 2_000;
-/** Receivers refuse a signature whose time is 5 min off. */
+/** Receivers refuse a signature whose time is 5 min off. The error comes early enough to act before that. */
 export const CLOCK_OFFSET_ERROR_MS = 60_000;
 
 const TODO = 'Set the clock, and let a time service (chrony, systemd-timesyncd) keep it, on both machines.';
 
 /**
- * Checks this machine's clock, and the database's by comparison; `databaseAheadMs` null: the database was not asked.
+ * Checks this machine's clock, and its offset to the database's clock. `databaseAheadMs` null: the database did not
+ * tell its time.
  */
 export function evaluateClock(nowMs: number, databaseAheadMs: number | null): CheckResult {
   const now = new Date(nowMs).toISOString();

@@ -8,7 +8,7 @@ import { error, ok, warning, type CheckResult } from './finding.ts';
 
 const EDIT = 'Change it in the file and restart the server; docs/configuration.md explains every key.';
 const OTHER_USER = 'Run it as root, or as the user of the server.';
-/** For a file that others can read the remedy is a chmod, not an edit. */
+/** Marks a warning about a file that others can read: its remedy is a chmod, not an edit of the configuration. */
 const READABLE_BY_OTHERS = / can be read by every user/;
 const CHMOD = 'Run that chmod as root or as the owner of the file; no restart is needed.';
 const SETUP = 'Run "klatch setup", or write these keys into the file.';
@@ -57,7 +57,7 @@ function isReadAccessDenied({ key, sentence }: ConfigProblem): boolean {
   return (key === '' || key.startsWith('modules.security.server-keys')) && /\((?:EACCES|EPERM)\)/.test(sentence);
 }
 
-/** A user who can write to one of these files controls the server. */
+/** Warns of files that others can write: a user who changes one of these files controls the server. */
 function writableByOthers(files: readonly string[]): CheckResult[] {
   return files.flatMap((file) => {
     const stat = statSync(file, { throwIfNoEntry: false });

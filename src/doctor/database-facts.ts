@@ -27,7 +27,8 @@ import { evaluateHostNames, evaluateReplication } from './replication.ts';
 
 const TIMEOUT_MS = 5_000;
 /**
- * For each of the three steps of `reportReplication`: together with the other queries they have the time of one check.
+ * The limit of each of the three steps of `reportReplication`. These steps and the other queries share the time of one
+ * check.
  */
 const REPLICATION_TIMEOUT_MS = 1_500;
 const POOLER_TIMEOUT_MS = 3_000;
@@ -39,15 +40,15 @@ export interface DatabaseFacts {
   readonly startBlockers: readonly CheckResult[];
   /** Null: the database did not answer, or does not run. */
   readonly report: DatabaseReport | null;
-  /** Null: the database has no tables, or a schema that this program does not know. */
+  /** Null: `report` is null, or the database has no tables, or a schema that this program does not know. */
   readonly hooks: HookHostsAndFailuresReport | null;
-  /** Null: as for `hooks`, or the schema is older than this program's. */
+  /** Null: `hooks` is null, or the schema is older than this program's. */
   readonly push: DevicesAndLongPendingReport | null;
-  /** Null: as for `push`. */
+  /** Null: `hooks` is null, or the schema is older than this program's. */
   readonly refusedPosts: RefusedPostReport | null;
 }
 
-/** The reports of a database that gave none. */
+/** The reports where none could be made. */
 export const NO_REPORTS = { report: null, hooks: null, push: null, refusedPosts: null } as const;
 
 /** Examines the configured database; the embedded one only where it runs, since looking must not start it. */
@@ -117,7 +118,7 @@ async function examineReplication(target: ConnectionTarget, { postgresql }: Conf
   if (postgresql.embedded) return [];
   const [names, report] = await Promise.all([
     evaluateHostNames([target.host, ...(target.otherHosts ?? []).map(({ host }) => host)]),
-    // Some cloud providers refuse the functions that report replication; the other results must not be lost with it.
+    // Some cloud providers refuse the functions that report replication. That must not hide the other results.
     reportReplication(target, REPLICATION_TIMEOUT_MS).catch(() => null),
   ]);
   return [...names, ...(report === null ? [] : evaluateReplication(report))];
@@ -128,7 +129,7 @@ function failureResult(cause: unknown, { dataDir, postgresql }: Config, serverRu
   const todo = postgresql.embedded
     ? 'Look into postgresql.log in data-dir.'
     : 'Check that PostgreSQL runs and that services.postgresql in server.conf leads to it.';
-  // A running server proves that its own user may read the files: only this user may not.
+  // The running server proves that its own user may read the database's files: only the user of this command may not.
   if (cause instanceof EmbeddedError && cause.code === 'owner-mismatch' && serverRuns) return closed;
   if (cause instanceof EmbeddedError) return error(cause.message, 'The server cannot start until this is put right.');
   if (cause instanceof DatabaseUnavailableError || cause instanceof CommitUnknownError)

@@ -45,7 +45,7 @@ export function evaluateDatabase(report: DatabaseReport, expected: DatabaseExpec
   return [ok(fine), ...found];
 }
 
-/** Empty for a single server; else the server that is used, and why the others were rejected. */
+/** Empty if one server is configured; otherwise the server that is used, and why the others were rejected. */
 function describeServers(uses: readonly ServerUse[]): string {
   if (uses.length === 1) return '';
   const rejected = uses.flatMap(({ server, rejection }) => (rejection === null ? [] : [`${server}: ${rejection}`]));
@@ -102,7 +102,7 @@ function evaluateDataSafety(report: DatabaseReport, { config }: DatabaseExpectat
   return found;
 }
 
-/** Reports a loss for 30 days, so that nobody has to find it in the log of that day. */
+/** Reports lost history for 30 days after the loss, so that nobody has to search the log for it. */
 function evaluateLoss({ loss }: DatabaseReport): CheckResult[] {
   if (loss === null || Date.now() - loss.at.getTime() > REPORTED_LOSS_MS) return [];
   const what = `history was lost: at ${loss.at.toISOString()} ${countWithNoun(loss.conversations, 'conversation')} lacked changes that had been committed`;
@@ -110,7 +110,10 @@ function evaluateLoss({ loss }: DatabaseReport): CheckResult[] {
   return [warning(what, todo)];
 }
 
-/** Connections that a running server already has count as free, since they are among the ones that it needs. */
+/**
+ * Checks whether the connections suffice. Those of a running server count as free, since the needed number includes
+ * them.
+ */
 function evaluateConnections(report: DatabaseReport, { config }: DatabaseExpectation): CheckResult[] {
   const needed = DEDICATED_DATABASE_CONNECTIONS + config.postgresql.generalPoolSize;
   const { connections, connectionsTaken, klatchConnections } = report;

@@ -3,11 +3,11 @@ import { dirname } from 'node:path';
 import { error, ok, warning, type CheckResult } from './finding.ts';
 
 const MIB = 1024 * 1024;
-/** Below this PostgreSQL may stop at the next checkpoint: it keeps up to 256 MiB of its WAL. */
+/** With fewer free bytes, PostgreSQL may stop at the next checkpoint: it keeps up to 256 MiB of its WAL. */
 export const FREE_BYTES_ERROR = 512 * MIB;
-/** Below this there is still time to act, but not much. */
+/** With fewer free bytes there is still time to act, but not much. */
 export const FREE_BYTES_WARNING = 4 * 1024 * MIB;
-/** A table takes a file for each GiB and index; logs, sockets and temporary files some more. */
+/** The least number of free files. A table takes a file for each GiB and index; logs and sockets take some more. */
 export const FREE_FILES_ERROR = 1_000;
 export const FREE_FILES_WARNING = 10_000;
 
@@ -42,7 +42,9 @@ export function evaluateFreeSpace({ path, freeBytes, totalBytes: bytes, freeFile
   return freeBytes < FREE_BYTES_WARNING || fewFiles < FREE_FILES_WARNING ? warning(found, TODO) : ok(found);
 }
 
-/** Measures the folder, or its nearest ancestor that exists: the first start makes the missing ones. */
+/**
+ * Measures the file system of a folder, or of its nearest ancestor that exists: the first start makes missing folders.
+ */
 async function measureFreeSpace(path: string): Promise<FreeSpace> {
   try {
     const { bsize, bavail, blocks, files, ffree } = await statfs(path);

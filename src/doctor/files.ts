@@ -70,8 +70,9 @@ async function checkLocalFolder(
 }
 
 /**
- * Whether the server will make the folder. It does not make the parent folder, which may be the mount point of a disk
- * that is not mounted. The data directory is an exception: the server makes it first, with its missing ancestors.
+ * Whether the folder above the local files' folder exists when the server makes the files' folder. The server does not
+ * make the folder above, which may be the mount point of a disk that is not mounted. It makes the data directory first,
+ * with its missing ancestors.
  */
 async function willParentFolderExist(localFilesFolder: string, dataDir: string): Promise<boolean> {
   const above = await stat(dirname(localFilesFolder)).catch(({ code }: NodeJS.ErrnoException) => code ?? 'unknown');

@@ -6,9 +6,9 @@ import { createAddressPolicy } from '../outbound/create-address-policy.ts';
 import type { HookHost } from '../storage/hooks/hook-report.ts';
 import { countWithNoun, ok, warning, type CheckResult } from './finding.ts';
 
-/** Hosts that are checked; those with the most hooks come first. */
+/** The most hosts that are checked; those with the most hooks come first. */
 export const MAX_CHECKED_HOSTS = 200;
-/** Findings of one kind that are shown; the others are counted. */
+/** The most findings of one kind that are shown one by one; a number stands for the others. */
 const MAX_SHOWN = 5;
 const LOOKUP_TIMEOUT_MS = 3_000;
 
@@ -27,7 +27,7 @@ export async function checkHookAddresses(hosts: readonly HookHost[], config: Con
     failureCacheMs: 0,
     maxConcurrentLookups: delivery.dnsConcurrency,
   });
-  // A base-uri that cannot be resolved is a finding of its own (base-uri.ts).
+  // Failures are not logged: the check in base-uri.ts reports a base-uri that cannot be resolved.
   const policy = createAddressPolicy(config, lookup, undefined);
   await policy.refreshPublicHostsIfDue();
   const looked = hosts.slice(0, MAX_CHECKED_HOSTS);
@@ -48,7 +48,7 @@ async function checkHost(host: HookHost, policy: AddressPolicy, lookup: DnsResol
     if (!(error instanceof DnsLookupError)) throw error;
     return { host, problem: { kind: 'unknown', reason: error.code } };
   }
-  // As for the connector, one allowed address is enough.
+  // The connector, too, needs only one allowed address.
   const rules = addresses.map((address) => policy.violatedRule(address, name));
   if (rules.includes(null)) return { host, problem: null };
   const [address] = addresses;
@@ -75,7 +75,7 @@ function hostWarnings(checkedHosts: readonly CheckedHost[], kind: 'refused' | 'u
   return verdicts;
 }
 
-/** The host of `host:port`, IPv6 addresses without brackets. */
+/** The host in `host:port`; an IPv6 address without its brackets. */
 function hostOf(authority: string): string {
   return new URL(`http://${authority}/`).hostname.replace(/^\[|\]$/g, '');
 }

@@ -7,9 +7,9 @@ import {
 } from '../storage/hooks/hook-report.ts';
 import { countWithNoun, ok, skipped, warning, type CheckResult } from './finding.ts';
 
-/** Failing hooks that are shown; the rest is counted. */
+/** The most failing hooks that are shown one by one; a number stands for the others. */
 export const MAX_LISTED_FAILING_HOOKS = 5;
-/** For this long, a hook that its target removed is reported. */
+/** A hook that its target removed (status 410) is reported for this long. */
 export const RECENTLY_REMOVED_DAYS = 30;
 
 const TODO = 'Look at the receivers; "klatch hook list --state failing" and "--state parked" show them all.';
@@ -37,7 +37,7 @@ export function evaluateFailingAndRemovedHooks(
   return found.length > 0 ? found : [ok('no hook is failing')];
 }
 
-/** A target that answers 410 by mistake removes its hook, which then no longer counts as failing. */
+/** Warns of hooks that a 410 of their target removed: it may be a mistake, and a removed hook is no longer failing. */
 function evaluateRemovedByTarget(count: number): CheckResult[] {
   if (count === 0) return [];
   const hooks = count < MAX_COUNTED_REMOVED ? countWithNoun(count, 'hook') : `${MAX_COUNTED_REMOVED} hooks or more`;
@@ -64,7 +64,8 @@ function failureReason({ category, code }: FailingHook): string {
 }
 
 /**
- * Checks whether there is a key for the hooks that ask for the server's signature; `keySignedHooks` null: not known.
+ * Checks whether there is a server key if hooks ask for the server's signature; `keySignedHooks` null: their number is
+ * not known.
  */
 export function evaluateServerKeys(config: Config, keySignedHooks: number | null): CheckResult {
   const pairs = config.serverSigningKeys.length;

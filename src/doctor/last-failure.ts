@@ -14,9 +14,9 @@ export interface LastFailure {
 
 /** The causes of a failed run that still exist. */
 interface PresentCauses {
-  /** Ports that another program has. */
+  /** Results about the server's ports on which another program listens. */
   readonly takenPorts: readonly CheckResult[];
-  /** The results about the database that prevent a start; null: they are not known, since it does not run. */
+  /** The results about the database that prevent a start; null: they are not known, since the database does not run. */
   readonly databaseBlockers: readonly CheckResult[] | null;
 }
 
@@ -28,7 +28,10 @@ const ADVICE_BY_EXIT_CODE: ReadonlyMap<number | null, string> = new Map([
   [77, 'Put the old value of `secret` back into server.conf, or move the database with "klatch keys rotate-secret".'],
 ]);
 
-/** An error while the cause exists or cannot be ruled out. If the cause is gone, a warning that advises a start. */
+/**
+ * An error while the cause of the failure exists or cannot be ruled out. A warning with the advice to start the server
+ * if the cause is gone, or if the exit status has no advice of its own.
+ */
 export function evaluateLastFailure(failure: LastFailure, causes: PresentCauses): CheckResult {
   const { found, exitCode } = failure;
   const advice = ADVICE_BY_EXIT_CODE.get(exitCode);
@@ -42,7 +45,7 @@ function isCauseGone(
   { exitCode, reason }: LastFailure,
   { takenPorts: ports, databaseBlockers: database }: PresentCauses,
 ): boolean {
-  // Of the causes of this status, only a taken port can be checked again.
+  // Exit status 73 has several causes, of which only a taken port can be checked again.
   if (exitCode === 73) return ports.length === 0 && (reason ?? '').startsWith('another program listens on ');
   return database?.length === 0;
 }

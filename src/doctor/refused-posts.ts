@@ -1,9 +1,9 @@
 import type { RefusedPostReport, RefusingGroup } from '../storage/groups/refused-post-report.ts';
 import { countWithNoun, ok, warning, type CheckResult } from './finding.ts';
 
-/** Groups that are shown; the rest is counted. */
+/** The most groups that are shown one by one; a number stands for the others. */
 export const MAX_LISTED_REFUSING_GROUPS = 5;
-/** For this long, a refused post is reported. */
+/** A refused post is reported for this long. */
 export const RECENTLY_REFUSED_HOURS = 24;
 
 /** Results about groups that refused posts. No group shows the message of a refused post. */

@@ -57,7 +57,7 @@ export async function evaluateHostNames(
   const names = [...new Set(hosts)].filter((host) => !host.startsWith('/') && isIP(host) === 0);
   const found = await Promise.all(
     names.map(async (name) => {
-      // The check that connects to the name reports one that does not resolve.
+      // A name that does not resolve is reported by the check that connects to the database.
       const addresses = await find(name).catch(() => []);
       const count = Math.max(...[4, 6].map((family) => addresses.filter((each) => each.family === family).length));
       if (count < 2) return [];

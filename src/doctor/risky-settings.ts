@@ -20,7 +20,10 @@ export function findRiskySettings(config: Config): CheckResult[] {
   ];
 }
 
-/** Anyone with an integration token chooses where the server connects to. */
+/**
+ * Warns of an address policy that allows every address, or the metadata address: anyone with an integration token
+ * chooses where the server connects to.
+ */
 function findAllOrMetadataAllowed({ delivery }: Config): CheckResult[] {
   const policy = new AddressPolicy(delivery.allow);
   const allows = (address: string): boolean => policy.violatedRule(address, '') === null;
@@ -32,8 +35,8 @@ function findAllOrMetadataAllowed({ delivery }: Config): CheckResult[] {
 }
 
 /**
- * Webhook URLs contain tokens, and the connection to the database carries its password: nobody may read them in
- * transit.
+ * Warns of connections without TLS: webhook URLs contain tokens, and the connection to the database carries its
+ * password.
  */
 function findUnencryptedLinks({ http, postgresql }: Config): CheckResult[] {
   const found: CheckResult[] = [];

@@ -19,7 +19,7 @@ import { findPushProblems, evaluatePush } from './push.ts';
 import { evaluateRefusedPosts } from './refused-posts.ts';
 import { evaluateServer, type ServerAnswer } from './server.ts';
 
-/** A check that takes longer is abandoned, and its result is not known. */
+/** A check that takes longer is abandoned, and an error is reported in its place. */
 const CHECK_TIMEOUT_MS = 10_000;
 const TOO_LONG = `could not be looked at within ${CHECK_TIMEOUT_MS / 1_000} s`;
 
@@ -27,7 +27,7 @@ interface CheckOptions {
   /** The configuration file. */
   readonly file: string;
   readonly env: Environment;
-  /** The data directory that the file names; null: the file does not tell. */
+  /** The data directory that the configuration sets; null: it cannot be read from the configuration. */
   readonly dataDir: string | null;
   /** The version of this program. */
   readonly version: string;
@@ -48,7 +48,7 @@ export async function runChecks(options: CheckOptions): Promise<Finding[]> {
   const first = toFindings('configuration', verdicts);
   const rest = checkNames.filter((name) => name !== 'configuration');
   if (config === null) return [...first, ...(await checkWithoutConfig(options, rest))];
-  // If this user may not read the directory, the check of the server reports that.
+  // If this user may not read the directory, the check of the server reports the error.
   const holder = await findLockHolder(config.dataDir).catch(() => null);
   const database = withTimeoutFallback(collectDatabaseFacts(config, holder !== null), {
     verdicts: [error(TOO_LONG, 'Look at the database server and its log.')],
@@ -61,8 +61,8 @@ export async function runChecks(options: CheckOptions): Promise<Finding[]> {
 }
 
 /**
- * Checks the server if its data directory is known: mistakes that were made in the file later do not affect a running
- * server.
+ * The findings if the configuration has mistakes. Only the server is checked, if its data directory is known: mistakes
+ * that were made after its start do not affect a running server.
  */
 async function checkWithoutConfig(options: CheckOptions, names: readonly CheckName[]): Promise<Finding[]> {
   const { dataDir, file, version, askServer } = options;

@@ -19,7 +19,7 @@ export interface ServerUnreachable {
   readonly unreachableResult: CheckResult;
   /** No process holds the lock of the data directory: a server can be started on it. */
   readonly isDataDirUnlocked: boolean;
-  /** Null: its last run did not fail. */
+  /** How the last run failed; null: it did not fail. */
   readonly failure: LastFailure | null;
 }
 
@@ -46,7 +46,7 @@ export function evaluateServer(
   return found.length > 0 ? found : [ok(`Klatch ${version} runs (pid ${answer.pid}) and can do its work`)];
 }
 
-/** Loops that are shown; the rest is counted. */
+/** The most loops that are shown one by one; a number stands for the others. */
 const MAX_LISTED_LOOPS = 5;
 
 function evaluateLoops(loops: readonly { readonly hook: number; readonly group: number }[]): CheckResult[] {

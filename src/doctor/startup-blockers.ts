@@ -10,7 +10,7 @@ import { error, unexpected, type CheckName, type Finding, type CheckResult } fro
 
 const CONNECT_TIMEOUT_MS = 1_000;
 
-/** Finds what would prevent a start of the server. Only to be called while none runs. */
+/** Finds what would prevent a start of the server. Call it only while no server runs. */
 export async function findStartupBlockers(file: string, env: Environment): Promise<Finding[]> {
   const { config, verdicts } = checkConfiguration(file, env);
   if (config === null) return errorFindings('configuration', verdicts);

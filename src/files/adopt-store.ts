@@ -6,16 +6,16 @@ import type { StoreIdDeps } from './store-id.ts';
 /** The comparison of the store with the files in the database. */
 export interface AdoptionCounts {
   readonly files: number;
-  /** Marked as lost by this run. */
+  /** Files that this run marked as lost. */
   readonly lost: number;
-  /** Files that were marked as lost and exist again. */
+  /** Files that were marked as lost, and are in the store again. */
   readonly found: number;
 }
 
 /**
  * Assigns a store to this database: it marks rows whose files are missing as lost, and then writes the database's id to
- * the store. `requireNoServers` rejects while a server is running, whose new files would look lost. Nothing is removed
- * from the store. Repeating it is safe.
+ * the store. `requireNoServers` rejects while a server is running, since the new files of that server would look lost.
+ * Nothing is removed from the store. Repeating the call is safe.
  */
 export async function adoptStore(
   { pool, store }: StoreIdDeps,
@@ -26,7 +26,7 @@ export async function adoptStore(
   const counts = { files: 0, lost: 0, found: 0 };
   for (let after: string | null = null; ;) {
     const page = await checkStorePage({ pool, store }, { after, repair: 'rows' });
-    // The pages of uploads come after those of files; `klatch files check` handles them.
+    // Only the pages of files are read. The pages of uploads come after them, and are for `klatch files check`.
     counts.files += page.files;
     const repaired = page.findings.filter((finding) => finding.repaired);
     counts.found += repaired.filter(({ problem }) => problem === 'again').length;

@@ -4,15 +4,15 @@ import type { ChunkBuffer } from './chunk-buffer.ts';
 
 /**
  * After this many bytes the written data is synced, while writing continues. An upload that is cut or killed resumes
- * from there, and the disk starts its work before the end of the upload.
+ * from the synced bytes, and the disk starts its work before the end of the upload.
  */
 export const SYNC_INTERVAL_BYTES = 32 * 1024 * 1024;
-/** Slow uploads are synced after this time. */
+/** The data of slow uploads is synced after this time. */
 const SYNC_INTERVAL_MS = 5_000;
 
 /** The result of an append. */
 export interface AppendResult {
-  /** The end of the synced bytes. */
+  /** The position up to which the file's data is synced. */
   readonly durableBytes: number;
   /** The reason for an early end of the source; null: it ended normally. */
   readonly sourceError: Error | null;
@@ -20,8 +20,8 @@ export interface AppendResult {
 
 /**
  * Writes a stream's buffered chunks to an open file from `start` on, and syncs the file's data; it does not sync the
- * folder. It calls `onDurable` with the synced position repeatedly. Rejects with the error of the file system. Bytes
- * after the last `onDurable` do not count then, since the kernel reports a failed write only once.
+ * folder. It calls `onDurable` with the synced position repeatedly. Rejects with the error of the file system: bytes
+ * after the last `onDurable` may then be lost, since the kernel reports a failed write only once.
  */
 export async function appendToFile(
   handle: FileHandle,
@@ -49,7 +49,10 @@ export async function appendToFile(
   return { durableBytes: position, sourceError: buffer.error };
 }
 
-/** Writes all chunks; a disk that fills up accepts a part first, and refuses the rest. */
+/**
+ * Writes all chunks, in several calls if necessary: a disk that fills up first accepts a part of them, and then refuses
+ * the rest.
+ */
 async function writeAllAndCountBytes(handle: FileHandle, chunks: readonly Buffer[], position: number): Promise<number> {
   let left = chunks;
   let written = 0;
@@ -85,7 +88,7 @@ class BackgroundSync {
     this.#onDurable = onDurable;
   }
 
-  /** Throws the error of the last sync. */
+  /** Starts a sync if one is due and none is running. Throws the error of the last sync. */
   syncIfDue(position: number): void {
     if (this.#syncError !== null) throw this.#syncError;
     const isDue =

@@ -22,9 +22,9 @@ type FileProblem = 'stray' | 'lost' | 'size' | 'again' | 'upload' | 'usage';
 
 export interface FileFinding {
   readonly problem: FileProblem;
-  /** Null for counts. */
+  /** The file's key; null for the problem `usage`. */
   readonly file: string | null;
-  /** Its size in the store; null: it does not exist there, or is not known. */
+  /** The file's size in the store; null: the file does not exist in the store, or its size is not known. */
   readonly bytes: number | null;
   readonly repaired: boolean;
 }
@@ -39,11 +39,14 @@ interface StoreCheckPage {
   readonly next: string | null;
   /** Lost files were not marked, since the store has no files at all. */
   readonly hasSkippedMarkingLost: boolean;
-  /** The next page examines uploads. */
+  /** The pages of files are done: the next page examines uploads. */
   readonly isFilesPartDone: boolean;
 }
 
-/** `rows` changes only rows, and marks all files as lost if the store has none at all. `all` also removes strays. */
+/**
+ * `rows` only marks rows as lost or found, even all of them if the store has no files. `all` also removes strays and
+ * data of ended uploads, and corrects counts. It marks nothing as lost if the store has no files.
+ */
 type Repair = 'none' | 'rows' | 'all';
 
 /** The dependencies of the check. */
@@ -53,19 +56,19 @@ interface StoreCheckDeps {
 }
 
 const PAGE_SIZE = 1_000;
-/** The start of a page: among the files after a key, or among the uploads. */
+/** First characters of the position of a page: among the files after a key, or among the uploads after a key. */
 const FILES_CURSOR_PREFIX = 'f';
 const UPLOADS_CURSOR_PREFIX = 'u';
 
-/** Thrown to roll back a count that was only made for a comparison. */
+/** Thrown to roll back a correction of counts that was made only to find wrong counts. */
 class RollbackError extends Error {
-  override readonly name = 'UndoError';
+  override readonly name = 'RollbackError';
 }
 
 /**
  * Compares a page of the database with the store. A row is written before the first byte of its file, and deleted after
- * the file. The check lists the store first and reads the rows afterwards. So a listed file without a row belongs neither
- * to an account nor to an upload in progress. `repair` selects the repairs: rows of lost files, strays in the store, and counts.
+ * the file. The check lists the store first and reads the rows afterwards. So a listed file without a row belongs
+ * neither to an account nor to an upload in progress. `repair` selects what is repaired.
  */
 export async function checkStorePage(
   deps: StoreCheckDeps,
@@ -123,7 +126,8 @@ async function checkStoredFile(
   const isRepairing = repair !== 'none';
   const mark = (isThere: boolean): Promise<boolean> => pool.run((sql) => markLostOrFound(sql, file, isThere));
   if (rowOfStoredFile === undefined) {
-    // The file may have been deleted between the two listings: first in the store, then its row.
+    // The file may have been deleted between the listing of the store and that of the rows: first the file, then its
+    // row.
     if ((await store.size(file)) === null || (await hasRow(pool, file))) return null;
     const removes = repair === 'all';
     if (removes) await store.remove(file);
@@ -136,7 +140,10 @@ async function checkStoredFile(
   return { problem: 'size', file, bytes, repaired: isRepairing && (await mark(false)) };
 }
 
-/** Checks a row whose file was not in the listing: since then the file may have appeared, or the row been deleted. */
+/**
+ * Checks a row whose file was not in the listing: since the listing the file may have appeared, or the row been
+ * deleted.
+ */
 async function checkMissingFile(
   { pool, store }: StoreCheckDeps,
   row: StoreCheckRow,
@@ -183,7 +190,7 @@ async function checkLeftoverUploadsAndUsage(
 
 /**
  * The uploads of a page that the store still has. An upload may have ended between the listing and the read of its row.
- * It left the store before its row changed, so a later listing lacks it.
+ * Such an upload left the store before its row changed, so a later listing lacks it.
  */
 async function filterUploadsStillInStore(
   store: FileStore,
@@ -193,13 +200,13 @@ async function filterUploadsStillInStore(
   if (uploads.length === 0) return [];
   const again = await store.listUploads(after);
   const pages = [again.files];
-  // New uploads in the listing may move the last ones to the next page.
+  // Uploads that are new in the listing may move the last ones of this page to the next page.
   if (again.next !== null) pages.push((await store.listUploads(again.next)).files);
   const there = new Set(pages.flat().map(({ key }) => key));
   return uploads.filter(({ key }) => there.has(key));
 }
 
-/** One finding for each account with a wrong count, up to one page. */
+/** A finding for each account with a wrong count of used space, at most a page of them. */
 async function checkUsage(pool: Pool, repair: boolean): Promise<FileFinding[]> {
   let wrong = 0;
   try {

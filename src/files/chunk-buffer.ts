@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream';
 import { finished } from 'node:stream';
 
-/** The default buffer size; more bytes wait in the source. */
+/** The default buffer size in bytes. When the buffer is full, further bytes wait in the source. */
 export const DEFAULT_MAX_BUFFERED_BYTES = 2 * 1024 * 1024;
 
 /**
@@ -23,12 +23,13 @@ export class ChunkBuffer {
   constructor(source: Readable, maxBytes = DEFAULT_MAX_BUFFERED_BYTES) {
     this.#source = source;
     this.#maxBytes = maxBytes;
-    // Added before the first chunk: a source that has already failed reports that in the next turn of the event loop.
+    // Added before the first chunk: a source that has already failed reports its failure in the next turn of the event
+    // loop.
     this.#removeEndListener = finished(source, { writable: false }, (error) => this.#end(error ?? null));
     source.on('data', this.#onData);
   }
 
-  /** The reason for an early end of the source; null when it ended normally, or has not ended. */
+  /** The reason for an early end of the source; null: it ended normally, or has not ended. */
   get error(): Error | null {
     return this.#sourceError;
   }

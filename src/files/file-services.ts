@@ -27,7 +27,7 @@ export function createFileServices(config: Config, { pool, log }: { pool: Pool; 
   return { fileStore, uploads, resumableUploads, fileLinkKey: fileLinkKey(config.secret) };
 }
 
-/** Ends resumable uploads at once, and gives the others `drainTimeoutMs`. Idempotent. */
+/** Aborts resumable uploads at once, and gives the other uploads `drainTimeoutMs` to complete. Idempotent. */
 export async function stopUploadsDrainingNonResumable(services: FileServices, drainTimeoutMs: number): Promise<void> {
   services.resumableUploads.abortWriters();
   await services.uploads.stop(drainTimeoutMs);

@@ -2,7 +2,7 @@ import { KlatchError } from '../errors.ts';
 import { SourceAbortedError } from './upload-stream.ts';
 import { StoreUnavailableError, StoreFullError } from './store.ts';
 
-/** The outcome of a request that sends bytes of a file. `paused`: a part of a resumable upload was stored. */
+/** The outcomes of a request that sends bytes of a file. `paused`: a part of a resumable upload was stored. */
 const uploadOutcomes = [
   'stored',
   'paused',
@@ -38,7 +38,7 @@ const OUTCOME_BY_ERROR_CODE: Readonly<Partial<Record<KlatchError['code'], Upload
   stopping: 'stopped',
 };
 
-/** The outcome that counts for a failed upload. */
+/** The outcome under which a failed upload is counted. */
 export function failedUploadOutcome(error: unknown): UploadOutcome {
   if (error instanceof SourceAbortedError) return 'cut';
   if (error instanceof StoreFullError) return 'storage_full';

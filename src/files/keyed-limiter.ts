@@ -14,7 +14,10 @@ export class KeyedLimiter<Key> {
     return this.#running;
   }
 
-  /** Takes a slot; null: there is no free one. The returned function releases the slot, and may be called again. */
+  /**
+   * Takes a slot; null: no slot is free, in total or for this key. The returned function releases the slot, and may be
+   * called again.
+   */
   take(key: Key): (() => void) | null {
     const held = this.#heldByKey.get(key) ?? 0;
     if (this.#running >= this.#maxTotal || held >= this.#maxPerKey) return null;

@@ -2,7 +2,7 @@ import { NotInStoreError, StoreUnavailableError, StoreFullError } from './store.
 
 const DISK_FULL_CODES = new Set(['ENOSPC', 'EDQUOT']);
 
-/** Errors of a file system, for people. Other errors appear with their code. */
+/** Reasons of file system errors, for people. Errors with other codes appear with their code. */
 const REASON_BY_ERRNO: Readonly<Record<string, string>> = {
   EACCES: 'the user of the server may not do that there: look at owner and rights of the folder',
   EPERM: 'the user of the server may not do that there: look at owner and rights of the folder',
@@ -19,7 +19,7 @@ const REASON_BY_ERRNO: Readonly<Record<string, string>> = {
 };
 
 /**
- * Translates a failure of the file system into a store error. It contains no paths and keys; the description names the
+ * Translates a failure of the file system into a store error that contains no paths and keys: `description` names the
  * folder. Other errors are returned unchanged.
  */
 export function toStoreError(error: unknown, description: string): unknown {

@@ -12,7 +12,10 @@ import {
   type StoredPage,
 } from './store.ts';
 
-/** A folder within the location of the files, so that a finished upload is moved and never copied. */
+/**
+ * The name of the folder for uploads. It is within the location of the files, so that a finished upload is moved and
+ * never copied.
+ */
 const UPLOADS_FOLDER = 'uploads';
 const FOLDER_MODE = 0o700;
 /**
@@ -62,7 +65,7 @@ export class LocalFolders {
     else await this.requireRealFolder(folder);
   }
 
-  /** Throws StoreUnavailableError if the path is not a folder; ENOENT if it does not exist. */
+  /** Throws StoreUnavailableError if the path is not a folder, and ENOENT if it does not exist. */
   async requireRealFolder(folder: string): Promise<void> {
     const found = await lstat(folder);
     if (found.isDirectory()) return;
@@ -109,7 +112,7 @@ export async function syncFolder(folder: string): Promise<void> {
   }
 }
 
-/** False: the path existed already. */
+/** Creates a folder; false: the path existed already. */
 async function createFolder(folder: string): Promise<boolean> {
   try {
     await mkdir(folder, { mode: FOLDER_MODE });
@@ -120,7 +123,10 @@ async function createFolder(folder: string): Promise<boolean> {
   }
 }
 
-/** Skips names that are not file keys. `last`: the key after which the next page starts. */
+/**
+ * A page of the files in a folder, without names that are not file keys. `last`: the key after which the next page
+ * starts.
+ */
 async function listFolder(
   folder: string,
   { after, limit, keyPrefixFilter }: { after: string | null; limit: number; keyPrefixFilter: string },
@@ -138,7 +144,7 @@ async function listFolder(
   return { files, isTruncated: page.length < keys.length, last: page.at(-1) ?? after };
 }
 
-/** Null for a file that was deleted meanwhile, and for anything but a regular file. */
+/** A file's key and size; null for a file that was deleted meanwhile, and for anything but a regular file. */
 async function statStoredObject(path: string, key: FileKey): Promise<StoredObject | null> {
   try {
     const found = await lstat(path);

@@ -23,8 +23,8 @@ const { O_CREAT, O_NOFOLLOW, O_RDONLY, O_TRUNC, O_WRONLY } = constants;
 const READ_CHUNK_BYTES = 512 * 1024;
 
 /**
- * Files in a folder. An upload is written to another folder, synced, and then moved to its place, so that every file in
- * its place is complete. Names come only from keys, no link leads out of the folder, and no other user may read it.
+ * Files in a folder. An upload is written to another folder, synced, and then moved, so that every file in the folder
+ * of files is complete. Names come only from keys, no link leads out of the folder, and no other user may read it.
  */
 export class LocalStore implements FileStore {
   readonly description: string;
@@ -91,7 +91,7 @@ export class LocalStore implements FileStore {
     const { received, state } = progress;
     const { bytes, onProgress, mayFreeChunks = false } = source;
     const onDurable = (durableBytes: number): void => onProgress({ received: durableBytes, state });
-    // Created before the file is opened, so that it receives a failure of the source meanwhile.
+    // Created before the file is opened, so that the buffer receives a failure of the source during the opening.
     const buffer = new ChunkBuffer(bytes);
     try {
       const { durableBytes, sourceError } = await this.#translateErrors(() =>
@@ -114,7 +114,8 @@ export class LocalStore implements FileStore {
         await this.#folders.ensureFolder(folder);
         await rename(this.#folders.uploadPathOf(key), this.#folders.filePathOf(key));
       }
-      // Syncs also in a repeated call: an earlier call may have been killed before the move was durable.
+      // Syncs the folders even if the file was moved earlier: an earlier call may have been killed before the move was
+      // durable.
       await Promise.all([syncFolder(folder), syncFolder(this.#folders.uploadsFolder)]);
     });
   }
@@ -182,8 +183,9 @@ export class LocalStore implements FileStore {
   }
 
   /**
-   * Opens an upload for writing. It keeps bytes after `received`, which the writer overwrites: on a shared folder another
-   * node may still write them and count them. Truncated first, its next write would leave a hole of zeros.
+   * Opens an upload for writing. Bytes after `received` stay until this writer overwrites them: on a shared folder,
+   * another node may still write and count them. If they were truncated, the other node's next write would leave a hole
+   * of zeros.
    */
   async #openUpload(key: FileKey, received: number): Promise<FileHandle> {
     const isNew = received === 0;
@@ -203,7 +205,7 @@ export class LocalStore implements FileStore {
     }
   }
 
-  /** Truncates an upload to its recorded length; false: there is no upload. */
+  /** Truncates an upload to `received` bytes; false: there is no upload. */
   async #truncateUploadIfPresent(key: FileKey, received: number): Promise<boolean> {
     let handle: FileHandle;
     try {
@@ -221,14 +223,16 @@ export class LocalStore implements FileStore {
     }
   }
 
-  /** True when something was truncated. Throws NotInStoreError when the file is shorter. */
+  /** Truncates a file to `received` bytes; true: it was longer. Throws NotInStoreError when the file is shorter. */
   async #truncateIfLonger(handle: FileHandle, received: number): Promise<boolean> {
     const isLonger = (await this.#requireSize(handle, received)) > received;
     if (isLonger) await handle.truncate(received);
     return isLonger;
   }
 
-  /** The size of the file. Throws NotInStoreError when it is shorter: bytes that were safe are lost. */
+  /**
+   * The size of a file. Throws NotInStoreError when it has fewer than `received` bytes: bytes that were safe are lost.
+   */
   async #requireSize(handle: FileHandle, received: number): Promise<number> {
     const found = await handle.stat();
     if (!found.isFile() || found.size < received) throw notInStoreError(this.description);
@@ -247,7 +251,7 @@ export class LocalStore implements FileStore {
     throw notInStoreError(this.description);
   }
 
-  /** Distinguishes a missing file from a missing store folder. */
+  /** Rejects with NotInStoreError for a missing file, and with the error itself if the store's folder is missing. */
   async #rejectMissing(error: unknown): Promise<never> {
     if (!isFileSystemErrorWithCode(error, 'ENOENT')) throw error;
     await lstat(this.#folders.location);
@@ -272,7 +276,7 @@ export class LocalStore implements FileStore {
       await unlink(path);
     } catch (error) {
       if (!isFileSystemErrorWithCode(error, 'ENOENT')) throw error;
-      // The file does not exist; but check the location: if its file system is not mounted, nothing was removed.
+      // The file does not exist. The location must exist: if its file system is not mounted, nothing was removed.
       await lstat(this.#folders.location);
       return;
     }

@@ -1,16 +1,19 @@
 import { StoreUnavailableError } from './store.ts';
 
-/** Memory for parts of all uploads together. */
+/** The most bytes in memory for the parts of all uploads together. */
 export const PART_MEMORY_BYTES = 256 * 1024 * 1024;
 const RESERVATION_TIMEOUT_MS = 30_000;
-/** The share of the time-out after which a waiting upload reclaims a part: the rest suffices to store that part. */
+/**
+ * The share of the time-out after which a waiting upload reclaims a slot: the rest suffices to store the part in that
+ * slot.
+ */
 const RECLAIM_AFTER_SHARE = 2 / 3;
 
 /** A slot for a part. */
 export interface PartReservation {
-  /** The part is full: from here on only the store delays it, and it is not reclaimed. */
+  /** Called when the part is full: from here on only the store delays the part, and its slot is not reclaimed. */
   markFull(): void;
-  /** Called once. */
+  /** Releases the slot. Called once. */
   release(): void;
 }
 
@@ -21,10 +24,10 @@ interface FillingPart {
 }
 
 /**
- * Limits the parts that are in memory at once. An upload that needs one more waits for its turn and reads nothing
- * meanwhile, so parallel uploads get slower but use no more memory. Slow uploads do not block the others. An upload
- * that has waited for most of its time-out reclaims the part that has been filling for longest. It does so only if that
- * is longer than its own wait.
+ * Limits the parts that are in memory at once. An upload that needs one more slot waits for its turn and reads nothing
+ * meanwhile, so parallel uploads get slower but use no more memory. Slow uploads do not block the others: an upload
+ * that has waited for most of its time-out reclaims the slot of the part that has been filling for longest. It does so
+ * only if that part has been filling for longer than the upload has waited.
  */
 export class PartBufferPool {
   readonly #reservationTimeoutMs: number;
@@ -34,15 +37,15 @@ export class PartBufferPool {
   #freeSlots: number;
 
   constructor(partBytes: number, reservationTimeoutMs = RESERVATION_TIMEOUT_MS) {
-    // At least two, so that one part is filled while the other is sent.
+    // At least two, so that one part is filled while another is sent.
     this.#freeSlots = Math.max(2, Math.floor(PART_MEMORY_BYTES / partBytes));
     this.#reservationTimeoutMs = reservationTimeoutMs;
   }
 
   /**
-   * Resolves when a slot is free. Rejects with StoreUnavailableError when that takes too long. `reclaim` is called at
-   * most once, before `markFull`: the upload that fills the slot then has to store its bytes, and release the slot.
-   * Null: the part is full already.
+   * Resolves when a slot is free. Rejects with StoreUnavailableError when none becomes free within the time-out.
+   * `reclaim` is called at most once, before `markFull`: the upload that fills the slot then has to store its bytes,
+   * and release the slot. `reclaim` null: the part is full already, and is never reclaimed.
    */
   async take(reclaim: (() => void) | null): Promise<PartReservation> {
     if (this.#freeSlots > 0) this.#freeSlots -= 1;

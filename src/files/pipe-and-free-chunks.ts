@@ -45,7 +45,7 @@ export async function pipeAndFreeChunks(
   });
   sink.on('drain', resume);
   const sinkFinished = finished(sink, { cleanup: true });
-  // The first failure is reported; the other one follows from it.
+  // The first failure is reported; a failure of the sink may only follow from it.
   sinkFinished.catch(() => {});
   try {
     await Promise.race([
@@ -64,7 +64,7 @@ export async function pipeAndFreeChunks(
 }
 
 /**
- * Checks that chunks are taken fast enough. The sink reports only whole chunks as taken. So each chunk has the time for
+ * Checks that the sink takes chunks fast enough. It reports only whole chunks as taken. So each chunk has the time for
  * its length at the minimum speed, and one window more.
  */
 class ThroughputWatchdog {
@@ -78,7 +78,7 @@ class ThroughputWatchdog {
   constructor(bounds: MinThroughput) {
     this.#minThroughput = bounds;
     const { promise, reject } = Promise.withResolvers<never>();
-    // Nothing awaits this promise when the transfer ends otherwise.
+    // If the transfer ends otherwise, nothing awaits this promise.
     promise.catch(() => {});
     this.tooSlow = promise;
     this.#timer = setInterval(() => {

@@ -9,15 +9,18 @@ import type { FileKey, UploadProgress } from './store.ts';
 const MIN_WRITE_INTERVAL_MS = 1_000;
 
 /**
- * Writes to the database how far an upload is safe: one write at a time, and only the newest progress. The next write
- * makes up for a failed one. If a write no longer fits the row, because another node writes or the upload was removed,
- * it calls `onSuperseded`.
+ * Writes to the database up to which byte an upload is safe: one write at a time, and only the newest progress. The
+ * next write makes up for a failed one. `onSuperseded` is called if the row does not fit the last write, because
+ * another node writes to the upload, or the upload was removed.
  */
 export class ProgressWriter {
   readonly #deps: { readonly pool: Pool; readonly log: Log };
   readonly #id: FileKey;
   readonly #onSuperseded: (error: Error) => void;
-  /** The bounds of `received` in the row. They differ after the answer to a write was lost. */
+  /**
+   * The least and the greatest value that `received` may have in the row. They differ after the answer to a write was
+   * lost.
+   */
   #minRowReceived: number;
   #maxRowReceived: number;
   #latestReportedProgress: UploadProgress | null = null;
@@ -35,7 +38,9 @@ export class ProgressWriter {
     this.#onSuperseded = onSuperseded;
   }
 
-  /** Records that the upload is safe up to here. */
+  /**
+   * Records that the upload is safe up to this progress, and writes it unless the last write is running or too recent.
+   */
   record(progress: UploadProgress): void {
     this.#latestReportedProgress = progress;
     if (this.#runningWrite !== null || performance.now() - this.#lastWriteStartedAt < MIN_WRITE_INTERVAL_MS) return;
@@ -54,7 +59,7 @@ export class ProgressWriter {
     await this.#runningWrite;
   }
 
-  /** Writes this progress now. Rejects when that fails. */
+  /** Writes this progress once the running write has ended. Rejects when its own write fails. */
   async flush(progress: UploadProgress): Promise<void> {
     this.#latestReportedProgress = progress;
     await this.#runningWrite;

@@ -19,7 +19,7 @@ import { newFileId, type Uploads, type UploadControl } from './uploads.ts';
 
 /** A request that has sent nothing for this long yields to a newer one: its client's network has changed. */
 const TAKEOVER_AFTER_SILENCE_MS = 5_000;
-/** How long the newer request waits until the other one has stored its bytes. */
+/** How long the newer request waits until the older one has stored its bytes. */
 const TAKEOVER_TIMEOUT_MS = 5_000;
 
 /** The state of a resumable upload. */
@@ -35,11 +35,11 @@ export interface UploadStatus {
 
 /** A part of an upload. */
 interface UploadChunk {
-  /** The offset where it begins, as the client knows it. */
+  /** The offset at which the part begins, as the client gives it. */
   readonly offset: number;
-  /** Null: unknown. */
+  /** The length of the part as announced; null: unknown. */
   readonly announcedChunkBytes: number | null;
-  /** Called once when the part is admitted. */
+  /** The bytes of the part; called at most once, when the part is admitted. */
   readonly bytes: () => Readable;
 }
 
@@ -80,7 +80,8 @@ export class ResumableUploads {
   /** The state of an upload of this account. Throws `file_not_found` and `upload_expired`. */
   async endStalledAndGetStatus(id: string, accountId: AccountId): Promise<UploadStatus> {
     const holder = this.#writers.get(id);
-    // The client wants to continue: the bytes that a silent request still holds are stored first, so that they count.
+    // The client wants to continue: the bytes that a silent request still holds are stored first, so that the offset
+    // includes them.
     if (holder !== undefined && hasStalled(holder)) await this.#endWriter(holder, new KlatchError('upload_locked'));
     const file = await this.#requireOwnResumablyUploadedFile(id, accountId);
     const isComplete = file.state === 'uploading' && file.size > 0 && file.received === file.size;
@@ -92,9 +93,9 @@ export class ResumableUploads {
   }
 
   /**
-   * Stores a part. Throws `upload_locked` while another request sends one, `upload_conflict` when it does not begin at
-   * the upload's offset, and the errors of `endStalledAndGetStatus` and Uploads.storeFile. Bytes that arrived stay,
-   * whatever the outcome.
+   * Stores a part. Throws `upload_locked` while another request sends a part, and `upload_conflict` if the part does
+   * not begin at the upload's offset. Throws the errors of `endStalledAndGetStatus` and Uploads.storeFile too. Bytes
+   * that arrived stay, whatever the outcome.
    */
   async append(id: string, accountId: AccountId, chunk: UploadChunk): Promise<UploadStatus> {
     return this.#uploads.runLimitedAndCounted({ accountId, conversationId: null }, async (control) => {
@@ -117,7 +118,10 @@ export class ResumableUploads {
     });
   }
 
-  /** Ends an upload, or removes the finished file. Throws `file_not_found`, also when a message has the file. */
+  /**
+   * Aborts and removes an upload, or removes the complete file. Throws `file_not_found`, also when a message has the
+   * file, and `upload_expired`.
+   */
   async remove(id: string, accountId: AccountId): Promise<void> {
     await this.#requireOwnUnexpiredFile(id, accountId);
     const holder = this.#writers.get(id);
@@ -127,7 +131,7 @@ export class ResumableUploads {
     throw new KlatchError('file_not_found', { sentence });
   }
 
-  /** Ends the current requests: their clients continue later from the safe bytes. */
+  /** Aborts the running requests: their clients continue later from the safe bytes. */
   abortWriters(): void {
     for (const { abortController } of this.#writers.values()) abortController.abort(new KlatchError('stopping'));
   }
@@ -151,7 +155,7 @@ export class ResumableUploads {
       by.control.onStream(stream);
     };
     const isComplete = file.state === 'stored' || (remaining === 0 && size > 0);
-    // Without a length only the body shows whether a part exceeds the upload.
+    // Without an announced length, only the body shows whether a part exceeds the upload.
     if (isComplete && chunk.announcedChunkBytes === null) {
       await requireNoBytesForWholeUpload(deps, { bytes: chunk.bytes(), size, signal, onStream });
     }
@@ -180,14 +184,14 @@ export class ResumableUploads {
   }
 
   /**
-   * The row of a file or unexpired upload of this account that was begun as a resumable one. Of any other upload only
-   * the request that began it may write bytes.
+   * The row of a file or an unexpired upload of this account that was begun as a resumable upload. To any other upload,
+   * only the request that began it may write.
    */
   async #requireOwnResumablyUploadedFile(id: string, accountId: AccountId): Promise<FileRow> {
     const file = await this.#requireOwnUnexpiredFile(id, accountId);
     if (!file.isResumable) throw new KlatchError('file_not_found');
-    // The file was complete, but its bytes are lost. The client has to start again, and must not take the file for
-    // stored.
+    // The file was complete, but the store has lost its bytes. The client has to start again, and must not take the
+    // file for stored.
     if (file.state === 'lost') throw new KlatchError('upload_expired');
     return file;
   }
@@ -210,7 +214,10 @@ export class ResumableUploads {
     return new Date(updatedAt.getTime() + this.#expireAfterMs);
   }
 
-  /** Only one request at a time writes to an upload. */
+  /**
+   * Makes a request the only writer of an upload. Throws `upload_locked` while another request writes and has not
+   * stalled.
+   */
   async #acquireUnlessActiveWriter(id: string): Promise<UploadWriter> {
     const holder = this.#writers.get(id);
     if (holder !== undefined && hasStalled(holder)) await this.#endWriter(holder, new KlatchError('upload_locked'));

@@ -1,7 +1,7 @@
-/** Parallel calls of the store, for work that nobody waits for. */
+/** The number of items in a batch, for which the store is called in parallel. Nobody waits for this work. */
 const BATCH_CONCURRENCY = 8;
 
-/** Calls `work` for each item, some at once; rejects with the first failure, when the current batch has ended. */
+/** Calls `work` for each item, a batch at a time. Rejects with the first failure when its batch has ended. */
 export async function runInBatches<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
   for (let at = 0; at < items.length; at += BATCH_CONCURRENCY) {
     const results = await Promise.allSettled(items.slice(at, at + BATCH_CONCURRENCY).map(work));
@@ -11,8 +11,8 @@ export async function runInBatches<T>(items: readonly T[], work: (item: T) => Pr
 }
 
 /**
- * Like `runInBatches`, for work that may fail for single items: resolves to the failures. It rejects if a whole batch
- * failed, since its dependency is then unavailable.
+ * Like `runInBatches`, for work that may fail for single items: resolves to the failures. It rejects if all items of a
+ * full batch failed, since what they depend on is then unavailable.
  */
 export async function runBatchesCollectingPartialFailures<T>(
   items: readonly T[],

@@ -1,8 +1,8 @@
-/** The longest name that file systems accept, in bytes of UTF-8. */
+/** The longest file name that file systems accept, in bytes of UTF-8. */
 const MAX_NAME_BYTES = 255;
 /** A suffix after the last dot is an extension up to this length, in bytes; a shortened name keeps it. */
 const LONGEST_KEPT_EXTENSION_BYTES = 32;
-/** Longer inputs are cut first: the rest is more than a name can have, and the work stays small for any input. */
+/** Longer inputs are cut first: the work stays small for any input, and no name can be that long. */
 const MAX_INPUT_LENGTH = 1_024;
 const DEFAULT_NAME = 'file';
 

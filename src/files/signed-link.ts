@@ -12,7 +12,7 @@ export interface FileLink {
   readonly expiresAt: Date;
 }
 
-/** Links for reverse webhooks are valid for this long; each attempt creates new ones. */
+/** Links for reverse webhooks are valid for this long; each attempt of a delivery creates new links. */
 export const HOOK_LINK_TTL_MS = 7 * 86_400_000;
 
 const LINK_KEY_LABEL = 'file-links-1';
@@ -24,7 +24,7 @@ export function fileLinkKey(secret: string): Buffer {
   return Buffer.from(hkdfSync('sha256', secret, 'klatch', LINK_KEY_LABEL, 32));
 }
 
-/** The URL of a file for any client that has it: `<base>/v1/files/<id>/<name>?expires=…&for=…&signature=…`. */
+/** The URL of a file for any client that has the URL: `<base>/v1/files/<id>/<name>?expires=…&for=…&signature=…`. */
 export function signFileLink(key: Buffer, baseUri: string, link: FileLink): string {
   const { id, name } = link.file;
   const expires = String(Math.floor(link.expiresAt.getTime() / 1_000));
@@ -33,7 +33,7 @@ export function signFileLink(key: Buffer, baseUri: string, link: FileLink): stri
   return `${baseUri}/v1/files/${id}/${encodeURIComponent(name)}?expires=${expires}&for=${reader}&signature=${signature}`;
 }
 
-/** The reader of a URL that is valid at this moment; null: it has expired, was changed, or never was valid. */
+/** The reader of a link that is valid at this moment; null: the link has expired, was changed, or never was valid. */
 export function readerOfValidFileLink(
   key: Buffer,
   file: { readonly id: string; readonly name: string },
@@ -47,7 +47,7 @@ export function readerOfValidFileLink(
   ];
   const match = READER_PATTERN.exec(reader);
   if (match === null || !EXPIRES_PATTERN.test(expires)) return null;
-  // Compares the texts: decoding ignores invalid characters, so many signatures would match.
+  // Compares the signatures as texts: decoding ignores invalid characters, so many texts would match.
   const expected = Buffer.from(signLinkFields(key, { ...file, expires, reader }));
   const presented = Buffer.from(signature);
   if (presented.length !== expected.length || !timingSafeEqual(presented, expected)) return null;
@@ -58,7 +58,7 @@ export function readerOfValidFileLink(
     : { kind: 'conversation', id: id as ConversationId };
 }
 
-/** The value of a parameter that occurs once; else an empty text, which matches nothing. */
+/** The value of a parameter that occurs once; otherwise an empty text, which matches nothing. */
 function singleQueryValue(query: URLSearchParams, name: string): string {
   const values = query.getAll(name);
   return values.length === 1 ? values[0]! : '';

@@ -3,7 +3,10 @@ import type { Pool } from '../storage/db/pool.ts';
 import { ensureStoreId, findStoreId, unassignNewStoreId, UNASSIGNED_STORE_ID } from '../storage/files/store-id.ts';
 import { StoreUnavailableError, type FileStore } from './store.ts';
 
-/** How long a start waits for a store that does not answer; messages flow without it. */
+/**
+ * How long a start waits for a store that does not answer. The server then starts without an answer, since messages do
+ * not need the store.
+ */
 const START_WAIT_MS = 3_000;
 const RETRY_MS = 1_000;
 /** Digits of an id in messages for people. */
@@ -25,8 +28,8 @@ export interface StoreIdDeps {
  * restore. Rejects with StoreMismatchError, and with the errors of store and database.
  */
 export async function checkStoreId({ pool, store }: StoreIdDeps): Promise<void> {
-  // Reads the store before the database: a node that starts at the same time writes to the database before it marks the
-  // store.
+  // Reads the store before the database: another node that starts at the same time writes the id to the database before
+  // it writes it to the store.
   const foundBefore = await store.readStoreId();
   let expected = await pool.run(findStoreId);
   if (expected === null) {
@@ -35,12 +38,12 @@ export async function checkStoreId({ pool, store }: StoreIdDeps): Promise<void> 
     expected = UNASSIGNED_STORE_ID;
   }
   if (expected === UNASSIGNED_STORE_ID) expected = await ensureStoreId(pool, (id) => store.writeStoreId(id));
-  // Reads the store again, after the database: the node that assigned the id marked the store first.
+  // Reads the store again, after the database: the node that assigned the id wrote it to the store first.
   const mismatch = describeMismatch(store.description, await store.readStoreId(), expected);
   if (mismatch !== null) throw new StoreMismatchError(mismatch);
 }
 
-/** The message for a store that holds `found`, and a database that holds `expected`; null if they match. */
+/** The message for a store with the id `found` and a database with the id `expected`; null if they match. */
 export function describeMismatch(store: string, found: string | null, expected: string | null): string | null {
   if (expected === UNASSIGNED_STORE_ID || found === expected) return null;
   const begin = `${store} is not the store of this database's files: `;
@@ -75,8 +78,8 @@ export class StoreIdCheck {
   }
 
   /**
-   * Resolves when the ids are equal, or when the store has not answered for a while; `onMatch` is called once they are
-   * equal. Rejects with StoreMismatchError; a later mismatch goes to `onMismatch`.
+   * Resolves when the ids are equal, or after START_WAIT_MS without an answer; `onMatch` is called once the ids are
+   * equal. Rejects with StoreMismatchError; a mismatch that is found later goes to `onMismatch`.
    */
   async start(on: { onMatch: () => void; onMismatch: (error: StoreMismatchError) => void }): Promise<void> {
     let hasReturned = false;
@@ -115,7 +118,7 @@ export class StoreIdCheck {
     if (!this.#isStopped) onMatch();
   }
 
-  /** Other parts log an unavailable store. */
+  /** Warns once about an error. Other code already logs an unavailable store. */
   #warnOnce(error: unknown): void {
     if (this.#hasWarned || error instanceof StoreUnavailableError) return;
     this.#hasWarned = true;

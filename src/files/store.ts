@@ -10,7 +10,7 @@ export function isFileKey(text: string): text is FileKey {
   return FILE_KEY_PATTERN.test(text);
 }
 
-/** Throws TypeError, since a caller with another name has not checked that the file exists. */
+/** Throws TypeError for a text that is no file's key: its caller has not checked that the file exists. */
 export function checkFileKey(key: string): void {
   if (!isFileKey(key)) throw new TypeError('this is not the key of a file');
 }
@@ -30,10 +30,10 @@ export class NotInStoreError extends Error {
   override readonly name = 'NotInStoreError';
 }
 
-/** The store's state of an upload; the database keeps it (as JSON) between parts, and only the store reads it. */
+/** The store's state of an upload. The database stores it as JSON between parts, and only the store reads it. */
 export type UploadState = Readonly<Record<string, unknown>>;
 
-/** The safely stored part of an upload: after a crash it continues from here. */
+/** The safely stored part of an upload: after a crash the upload continues from here. */
 export interface UploadProgress {
   /** Bytes that survive any crash from now on. */
   readonly received: number;
@@ -56,7 +56,7 @@ export interface StoredObject {
 /** The input of an append. */
 export interface AppendSource {
   readonly bytes: Readable;
-  /** Called at most once a second or once a part with the safe progress; not awaited. */
+  /** Called at most once a second or once a part, with the safe progress. Its result is not awaited. */
   readonly onProgress: (progress: UploadProgress) => void;
   /** True: the file ends with these bytes, which saves some stores a request or two. */
   readonly isLast?: boolean;
@@ -67,13 +67,13 @@ export interface AppendSource {
 /** A page of a store's contents, by key in byte order; `next` null: this was the last page. */
 export interface StoredPage {
   readonly files: readonly StoredObject[];
-  /** The value of `after` for the next page. For files it is the last key of this page. */
+  /** The value of `after` for the next page. In a list of files it is the last key of this page. */
   readonly next: string | null;
 }
 
-/** The name of the id in a store: no file has this name. */
+/** The name under which a store has the database's id: no file has this name. */
 export const STORE_ID_KEY = 'store-id';
-/** The ids that Klatch assigns are not longer. */
+/** The most bytes of an id: the ids that Klatch assigns are shorter. */
 export const MAX_STORE_ID_BYTES = 100;
 
 /** The maximum of entries in a page. */
@@ -81,17 +81,17 @@ export const STORE_PAGE_SIZE = 1_000;
 
 /**
  * The store with the bytes of files. All methods reject with StoreUnavailableError, StoreFullError or NotInStoreError
- * for the store's failures. None waits without a time-out, except for `bytes`, whose end is the caller's
- * responsibility. Stores log nothing. The caller ensures that only one append at a time writes to a key.
+ * for the store's failures. No method waits without a time-out, except for the stream `bytes`, which the caller has to
+ * bound. Stores log nothing. The caller ensures that only one append at a time writes to a key.
  */
 export interface FileStore {
-  /** For people: "the folder /var/lib/klatch/files", "the bucket klatch". */
+  /** The store's name for people: "the folder /var/lib/klatch/files", "the bucket klatch". */
   readonly description: string;
   /** Throws StoreUnavailableError, with a reason for people, when the store is unusable. */
   checkUsable(): Promise<void>;
-  /** The id of the database that its files belong to; null: it has none. */
+  /** The id of the database that the store's files belong to; null: the store has no id. */
   readStoreId(): Promise<string | null>;
-  /** Writes the id durably, and replaces another one. */
+  /** Writes the id of a database durably, and replaces another one. */
   writeStoreId(id: string): Promise<void>;
   /** Begins an upload. */
   prepareStoreForUpload(key: FileKey): Promise<UploadState>;
@@ -102,22 +102,23 @@ export interface FileStore {
    * error. When the store fails, the source is neither read further nor destroyed.
    */
   append(key: FileKey, progress: UploadProgress, source: AppendSource): Promise<UploadProgress>;
-  /** Ends an upload: from here on the file exists and is complete. Repeating it is safe. */
+  /** Completes an upload: from here on the file exists and is complete. Repeating the call is safe. */
   finish(key: FileKey, progress: UploadProgress): Promise<void>;
   /**
-   * Aborts an upload, and removes its data, including the file if the upload finished meanwhile. Repeating it is safe.
+   * Aborts an upload and removes its data, and also the file if the upload was completed meanwhile. Repeating the call
+   * is safe.
    */
   abortAndRemove(key: FileKey, state: UploadState | null): Promise<void>;
-  /** Removes the data of a file's uploads, and keeps the file. Repeating it is safe. */
+  /** Removes the data of a file's uploads, but not the file. Repeating the call is safe. */
   dropUpload(key: FileKey): Promise<void>;
   /**
-   * The file's bytes. A failure before the first byte rejects; a later one fails the stream. The caller ends or
-   * destroys the stream.
+   * The file's bytes. A failure before the first byte rejects; a later one fails the stream. The caller has to read the
+   * stream to its end, or destroy it.
    */
   read(key: FileKey, range: ByteRange | null): Promise<Readable>;
   /**
-   * A URL that returns the file, with these headers, to any client that has it within `forMs`; null: only `read`
-   * returns the file.
+   * A URL that returns the file, with these headers, to any client that has the URL, for `forMs`. Null: the store has
+   * no such URLs, and the file comes from `read`.
    */
   downloadUrl(
     key: FileKey,
@@ -129,8 +130,8 @@ export interface FileStore {
   size(key: FileKey): Promise<number | null>;
   /** All files after the key `after`; null: from the beginning. */
   list(after: FileKey | null): Promise<StoredPage>;
-  /** All uploads after `after` that were begun and not ended, as far as the store lists them. */
+  /** All uploads after `after` that were neither completed nor aborted, as far as the store lists them. */
   listUploads(after: string | null): Promise<StoredPage>;
-  /** Closes its connections; calls in progress fail. Idempotent. */
+  /** Closes the store's connections; calls in progress fail. Idempotent. */
   stop(): Promise<void>;
 }

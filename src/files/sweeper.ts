@@ -14,12 +14,12 @@ import type { FileStore } from './store.ts';
 /** A removed file is deleted from the store within about a minute. */
 const SWEEP_INTERVAL_MS = 60_000;
 /**
- * How long a sweep holds the lock of its job; each page extends it. It is shorter than the interval of sweeps. Two
+ * How long a sweep holds its job lock; each page extends the lock. It is shorter than the interval of sweeps. Two
  * sweeps at once do no harm: every step may be repeated.
  */
 const JOB_LOCK_MS = 50_000;
 const PAGE_SIZE = 200;
-/** Pages of one sweep; the next sweep handles the rest. */
+/** The most pages of one sweep; the next sweep handles the rest. */
 const MAX_PAGES = 100;
 
 /** The dependencies of the sweeper. */
@@ -49,14 +49,14 @@ export class FileSweeper {
     this.#deps = deps;
   }
 
-  /** The first sweep comes some time after the start: nothing waits for it. */
+  /** The first sweep comes an interval after the start, since nothing waits for it. */
   start(): void {
     this.#timer ??= setInterval(() => {
       this.#runningSweep ??= this.sweep().finally(() => (this.#runningSweep = null));
     }, SWEEP_INTERVAL_MS);
   }
 
-  /** Resolves when the current page has ended. Idempotent. */
+  /** Resolves when the sweep's current page has ended. Idempotent. */
   async stop(): Promise<void> {
     this.#isStopping = true;
     if (this.#timer !== null) clearInterval(this.#timer);
@@ -85,7 +85,10 @@ export class FileSweeper {
     }
   }
 
-  /** Logs once per outage, since the sweeper retries all the time. `files`: how many; undefined: all. */
+  /**
+   * Logs only the first failure of an outage, since the sweeper retries all the time. `files`: how many files failed;
+   * undefined: all.
+   */
   #logFirstFailure(error: unknown, files?: number): void {
     const { log } = this.#deps;
     if (!this.#isFailureLogged)
@@ -114,7 +117,7 @@ export class FileSweeper {
   async #removeFile({ id, upload }: FileRow): Promise<void> {
     const { pool, store } = this.#deps;
     try {
-      // A complete upload has only its file in the store.
+      // Without a state of an upload, the store has only the complete file.
       if (upload === null) await store.remove(id);
       else await store.abortAndRemove(id, upload);
     } catch (error) {

@@ -36,7 +36,10 @@ export interface UploadDeps {
   readonly log: Log;
 }
 
-/** Incomplete uploads of one account, including inactive ones: each is a row and data in the store. */
+/**
+ * The least limit on the incomplete uploads of an account. Inactive uploads are included: each is a row, and data in
+ * the store.
+ */
 const MIN_UNFINISHED_UPLOAD_LIMIT = 100;
 /**
  * An upload without announced size reserves quota in steps: as many bytes again as have arrived, within these bounds.
@@ -45,14 +48,14 @@ const MIN_QUOTA_STEP_BYTES = 256 * 1024;
 const MAX_QUOTA_STEP_BYTES = 16 * 1024 * 1024;
 /** Metadata and a thumbnail precede the size in a JPEG: a few segments of at most 64 KiB each. */
 const JPEG_HEADER_BYTES = 256 * 1024;
-/** A completely stored file survives a short loss of the database. */
+/** How often the row of a completely stored file is written, so that the file survives a short loss of the database. */
 const FINISH_ROW_ATTEMPTS = 3;
 const FINISH_RETRY_DELAY_MS = 500;
 
-/** The position of an upload. */
+/** An upload and how far it has got. */
 interface Upload {
   readonly id: FileKey;
-  /** Total bytes; null: unknown. */
+  /** The total bytes of the file; null: unknown. */
   readonly size: number | null;
   readonly progress: UploadProgress;
 }
@@ -62,14 +65,14 @@ interface UploadSource {
   readonly bytes: Readable;
   /** True: the upload ends with these bytes. */
   readonly isLast: boolean;
-  /** True: the final progress is recorded too, whatever the outcome. */
+  /** True: the final progress is recorded in the row too, whatever the outcome. */
   readonly isResumable: boolean;
   readonly signal: AbortSignal;
-  /** Called with the stream as soon as it exists. */
+  /** Called with the upload's stream as soon as that exists. */
   readonly onStream?: (flow: UploadStream) => void;
 }
 
-/** The progress of the upload, and its first bytes. */
+/** The progress of an upload, and its first bytes. */
 interface ProgressAndHead {
   readonly progress: UploadProgress;
   readonly head: Buffer;
@@ -169,7 +172,9 @@ export async function requireNoBytesForWholeUpload(
   }
 }
 
-/** Completes an upload: its file exists, and has a type. `head`: its first bytes, if the caller has them. */
+/**
+ * Completes an upload: its file then exists, and has a type. `head`: the file's first bytes, if the caller has them.
+ */
 export async function completeUpload(
   deps: UploadDeps,
   upload: Pick<Upload, 'id' | 'progress'>,
@@ -186,8 +191,8 @@ export async function completeUpload(
 }
 
 /**
- * Marks a file that no message has as removed: no request finds it from here on. If the store or the database is
- * unavailable, the sweep finishes the work. False: there is no such file, or a message has it.
+ * Marks a file that no message has as removed, so that no request finds it, and deletes it from the store. If the store
+ * or the database is unavailable, the sweep finishes the work. False: there is no such file, or a message has it.
  */
 export async function discardUnattachedFile(
   deps: UploadDeps,
@@ -207,8 +212,8 @@ export async function discardUnattachedFile(
 }
 
 /**
- * Called after a failed writer: if the upload was removed meanwhile, only this call removes the bytes that the writer
- * stored since then. Never rejects.
+ * Called after a writer has failed. If the upload was removed meanwhile, only this call removes the bytes that the
+ * writer stored after the removal. Never rejects.
  */
 export async function abortIfRemoved({ pool, store, log }: UploadDeps, id: FileKey): Promise<void> {
   try {
@@ -219,7 +224,7 @@ export async function abortIfRemoved({ pool, store, log }: UploadDeps, id: FileK
   }
 }
 
-/** Discards an upload whose writer failed: no data of it stays. Never rejects. */
+/** Discards an upload whose writer failed, with all its data. Never rejects. */
 export async function discardSafely(deps: UploadDeps, id: FileKey): Promise<void> {
   try {
     if (!(await discardUnattachedFile(deps, id))) await abortIfRemoved(deps, id);

@@ -2,7 +2,7 @@ import { KlatchError } from '../errors.ts';
 import type { AccountId } from '../model/ids.ts';
 import type { UploadStream } from './upload-stream.ts';
 
-/** Added to an upload's bytes, so that one that has just begun is not the slowest. */
+/** Added to the bytes of each upload, so that an upload that has just begun is not the slowest. */
 const HEAD_START_BYTES = 256 * 1024;
 /** How long a new upload waits until the evicted one has stored its bytes. */
 const EVICTION_TIMEOUT_MS = 5_000;
@@ -13,7 +13,7 @@ export class UploadPermit {
   readonly #abortController = new AbortController();
   readonly #startedAt = performance.now();
   #stream: UploadStream | null = null;
-  /** Hands the slot over as soon as it is released. */
+  /** Called when the slot is released: hands it to the upload that evicted this one. */
   onSlotHandover: (() => void) | null = null;
 
   constructor(owner: AccountId) {
@@ -33,7 +33,7 @@ export class UploadPermit {
     return ((this.#stream?.receivedBytes ?? 0) + HEAD_START_BYTES) / (performance.now() - this.#startedAt + 1);
   }
 
-  /** The speed of this stream counts as the upload's from now on. */
+  /** From now on the speed of this stream counts as the speed of the upload. */
   readonly measureSpeedOf = (stream: UploadStream): void => {
     this.#stream = stream;
   };
@@ -60,12 +60,15 @@ export class UploadLimiter {
     this.#maxPerOwner = bounds.perOwner;
   }
 
-  /** Uploads that have a slot. */
+  /** The number of uploads that have a slot. */
   get running(): number {
     return this.#permits.size;
   }
 
-  /** Throws `too_many_uploads`. The caller has to release the permit in the end. */
+  /**
+   * Takes a slot, and evicts another upload if necessary. Throws `too_many_uploads`. The caller has to release the
+   * permit in the end.
+   */
   async take(owner: AccountId): Promise<UploadPermit> {
     const held = this.#held.get(owner) ?? 0;
     if (held >= this.#maxPerOwner) throw new KlatchError('too_many_uploads');
@@ -82,7 +85,7 @@ export class UploadLimiter {
     return permit;
   }
 
-  /** A repeated call does nothing. */
+  /** Releases the slot of an upload. A repeated call does nothing. */
   release(permit: UploadPermit): void {
     if (!this.#permits.delete(permit)) return;
     this.#decrementHeld(permit.owner);

@@ -9,8 +9,8 @@ export interface MinThroughput {
 }
 
 /**
- * 820 bytes a second: the slowest telephone line. The window is shorter than the 30 s after which the listener cuts a
- * dead connection.
+ * 820 bytes a second, the speed of the slowest telephone line. The window is shorter than the 30 s after which the
+ * listener cuts a dead connection.
  */
 export const MIN_UPLOAD_AND_DOWNLOAD_THROUGHPUT: MinThroughput = { windowMs: 20_000, windowBytes: 16 * 1024 };
 
@@ -20,7 +20,7 @@ export class SourceAbortedError extends Error {
 }
 
 export interface UploadStreamOptions {
-  /** One more byte is refused with the error of `createExcessError`. */
+  /** The most bytes of the stream. The next byte fails the stream with the error of `createExcessError`. */
   readonly maxBytes: number;
   readonly createExcessError: () => Error;
   /** Awaited before the byte with the number `receivedBytes` passes; rejects where there is no space. */
@@ -30,8 +30,8 @@ export interface UploadStreamOptions {
 
 /**
  * A client's bytes on their way to the store: counted, bounded and watched. The stream fails if its source fails or is
- * too long. It also fails if the source is too slow, unless the store delays it. It does not destroy the source, so that
- * the client can still get an answer.
+ * too long. The stream also fails if the source is too slow, unless the store delays it. It does not destroy the
+ * source, so that the client can still get an answer.
  */
 export class UploadStream extends Transform {
   readonly #options: UploadStreamOptions;
@@ -48,7 +48,7 @@ export class UploadStream extends Transform {
     this.#options = options;
     this.#source = source;
     this.#throughputTimer = setInterval(() => this.#checkThroughput(), options.bounds.windowMs);
-    // A reader gets failures anyway; a failure without a reader must not end the process.
+    // A reader of this stream gets the failure anyway; a failure without a reader must not end the process.
     this.on('error', () => {});
     finished(source, { writable: false }, (error) => {
       if (error) this.destroy(new SourceAbortedError('the source ended before its time', { cause: error }));
@@ -61,12 +61,12 @@ export class UploadStream extends Transform {
     return this.#receivedBytes;
   }
 
-  /** The first bytes, as many as identify the file's type. */
+  /** The stream's first bytes, as many as identify the file's type. */
   get head(): Buffer {
     return this.#head;
   }
 
-  /** How long no bytes have arrived. */
+  /** The time in milliseconds since bytes last arrived. */
   get idleMs(): number {
     return performance.now() - this.#lastByteAt;
   }

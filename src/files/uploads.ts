@@ -21,23 +21,29 @@ import { UploadLimiter, type UploadPermit } from './upload-limiter.ts';
 interface NewFile extends Uploader {
   /** The name as the client gave it; `storeFile` sanitizes it. */
   readonly name: string;
-  /** Null: unknown; the file may not be longer than announced. */
+  /** The length that the request announces, which the file may not exceed; null: unknown. */
   readonly announcedBytes: number | null;
-  /** Called once when the file is admitted, before any byte is read. A failed upload does not destroy the source. */
+  /**
+   * The bytes of the file. Called once when the file is admitted, before any byte is read. A failed upload does not
+   * destroy the source.
+   */
   readonly bytes: () => Readable;
-  /** Ends the upload with its reason. */
+  /** When this signal is aborted, the upload is aborted with the signal's reason. */
   readonly signal?: AbortSignal;
 }
 
-/** Ends an upload from outside, and measures its speed. */
+/**
+ * The parts of an upload's slot that its work uses: the signal that aborts the work, and a callback for the measured
+ * stream.
+ */
 export interface UploadControl {
   readonly signal: AbortSignal;
   readonly onStream: (stream: UploadStream) => void;
 }
 
 /**
- * A new id of a file, in the store and everywhere else. It does not begin with a dash: people pass it to commands,
- * which would take it for an option.
+ * A new id of a file, in the store and everywhere else. It does not begin with a dash: commands would take it for an
+ * option.
  */
 export function newFileId(): string {
   for (;;) {
@@ -80,7 +86,7 @@ export class Uploads {
   }
 
   /**
-   * Stores a whole file, which no message has yet. After a failure no data of it stays. Rejects with `too_large`,
+   * Stores a whole file, which no message has yet. A failed upload leaves no data. Rejects with `too_large`,
    * `storage_quota_exceeded`, `too_many_uploads`, `quota_exceeded`, `request_timeout`, `stopping`, SourceAbortedError,
    * and with the errors of store and database.
    */

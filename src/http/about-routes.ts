@@ -30,7 +30,7 @@ export function aboutKeysOpenApiRoutes(services: Services): Router {
       webPush: config.webPush?.public ?? null,
     },
     files: { maxBytes: limits.fileBytes },
-    // A link that an administrator made always signs in.
+    // `link` is always true: an administrator can make a sign-in link on every server.
     sign_in: { link: true, email: sendsCodesTo('email'), phone: sendsCodesTo('phone') },
     limits: { text: limits.textCodePoints, attachments: limits.attachmentsPerMessage },
     base_uri: config.http.baseUri,

@@ -22,7 +22,7 @@ export function apiRoutes(
 ): Router {
   const serve = async (req: Request, res: Response, operation: Operation): Promise<void> => {
     const caller = await authenticator.authenticate(req);
-    // Before the body is read: the body of a caller without the right is not worth reading.
+    // Checked before the body is read: the body of a caller who may not call the operation is not worth reading.
     authorizeCaller(operation, caller);
     const limits = limitsOf(operation);
     const body = await readBody(req, res, bodySizeLimit(services.config.http, limits));

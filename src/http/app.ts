@@ -29,7 +29,7 @@ import { webhookRoutes } from './webhook-routes.ts';
 
 /**
  * Answers while the database is opened and brought up to date: the server is alive, and not ready. Browsers get the
- * client's page, which says so.
+ * page of the browser client, which shows that the server is starting.
  */
 export function createStatusOnlyStartingApp(config: Config, log: Log): Express {
   const app = express();
@@ -117,7 +117,7 @@ function corsHandler(origins: readonly string[]): RequestHandler {
   });
 }
 
-/** Requests on connections that were kept open still arrive after the listener has closed. */
+/** Refuses requests while the server stops: on open connections they still arrive after the listener has closed. */
 function refuseWhileStopping(stopping: () => boolean): RequestHandler {
   return (_req, res, next) => {
     if (!stopping()) {
@@ -136,8 +136,8 @@ const requireHost: RequestHandler = (req, _res, next) => {
 };
 
 /**
- * A path with broken percent-encoding names nothing. Its percent signs are replaced, so that each route gives its own
- * answer about an unknown token or hook.
+ * Replaces the percent signs in a path with broken percent-encoding. No token or hook has such a path, so each route
+ * gives its own answer about an unknown token or hook.
  */
 const replacePercentsIfUndecodable: RequestHandler = (req, _res, next) => {
   try {

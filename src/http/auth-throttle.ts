@@ -2,12 +2,12 @@ import { setTimeout as wait } from 'node:timers/promises';
 import type { SourceKey } from '../model/source-key.ts';
 import { RateLimiter } from '../operations/core/rate-limiter.ts';
 
-/** Refusals that may be held back at the same time; the next one is sent at once. */
+/** The most refusals that are delayed at the same time; any further refusal is sent at once. */
 const MAX_DELAYED_REJECTIONS = 1_000;
 const MAX_REJECTION_DELAY_MS = 5_000;
 const MAX_SOURCES = 10_000;
 
-/** Slows down a source that guesses tokens: it gets refusals at a steady rate, and those above the rate late. */
+/** Slows down a source that guesses tokens: above a steady rate, the source gets each refusal after a delay. */
 export class AuthThrottle {
   readonly #rejectionRate: RateLimiter<SourceKey>;
   #delayedRejections = 0;

@@ -36,10 +36,11 @@ export class Authenticator {
   }
 
   /**
-   * The caller, by the token of a session in Authorization or by the session cookie of a page of the own origin. A
-   * cookie whose session has ended counts as none: a page cannot take it out of its requests. Throws:
+   * The caller of a request: by a session's token in Authorization, or by the session cookie if a page of the own
+   * origin sent it. A request with the cookie of an ended session is anonymous, since a page cannot omit the cookie.
+   * Throws:
    * - `unauthenticated`, after a delay for a source that tries many tokens
-   * - `forbidden` for cookies of other pages
+   * - `forbidden` for a cookie that a page of another origin sent
    * - `invalid_input` for a cookie beside Authorization
    * - `rate_limited`
    */
@@ -89,7 +90,7 @@ export class Authenticator {
     return anonymous;
   }
 
-  /** Waits for `work`. A source with too many failed guesses gets its refusals late. */
+  /** Settles as `work` does. For a source with too many wrong codes or links, the rejection comes late. */
   async throttleFailedGuesses<T>(req: Request, work: Promise<T>): Promise<T> {
     return this.#delayRejections(this.#asAnonymousCaller(req), work, GUESS_ERRORS);
   }

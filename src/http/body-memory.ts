@@ -1,11 +1,11 @@
 /** Bytes of bodies that this process reads at once: 64 of the largest that http.max-body-size allows by default. */
 const MAX_TOTAL_BODY_BYTES = 64 * 1024 * 1024;
 
-/** The count of the bytes that one request's body has brought so far. */
+/** Counts the bytes that have arrived of one request's body. */
 export interface BodyMemoryHandle {
-  /** Counts bytes that arrived. The largest body is aborted when all bodies together have too many. */
+  /** Adds arrived bytes. While all bodies together have too many bytes, the largest body is aborted. */
   add(bytes: number): void;
-  /** The body no longer counts. May be called again. */
+  /** Subtracts the body's bytes from the total. May be called again. */
   release(): void;
 }
 
@@ -15,8 +15,8 @@ interface TrackedBody {
 }
 
 /**
- * A bound on the bodies that are being read at once. When it is exceeded, the largest body is aborted: a client with
- * many nearly complete bodies loses those, and small posts get through.
+ * Bounds the bytes of all bodies that are being read. Above the bound, the largest body is aborted: a client with many
+ * nearly complete bodies loses them, and small posts get through.
  */
 export class BodyMemory {
   readonly #maxBytes: number;
@@ -32,7 +32,10 @@ export class BodyMemory {
     return this.#usedBytes;
   }
 
-  /** Tracks a body that begins to be read. `abort` is called when it has to make room; it no longer counts then. */
+  /**
+   * Tracks a body that begins to be read. `abort` is called if the body has to make room for others; its bytes are then
+   * subtracted already.
+   */
   track(abort: () => void): BodyMemoryHandle {
     const body: TrackedBody = { bytes: 0, abort };
     this.#bodies.add(body);

@@ -21,11 +21,11 @@ const DECOMPRESS_BY_ENCODING: ReadonlyMap<string, Decompress> = new Map([
 
 /** The most bytes that a body may have. */
 export interface BodySizeLimit {
-  /** Before decompression and after it. */
+  /** Applies to the body as it was sent, and again to the decompressed body. */
   readonly maxBytes: number;
   /** True if the configuration sets the limit; false if the request's own, lower limit does. */
   readonly isFromConfig: boolean;
-  /** The key of the configuration, if it is not `http.max-body-size`. */
+  /** The configuration key of the limit for events of git hosts; absent for every other limit. */
   readonly key?: 'http.max-event-body';
   /** Whether the body may come compressed. */
   readonly allowsCompression: boolean;
@@ -38,7 +38,7 @@ interface ReadBodyOptions {
 }
 
 interface RawBodyCheck {
-  /** The next bytes. */
+  /** Takes the next bytes of the body. */
   readonly update: (chunk: Buffer) => void;
   /** Called after the last bytes; an error that it throws refuses the request. */
   readonly verify: () => void;
@@ -48,8 +48,8 @@ interface RawBodyCheck {
  * Reads a complete body of any type, and decompresses it as its Content-Encoding says. Throws `too_large`,
  * `too_many_large_requests`, `unsupported_media` and `invalid_input`.
  *
- * Not body-parser: it answers a body that is too large only after it has read all of it, and asks a client that waits
- * for 100 Continue to send it.
+ * This is not body-parser, which refuses a body that is too large only after it has read all of it. body-parser even
+ * asks a client that waits for 100 Continue to send such a body.
  */
 export async function readBody(
   req: IncomingMessage,
@@ -100,7 +100,7 @@ function readRawBody(
     let body: GrowingBuffer | null = new GrowingBuffer();
     let bytes = 0;
     // The rest of the body is read and discarded, so that the sender gets to read the answer. The request's time-out
-    // bounds this.
+    // bounds how long this takes.
     const fail = (error: Error): void => {
       body = null;
       usage.release();
@@ -131,7 +131,7 @@ function readRawBody(
   });
 }
 
-/** The lower one of the configured limit and the request's own. */
+/** The size limit of a body: the lower one of `http.max-body-size` and the request's own limit. */
 export function bodySizeLimit({ maxBodyBytes }: { maxBodyBytes: number }, limits: BodyLimits): BodySizeLimit {
   const isFromConfig = maxBodyBytes <= limits.bytes;
   return {
@@ -141,7 +141,7 @@ export function bodySizeLimit({ maxBodyBytes }: { maxBodyBytes: number }, limits
   };
 }
 
-/** The limit for events of git hosts, which is never lower than that for other posts. */
+/** The limit for events of git hosts: the higher one of `http.max-event-body` and `http.max-body-size`. */
 export function eventBodySizeLimit({ maxBodyBytes, maxEventBodyBytes }: HttpConfig): BodySizeLimit {
   const maxBytes = Math.max(maxBodyBytes, maxEventBodyBytes);
   return { maxBytes, isFromConfig: true, allowsCompression: true, key: 'http.max-event-body' };

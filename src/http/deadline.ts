@@ -3,7 +3,9 @@ import type { Socket } from 'node:net';
 import { KlatchError, SAFE_REPEAT_HINT } from '../errors.ts';
 import { originalUrlOf, sendError } from './responses.ts';
 
-/** Requests about reverse webhooks, which post no message, and operations, which take no Idempotency-Key. */
+/**
+ * Paths of requests that take no Idempotency-Key: those about reverse webhooks, which post no message, and operations.
+ */
 const PATHS_WITHOUT_IDEMPOTENCY_KEY = /^\/v1\/(?:api\/|webhooks\/[^/?]*\/reverse(?:[/?]|$))/;
 
 /** A connection without traffic for this long during a request is cut: its client does not read the answer. */
@@ -14,7 +16,7 @@ type TimedRequest = IncomingMessage & { deadline?: NodeJS.Timeout };
 /** A connection with the request on it that is exempt from the deadline. */
 type ExemptSocket = Socket & { exemptRequest?: IncomingMessage };
 
-/** Sends an error if the request has no answer within this time. */
+/** Sends an error if the request has no answer within `timeoutMs`. */
 export function startDeadline(req: TimedRequest, res: ServerResponse, timeoutMs: number): void {
   const timer = setTimeout(() => sendError(res, timeoutError(req, res)), timeoutMs);
   req.deadline = timer;
@@ -22,8 +24,8 @@ export function startDeadline(req: TimedRequest, res: ServerResponse, timeoutMs:
 }
 
 /**
- * Removes the deadline of a request that transfers a file. The calling code bounds the request otherwise, by how fast
- * its bytes come and go.
+ * Removes the deadline of a request that transfers a file. The calling code bounds the request by the speed of its
+ * bytes instead.
  */
 export function exemptFromDeadline(req: TimedRequest): void {
   clearTimeout(req.deadline);
@@ -31,25 +33,25 @@ export function exemptFromDeadline(req: TimedRequest): void {
 }
 
 /**
- * Removes the deadline of an upload and the time-out of its connection, which also stalls while the store is slow.
- * Until the answer, the speed of the upload's bytes and the time-outs of the store bound it.
+ * Removes the deadline of an upload, and until the answer the time-out of its connection: a slow store stalls the
+ * connection too. Meanwhile the speed of the upload's bytes and the time-outs of the store bound the request.
  */
 export function disableTimeoutsUntilAnswered(req: TimedRequest, res: ServerResponse): void {
   exemptFromDeadline(req);
   const { socket } = req;
   socket.setTimeout(0);
-  // Restored at the end of the answer, before Node sets the time-out until the next request.
+  // Restored when the answer ends, before Node sets its time-out for the wait for the next request.
   res.once('prefinish', () => socket.setTimeout(STALL_TIMEOUT_MS));
 }
 
-/** Whether the body that comes on this connection is exempt from the deadline. */
+/** Whether this connection is receiving the body of a request that is exempt from the deadline. */
 export function isDeadlineExempt({ exemptRequest }: ExemptSocket): boolean {
   return exemptRequest !== undefined && !exemptRequest.complete;
 }
 
 function timeoutError(req: IncomingMessage, res: ServerResponse): KlatchError {
   if (!req.complete) {
-    // Closing also ends the reading of the body, so that nothing is done after this answer.
+    // Closing the connection also stops the reading of the body, so that nothing is done after this answer.
     if (!res.headersSent) res.setHeader('connection', 'close');
     return new KlatchError('request_timeout');
   }

@@ -1,7 +1,10 @@
 import { Busboy, type BusboyHeaders } from '@fastify/busboy';
 import { KlatchError } from '../errors.ts';
 
-/** Parts of a multipart form: text, a name, an icon and at most 100 files; others are ignored. */
+/**
+ * The most parts of a multipart form. A post has a text, a name, an icon and at most 100 files; other parts are
+ * ignored.
+ */
 export const MAX_PARTS = 200;
 /** Bound of the headers of one part. Dicer takes 100 ms for a form that is 1 MiB of headers. */
 const MAX_PART_HEADER_BYTES = 8 * 1_024;
@@ -11,10 +14,10 @@ const CHUNK_BYTES = 16 * 1_024;
 
 const invalid = (sentence: string): KlatchError => new KlatchError('invalid_input', { sentence });
 
-/** Whether the body is JSON with a wrong type: a multipart form begins with a boundary. */
+/** Whether the body begins as JSON: a multipart form begins with a boundary. */
 export const beginsLikeObject = (body: Buffer): boolean => body.toString('latin1', 0, 64).trimStart().startsWith('{');
 
-/** The error for a form with more parts. */
+/** The error for a form with more than MAX_PARTS parts. */
 export const tooManyPartsError = (): KlatchError => invalid(`The form has more than ${MAX_PARTS} parts`);
 
 /**
@@ -35,7 +38,8 @@ export function createMultipartParser(headers: BusboyHeaders, maxFieldBytes: num
 }
 
 /**
- * The fields of a complete form; of fields with the same name, the first one. Throws `invalid_input`, also for a file.
+ * The fields of a complete form; of fields with the same name, the first one. Throws `invalid_input`, also if the form
+ * has a file.
  */
 export async function readMultipartFields(body: Buffer, contentType: string): Promise<ReadonlyMap<string, string>> {
   const fields = new Map<string, string>();

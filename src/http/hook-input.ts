@@ -16,13 +16,13 @@ import { parseJsonRepairingControls } from '../operations/core/parse-json.ts';
 import { decodeUtf8 } from './json-body.ts';
 
 const MAX_DESCRIPTION_CODE_POINTS = 200;
-/** Bound of the mistakes in a body that the answer names. */
+/** The most mistakes in a body that the answer names. */
 const MAX_REPORTED_ISSUES = 5;
 const MAX_INT32 = 2_147_483_647;
 
 const registrationSchema = z.object({
   url: z.string().optional(),
-  /** The name that the original system's clients use. */
+  /** The name of `url` in requests of the original system's clients. */
   target_url: z.string().optional(),
   description: z
     .string()
@@ -76,7 +76,7 @@ export function parseRegistration(body: Buffer): HookRequest {
  */
 export function parseHookUpdate(body: Buffer): HookChangesAndSecretRotation {
   const input = parseBody(body, updateSchema, '{"paused": true}');
-  // Otherwise a body with only a misspelt key would be answered as if it had been obeyed.
+  // Refused, since otherwise a body with only a misspelt field would be answered as if it had been obeyed.
   if (Object.keys(input).length === 0) {
     const sentence = `The body names nothing to change: give one or more of ${Object.keys(updateSchema.shape).join(', ')}`;
     throw new KlatchError('invalid_input', { sentence });

@@ -34,7 +34,7 @@ type Installation = Pick<Config, 'projectName' | 'registration' | 'publicEndpoin
 
 /** The two addresses of one invitation. */
 interface InviteLinks {
-  /** The one that people pass on, which shows the page. */
+  /** The address that people pass on, which shows the page of the invitation. */
   readonly link: string;
   /** The address at which the browser client accepts the invitation; null: this server has no browser client. */
   readonly joinLink: string | null;
@@ -130,7 +130,7 @@ ${parts.filter((part) => part !== '').join('\n')}
 `;
 }
 
-/** Such as `2026-11-20 08:00`. */
+/** A moment for people, such as `2026-11-20 08:00`. */
 function formatMinute(moment: string): string {
   return moment.slice(0, 16).replace('T', ' ');
 }

@@ -21,7 +21,7 @@ export function mediaType(contentType: string | undefined): string {
   return (end === -1 ? contentType : contentType.slice(0, end)).trim().toLowerCase();
 }
 
-/** The value of a body; an empty body counts as an empty object. Throws `unsupported_media`, `invalid_input`. */
+/** The input in a JSON body; an empty body is an empty object. Throws `unsupported_media` and `invalid_input`. */
 export function parseJsonBodyAsInput(req: IncomingMessage, body: Buffer, limits: BodyLimits): object {
   if (body.length === 0) return {};
   const type = mediaType(req.headers['content-type']);

@@ -66,14 +66,14 @@ export class HttpListener {
         keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
         maxHeaderSize: config.maxHeaderBytes,
         noDelay: true,
-        // Node's own refusal has no body: app.ts refuses instead.
+        // app.ts refuses a request without Host instead: Node's own refusal has no body.
         requireHostHeader: false,
         shouldUpgradeCallback: (request) => this.#upgradeListener !== null && wantsWebSocket(request),
       },
       handler,
     );
-    // Not bounded: Node silently drops headers above this number, and one of those could be the Idempotency-Key. The
-    // size of all headers is bounded.
+    // The number of headers is not bounded: Node silently drops headers above the bound, and one of those could be the
+    // Idempotency-Key. The size of all headers is bounded.
     this.#server.maxHeadersCount = 0;
     this.#server.timeout = STALL_TIMEOUT_MS;
     // A client that closes its side after its request, as `nc -N` does, still gets its answer.
@@ -126,7 +126,7 @@ export class HttpListener {
   async #stop(timeoutMs: number): Promise<void> {
     if (!this.#server.listening) return;
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
-    // From here on Node closes neither connections without a complete request nor those whose request was answered.
+    // From here on Node no longer closes connections without a complete request, nor those whose request was answered.
     for (const socket of this.#httpSockets) closeAfterResponse(socket);
     const timer = setTimeout(() => this.#server.closeAllConnections(), timeoutMs);
     await closed;
@@ -135,13 +135,13 @@ export class HttpListener {
 
   /** A request that Node's parser refuses, or that took too long, gets a JSON answer; then its connection is closed. */
   #rejectRequest(error: NodeJS.ErrnoException, socket: HttpSocket): void {
-    // Node reports this once for a request, and continues the request if nobody ends it.
+    // Node reports a time-out once for each request, and the request goes on if nobody closes its connection.
     if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && isDeadlineExempt(socket)) return;
     if (!socket.writable || error.code === 'ECONNRESET') {
       socket.destroy();
       return;
     }
-    // A parser that has failed fails again on all that follows.
+    // A parser that has failed fails again on all further bytes: only the first error is answered.
     if (this.#rejectedSockets.has(socket)) return;
     this.#rejectedSockets.add(socket);
     respondErrorInOrder(error, socket);
@@ -158,14 +158,14 @@ function closeAfterResponse(socket: HttpSocket): void {
   current.once('close', () => socket.destroySoon());
 }
 
-/** Answers after the complete requests that came before the broken one: their answers must not be taken for its own. */
+/** Answers a broken request after the complete ones before it: else a client would take the error for their answer. */
 function respondErrorInOrder(error: NodeJS.ErrnoException, socket: HttpSocket): void {
   const current = socket._httpMessage;
   if (current?.req.complete === true && !current.destroyed) {
     current.once('close', () => respondErrorInOrder(error, socket));
     return;
   }
-  // A part of the broken request's own answer has been sent already: another answer would be read as its body.
+  // The answer to the broken request has partly been sent: an error would be read as the rest of its body.
   if (!socket.writable || current?.headersSent === true) {
     socket.destroy();
     return;

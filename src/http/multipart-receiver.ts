@@ -13,7 +13,7 @@ import { GrowingBuffer } from './growing-buffer.ts';
 
 /** A file of a form on its way into the store. */
 export interface FormFile {
-  /** As it was sent. */
+  /** The file's name as it was sent. */
   readonly name: string;
   /** Called once, when the file is admitted. */
   readonly bytes: () => Readable;
@@ -22,15 +22,15 @@ export interface FormFile {
 }
 
 export interface MultipartOptions {
-  /** Bytes of a form without its files. */
+  /** The most bytes of a form, without its files. */
   readonly maxBodyBytes: number;
   readonly maxFileBytes: number;
   readonly maxFiles: number;
   /** From the first file on, the total time in which everything besides the files has to arrive. */
   readonly nonFileTimeoutMs: number;
   /**
-   * Called once, when the first file begins: from here on the form is an upload. An error that it throws ends the
-   * reading.
+   * Called once, when the first file begins: from here on the form is an upload. An error that it throws fails the
+   * form.
    */
   readonly onFirstFile: () => void;
   /** Runs a piece of parsing, and charges its time to the sender. */
@@ -48,7 +48,7 @@ interface ReceivedFile {
   readonly sha256: string;
 }
 
-/** A form; of fields with the same name, the first one. */
+/** A form that was read completely. Of fields with the same name, it has the first one. */
 export interface ReceivedForm {
   readonly fields: ReadonlyMap<string, string>;
   readonly files: readonly ReceivedFile[];
@@ -57,15 +57,15 @@ export interface ReceivedForm {
 }
 
 const FILE_FIELD_NAME = /^(?:files?(?:\[\d{0,3}\])?|file\d{1,3}|document|photo)$/;
-/** With this value a field of Telegram's methods names the field that has its file. */
+/** With this value, a field of Telegram's methods names another field, which holds the file. */
 const FILE_REFERENCE = /^attach:\/\/([\w-]{1,64})$/;
 
 const invalid = (sentence: string): KlatchError => new KlatchError('invalid_input', { sentence });
 
 /**
- * Reads one multipart form as it arrives. The body of a form without files is kept whole. From the first file on only
- * the fields are kept, and the files go to the store one after the other, as fast as it takes them. A form that fails
- * or is not complete leaves no file in the store.
+ * Reads one multipart form as it arrives. The body of a form without files stays in memory. From the first file on only
+ * the fields stay in memory, and the files go to the store one after the other. A form that fails or is not complete
+ * leaves no file in the store.
  */
 export class MultipartReceiver {
   readonly #options: MultipartOptions;
@@ -82,9 +82,9 @@ export class MultipartReceiver {
   #bodyMemoryHandle: BodyMemoryHandle | null = null;
   #fieldValueBytes = 0;
   #fileCount = 0;
-  /** The error of a body that is no form, or of a form without a file so far. It is thrown at the end of the body. */
+  /** The first error in a body that has had no file so far, and may be no form. It is thrown at the end of the body. */
   #deferredFormError: KlatchError | null = null;
-  /** True from the first file on, and when the whole body was read. */
+  /** Whether an error in the form fails it at once: so from the first file on, and after the whole body was read. */
   #parseErrorsFailAtOnce = false;
   readonly #nonFileTimeout: PausableTimeout;
   #storeQueue: Promise<void> = Promise.resolve();
@@ -106,12 +106,12 @@ export class MultipartReceiver {
     this.#parser.on('file', (field, stream, name) => this.#enqueueFileOrFail(field, stream, name));
     this.#parser.on('partsLimit', () => this.#onParseError(tooManyPartsError()));
     this.#parser.on('error', () => this.#onParseError(invalid('The body is not a valid multipart form')));
-    // Listens from here on: with more delimiters after the closing one, the parser finishes while the body is still
-    // being read.
+    // Listens before the body is read: if more delimiters follow the closing one, the parser finishes while the body is
+    // still being read.
     this.#parsed = new Promise((resolve) => this.#parser.once('finish', () => resolve()));
   }
 
-  /** Resolves to the form, or to the body if it looks like a JSON object. */
+  /** Resolves to the form, or to the body if that has no files and begins like a JSON object. */
   async read(req: IncomingMessage): Promise<Buffer | ReceivedForm> {
     this.#bodyMemoryHandle = processBodyMemory.track(() => this.#fail(new KlatchError('too_many_large_requests')));
     try {
@@ -126,7 +126,7 @@ export class MultipartReceiver {
       this.#fail(error);
       this.#nonFileTimeout.stop();
       // The rest of the body is read and discarded, so that the sender gets to read the answer. The calling code bounds
-      // this.
+      // how long this takes.
       req.resume();
       await this.#storeQueue;
       await this.discardFiles();
@@ -141,7 +141,7 @@ export class MultipartReceiver {
     await Promise.all(this.#files.splice(0).map(({ attachment }) => this.#options.discardFile(attachment.id)));
   }
 
-  /** Not an iterator: one cannot be ended while it waits for a sender that has stopped. */
+  /** Reads without an iterator, which cannot be aborted while it waits for a sender that has stopped. */
   #readAll(req: IncomingMessage): Promise<void> {
     const { signal } = this.#abortController;
     return new Promise((resolve, reject) => {
@@ -159,7 +159,7 @@ export class MultipartReceiver {
         const busy = this.#consume(chunk);
         if (busy === null) return;
         req.pause();
-        // If the form was given up meanwhile, the request has no listener, and its data is discarded.
+        // If the form has failed meanwhile, the request has no listener, and its data is discarded.
         void busy.then(() => req.resume());
       };
       signal.addEventListener('abort', fail, { once: true });
@@ -167,7 +167,7 @@ export class MultipartReceiver {
     });
   }
 
-  /** Null: the parser takes the next chunk at once; otherwise resolves when it does. */
+  /** Passes a chunk to the parser. Null: the parser takes the next chunk at once; otherwise resolves when it does. */
   #consume(chunk: Buffer): Promise<void> | null {
     this.#receivedBytes += chunk.length;
     this.#options.onChunk(chunk);
@@ -179,7 +179,7 @@ export class MultipartReceiver {
     return null;
   }
 
-  /** The bytes of a file are bounded by its upload, and count for no budget. */
+  /** Charges the time of parsing only before the first file: the bytes of a file are bounded by its upload. */
   #writeToParser(chunk: Buffer): boolean {
     const write = (): boolean => this.#parser.write(chunk);
     return this.#body === null ? write() : this.#options.chargeParseTime(write);
@@ -192,7 +192,7 @@ export class MultipartReceiver {
     this.#failIfFormTooLarge();
   }
 
-  /** Called when it is known whether the bytes are those of files. */
+  /** Fails a form with too many bytes. Called once it is known whether the last bytes belong to a file. */
   #failIfFormTooLarge(): void {
     const { maxBodyBytes, maxFileBytes, maxFiles } = this.#options;
     if (this.#body !== null && this.#receivedBytes > maxBodyBytes) this.#fail(maxBodySizeExceededError(maxBodyBytes));
@@ -200,7 +200,7 @@ export class MultipartReceiver {
       this.#fail(fieldsTooLargeError(maxBodyBytes));
   }
 
-  /** Resolves when the parser takes more, has failed or was aborted. */
+  /** Resolves when the parser takes more or has failed, or when the form has failed. */
   #parserDrained(): Promise<void> {
     const { signal } = this.#abortController;
     if (!this.#parser.writableNeedDrain || signal.aborted) return Promise.resolve();
@@ -218,8 +218,8 @@ export class MultipartReceiver {
   async #finish(): Promise<void> {
     this.#nonFileTimeout.start();
     this.#parser.end();
-    // The time-out keeps running until then: a parser that reports nothing at the end of a body must not hold the
-    // request.
+    // The time-out runs until the parser has finished: a parser that reports nothing at the end of a body must not hold
+    // the request.
     await Promise.race([this.#parsed, this.#failure]);
     this.#nonFileTimeout.stop();
     await this.#storeQueue;
@@ -227,7 +227,7 @@ export class MultipartReceiver {
   }
 
   #onField(name: string, value: string, isTruncated: boolean): void {
-    // A body without files that exceeds the bound is refused where its bytes are counted.
+    // Bounds the fields of a form with files. Without files, `#failIfFormTooLarge` bounds the whole body.
     this.#fieldValueBytes += Buffer.byteLength(value);
     if (isTruncated || this.#fieldValueBytes > this.#options.maxBodyBytes)
       this.#onParseError(fieldsTooLargeError(this.#options.maxBodyBytes));
@@ -237,7 +237,7 @@ export class MultipartReceiver {
   }
 
   #enqueueFileOrFail(field: string | undefined, stream: BusboyFileStream, name: string): void {
-    // The stream fails with the form, and its reader gets the error as well.
+    // A stream fails with its form. The reader of the stream gets the error as well, so it is ignored here.
     stream.on('error', () => {});
     if (this.#body !== null) {
       this.#body = null;
@@ -250,7 +250,7 @@ export class MultipartReceiver {
     } else if (field === undefined || !(FILE_FIELD_NAME.test(field) || this.#referencedFields.has(field))) {
       this.#fail(invalid('A file is in another field than file: name the field of each file "file"'));
     }
-    // A part without a name may be no file: `#storeFile` finds that out.
+    // A file part without a name may be an empty one that does not count: `#storeFile` finds that out.
     if (name !== '') this.#countFile();
     this.#storeQueue = this.#storeQueue.then(() => this.#storeFile(stream, name));
   }
@@ -286,7 +286,7 @@ export class MultipartReceiver {
         this.#countFile();
         if (signal.aborted) return;
       }
-      // Meanwhile the store bounds how fast the file's bytes have to come.
+      // While the store takes a file, it bounds how fast the file's bytes have to come.
       this.#nonFileTimeout.pause();
       const attachment = await this.#options.store({ name, bytes: () => hashStream, signal });
       this.#files.push({ attachment, sha256: hashStream.sha256 });
@@ -296,19 +296,19 @@ export class MultipartReceiver {
     }
   }
 
-  /** After it, the parser reads no further. */
+  /** Handles an error in the form, after which nothing more is parsed. */
   #onParseError(error: KlatchError): void {
     if (this.#parseErrorsFailAtOnce) this.#fail(error);
     else this.#deferredFormError ??= error;
   }
 
-  /** Only the first error counts. */
+  /** Fails the form. Only the first error is reported. */
   #fail(error: unknown): void {
     this.#abortController.abort(error);
   }
 }
 
-/** Counts down while a form waits for its sender. */
+/** A time-out that runs only while a form waits for its sender. */
 class PausableTimeout {
   readonly #onTimeout: () => void;
   #countdownRemainingMs: number;
@@ -358,7 +358,7 @@ class HashStream extends Transform {
   }
 }
 
-/** Whether a stream ends without any data. Data that it has stays in it. */
+/** Whether a stream ends without any data. If it has data, these stay in the stream. */
 async function isEmpty(stream: Readable, signal: AbortSignal): Promise<boolean> {
   if (stream.readableLength === 0 && !stream.readableEnded) await once(stream, 'readable', { signal });
   return stream.readableLength === 0;

@@ -28,7 +28,7 @@ function mayHaveFiles({ headers }: IncomingMessage): boolean {
   );
 }
 
-/** A request, the network that it counts for, and the check of its signatures; null: it needs none. */
+/** A request, its source, and the check of its signatures. `signature` null: the group has no secret. */
 export interface FormRequest {
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
@@ -55,8 +55,8 @@ function readSignedBody({ req, res, signature }: FormRequest, size: BodySizeLimi
 }
 
 /**
- * Resolves to the message of a multipart form, or to the body if it is none. Rejects with the error of the form, and
- * keeps none of its files then.
+ * Resolves to the message of a multipart form, or to the body if it is no form. Discards the form's files before it
+ * rejects.
  */
 async function readFormMessageOrBody(
   services: Services,
@@ -102,7 +102,7 @@ async function webhookMessageOf(
   const context = { hasAttachments: hasFiles, isUnsigned: signature?.isSigned === false };
   const parse = (): ReturnType<typeof postFromMultipartFields> =>
     postFromMultipartFields(form.fields, postContext(req, limits, context));
-  // The files are stored already: the form waits for parse time, so that they are not lost.
+  // A form whose files are stored already waits for parse time, since a refusal would lose the files.
   const wait = { maxMs: limits.tokenQueueTimeoutMs, refusal: parseBudgetExhaustedError };
   const parsing = hasFiles
     ? parseBudget.runQueued(source, wait, parse)
@@ -112,14 +112,14 @@ async function webhookMessageOf(
   const keyed = idempotencyKey(req.headers, form.body ?? canonicalFormBody(form));
   const { files = [], ...post } = input;
   const message = { ...post, ...keyed, hops: nextHopCount(req.headers, limits.hopLimit) };
-  // The report has no files: an edit could not add them.
+  // A post that reports an alert has no files: an edit could not add them.
   if (reportsAlert(input)) return reportedAlert(input, message, (work) => parseBudget.measure(source, work));
   return { message: { ...message, attachments }, files };
 }
 
 /**
- * Posts a form, and resolves to the message's id. The form's files are discarded if this rejects, and if an earlier
- * message is the answer.
+ * Posts a form, and resolves to the message's id. The form's files are discarded if this rejects. They are also
+ * discarded if the post was a repetition, which resolves to the id of an earlier message.
  */
 export async function postForm(services: Services, grant: TokenGrant, form: PostWithStoredFiles): Promise<string> {
   if (form.message.attachments.length === 0) return postMessage(services, grant, form.message);
@@ -129,7 +129,7 @@ export async function postForm(services: Services, grant: TokenGrant, form: Post
     isPosted = posted.isNew;
     return posted.id;
   } finally {
-    // Also if it is unknown whether the message was posted: a file that a message carries stays.
+    // Files are discarded even if it is unknown whether the message was posted: a file that a message carries stays.
     if (!isPosted) await form.discardFiles();
   }
 }
@@ -146,7 +146,7 @@ function multipartOptions(
     maxFiles: limits.attachmentsPerMessage,
     nonFileTimeoutMs: http.requestToResponseTimeoutMs,
     onFirstFile: () => {
-      // Faults of the headers are found before anything is stored.
+      // Finds faults of the headers before anything is stored.
       nextHopCount(req.headers, limits.hopLimit);
       idempotencyKey(req.headers, Buffer.alloc(0));
       disableTimeoutsUntilAnswered(req, res);
@@ -161,14 +161,14 @@ function multipartOptions(
   };
 }
 
-/** The rest of an answered request is read and discarded for this long. */
+/** Destroys a request `timeoutMs` after its answer. Until then the rest of its body may be read and discarded. */
 function destroyLater(req: IncomingMessage, timeoutMs: number): void {
   if (req.complete || req.destroyed) return;
   const timer = setTimeout(() => req.destroy(), timeoutMs);
   req.once('close', () => clearTimeout(timer));
 }
 
-/** Null if the Content-Type names no boundary: the body is no multipart form then. */
+/** The receiver of a multipart form; null if the Content-Type names no boundary: the body is no multipart form then. */
 function createReceiver(req: IncomingMessage, options: MultipartOptions): MultipartReceiver | null {
   try {
     return new MultipartReceiver({ 'content-type': req.headers['content-type']! }, options);
@@ -177,7 +177,7 @@ function createReceiver(req: IncomingMessage, options: MultipartOptions): Multip
   }
 }
 
-/** Replaces the body in the hash: the content of the form without the boundary, which differs each time. */
+/** The content of a form with files, for the hash of its body. The boundary, which differs each time, is left out. */
 function canonicalFormBody({ fields, files }: ReceivedForm): Buffer {
   const sent = files.map(({ attachment, sha256 }) => [attachment.name, sha256]);
   return Buffer.from(JSON.stringify([[...fields].sort(([a], [b]) => (a < b ? -1 : 1)), sent]));

@@ -37,7 +37,7 @@ export type PostHandler = (
 /**
  * The handler of all posts. A post that is refused for its content is recorded for the group.
  *
- * The way of a post is one asynchronous function, because each further one adds a promise and turns of the microtask
+ * One asynchronous function handles the whole post, because each further one adds a promise and turns of the microtask
  * queue to every post.
  */
 export function createPostHandler(
@@ -59,7 +59,7 @@ export function createPostHandler(
     try {
       if (integration.archived) throw new KlatchError('group_archived');
       const source = proxies.sourceKeyOf(req);
-      // Checked before the body is read as well: decompressing it takes time, too.
+      // Checked before the body is read as well, since decompressing a body takes time too.
       if (!parseBudget.hasTimeLeft(source)) throw parseBudgetExhaustedError();
       const delay = rateLimitDelay(rate, integration, limits.tokenQueueTimeoutMs);
       if (delay !== null) await delay;
@@ -98,7 +98,7 @@ export function createCachedTokenFastPath(
 ): (req: IncomingMessage, res: ServerResponse) => boolean {
   const { tokens, config, log } = services;
   const { requestToResponseTimeoutMs } = config.http;
-  // Express answers a browser's preflight.
+  // With `http.cors`, Express handles all requests: it adds the headers of CORS.
   if (config.http.cors.length > 0) return () => false;
   return (req, res) => {
     if (req.method !== 'POST' || req.headers.host === undefined) return false;
@@ -111,7 +111,9 @@ export function createCachedTokenFastPath(
   };
 }
 
-/** A wrong token on send carries `status` beside the message, as the original system's clients expect. */
+/**
+ * Sends the error of a post. For a wrong token the answer also has `status`, as the original system's clients expect.
+ */
 export function sendPostError(res: ServerResponse, error: unknown, log: Log): void {
   const wrongToken = error instanceof KlatchError && error.code === 'invalid_token';
   sendThrownError(res, error, { log, extraBodyFields: wrongToken ? { status: 'failure' } : {} });

@@ -2,12 +2,14 @@ import { createHash } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import { KlatchError } from '../errors.ts';
 
-/** Headers in which senders name a delivery, in order of precedence. Each header has its own namespace in a group. */
+/**
+ * Headers with a sender's id of a delivery, in order of precedence. Ids in different headers never match each other.
+ */
 const IDEMPOTENCY_HEADERS = ['idempotency-key', 'webhook-id', 'x-github-delivery', 'x-gitlab-event-uuid'] as const;
 const VISIBLE_ASCII = /^[\x21-\x7e]{1,255}$/;
 const WHOLE_NUMBER = /^\d{1,255}$/;
 
-/** The key under which a post is remembered, and the hash of its body; both null without a key. */
+/** The key by which a repeated post is recognised, and the hash of its body; both null without any of these headers. */
 export function idempotencyKey(
   headers: IncomingHttpHeaders,
   body: Buffer,
@@ -19,15 +21,15 @@ export function idempotencyKey(
     throw new KlatchError('invalid_input', { sentence: `${name}: must have 1 to 255 visible ASCII characters` });
   }
   const bodyHash = createHash('sha256').update(body).digest('hex');
-  // Only Idempotency-Key promises that a key stands for one body. With another header, a different body is posted as
-  // well, so the body is part of the key.
+  // Only Idempotency-Key promises that a key stands for one body. With the other headers, a different body under the
+  // same id is a post of its own. So the key holds the body's hash.
   const key = name === 'idempotency-key' ? `${name}:${value}` : `${name}:${value}:${bodyHash}`;
   return { key, bodyHash };
 }
 
 /**
- * How often this message was forwarded: the count in the header plus one, or 0 without it. Throws `hop_limit` at the
- * bound.
+ * The hops of a message: the number in `klatch-hops` plus one, or 0 without this header. Throws `hop_limit` if the
+ * number is `maxHops` or more.
  */
 export function nextHopCount(headers: IncomingHttpHeaders, maxHops: number): number {
   const value = headers['klatch-hops'];

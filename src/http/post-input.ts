@@ -17,9 +17,12 @@ const looksLikeObject = (source: string): boolean => source.trimStart().startsWi
 
 /** Fields of forms that hold the whole post as JSON: of Slack and GitHub, of Discord, of Uptime Kuma. */
 const JSON_FIELDS = ['payload', 'payload_json', 'data'] as const;
-/** A form with one of these fields is read as an object, if all its fields are known. */
+/**
+ * Fields that make a form without `text` a post: a multipart form always, another one only if KNOWN_FIELDS has all its
+ * fields.
+ */
 const TEXT_FIELDS = ['message', 'body', 'msg', 'content'] as const;
-/** The fields that programs' forms have: a form with another one is a text that happens to hold `=`. */
+/** The fields that programs' forms have. A body with another field may be a text that happens to hold `=`. */
 const KNOWN_FIELDS: ReadonlySet<string> = new Set(
   (
     'message body msg text title subject type level priority severity status url link click username icon_url version ' +
@@ -30,17 +33,17 @@ const KNOWN_FIELDS: ReadonlySet<string> = new Set(
 const invalid = (sentence: string): KlatchError => new KlatchError('invalid_input', { sentence });
 
 /**
- * Whether a body is read with `readMultipartFields` and `postFromMultipartFields`: a multipart form, and not JSON under
- * a wrong type.
+ * Whether a body is a multipart form, and not JSON under a wrong type. `readMultipartFields` and
+ * `postFromMultipartFields` then read the body.
  */
 export function isMultipartForm(body: Buffer, contentType: string | undefined): contentType is string {
   return mediaType(contentType) === 'multipart/form-data' && !beginsLikeObject(body);
 }
 
 /**
- * Reads the body of a post, except multipart forms, as the contract says: a body that parses as a JSON object is JSON
- * whatever its type claims; a JSON type allows nothing else; then a form; then plain text as it is. Throws KlatchError
- * with a sentence that names the field and the limit.
+ * Reads the body of a post that is no multipart form. A body that parses as a JSON object is JSON, whatever its type
+ * claims, and a JSON type allows nothing else. A form with the fields of a post comes next, and any other body is plain
+ * text. Throws KlatchError with a sentence that names the field and the limit.
  */
 export function parseNonMultipartPost(body: Buffer, context: PostContext): PostInput | Ignored {
   const contentType = context.headers['content-type'];
@@ -73,7 +76,7 @@ interface Form {
   readonly isSurelyForm: boolean;
 }
 
-/** A form that was read field by field. Throws as `parseNonMultipartPost` does. */
+/** The post in the fields of a multipart form. Throws as `parseNonMultipartPost` does. */
 export function postFromMultipartFields(
   fields: ReadonlyMap<string, string>,
   context: PostContext,
@@ -85,7 +88,7 @@ export function postFromMultipartFields(
   throw invalid('text: is required (a form needs the field text, or payload with JSON)');
 }
 
-/** Null when the form has none of the fields that make it a post. */
+/** The post in a form; null: the form has none of the fields that make it a post. */
 function postFromForm(form: Form, context: PostContext): PostInput | Ignored | null {
   for (const name of JSON_FIELDS) {
     const value = jsonField(name, form.field(name), context.jsonLimits);
@@ -99,7 +102,10 @@ function postFromForm(form: Form, context: PostContext): PostInput | Ignored | n
   return postFromObject(Object.fromEntries(known.map((name) => [name, form.field(name)])), context);
 }
 
-/** Null without such a field. Only `payload` promises JSON: another one may be a field of somebody's own form. */
+/**
+ * The object in a field; null: the field is absent or holds no JSON object. Throws if `payload`, which promises JSON,
+ * holds none; another field may be part of somebody's own form.
+ */
 function jsonField(name: (typeof JSON_FIELDS)[number], source: string | null, limits: JsonLimits): JsonObject | null {
   if (source === null) return null;
   // Text without a bracket at its start is not parsed: the parser takes 5 ms for 1 MiB of white space.
@@ -109,7 +115,9 @@ function jsonField(name: (typeof JSON_FIELDS)[number], source: string | null, li
   return null;
 }
 
-/** A byte order mark is dropped; what is not valid in its charset is refused instead of being stored garbled. */
+/**
+ * Decodes a body by its charset, without a byte order mark. Invalid bytes are refused instead of being stored garbled.
+ */
 function decodeBody(body: Buffer, contentType: string | undefined): string {
   // The fast path of nearly all bodies. The decoder below handles a byte order mark and invalid bytes.
   const named = contentType?.includes('=') === true;

@@ -33,7 +33,7 @@ export function createPostReceiver(services: Services, largePosts: LargePostRead
   const size = bodySizeLimit(http, WEBHOOK_POST_LIMITS);
   const eventSize = eventBodySizeLimit(http);
   // A form is read in two steps with a wait between them. Each step is charged to the source's parse budget separately:
-  // as one piece of work, the second step was charged to no source.
+  // in one piece, the second step would be charged to no source.
   const read = ({ req, source, signature }: FormRequest, body: Buffer): Promise<ReadPost> => {
     const isUnsigned = signature?.isSigned === false;
     const context = postContext(req, limits, { isUnsigned });
@@ -65,9 +65,9 @@ export function createPostReceiver(services: Services, largePosts: LargePostRead
 }
 
 /**
- * The log checks the token of each post that it writes in the database. A post that cannot be read never gets there, so
- * its token is checked here: a sender whose token was rotated on another node must learn nothing about the body. Always
- * rejects.
+ * Rejects with the error of a post that cannot be read, after the token was checked in the database. The message log
+ * checks only the tokens of posts that it writes. A sender whose token was rotated on another node must learn nothing
+ * about the body.
  */
 async function revalidateTokenAndReject(
   { tokens }: Services,
@@ -75,7 +75,7 @@ async function revalidateTokenAndReject(
   error: unknown,
 ): Promise<never> {
   if (!(error instanceof KlatchError) || error.status === 503) throw error;
-  // Without the database, the error of the body is still known.
+  // Undefined: the database cannot be reached, so the error of the body is reported.
   const integration = await tokens.findBypassingCache(token).catch(() => undefined);
   if (integration === null) throw new KlatchError('invalid_token');
   if (integration?.archived === true) throw new KlatchError('group_archived');

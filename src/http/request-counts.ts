@@ -26,7 +26,7 @@ const HEALTH_PATHS = new Set(['/v1/status', '/v1/ready', '/v1/about']);
 /** Counts the requests of a listener and its answers; for metrics. */
 export class RequestCounts {
   readonly byRoute: Readonly<Record<RouteKind, RouteStatusesAndDurations>>;
-  /** Refusals by the code of the catalogue. */
+  /** Refusals by their error code. */
   readonly errors: Record<ErrorCode, number>;
 
   constructor() {

@@ -21,7 +21,7 @@ const NO_CONTENT = 204;
 /** The refusal of a body whose source has used up its parse time. */
 export const parseBudgetExhaustedError = (): KlatchError => new KlatchError('source_rate_limited');
 
-/** Sends one JSON answer; a second one for the same request (its time was up) is dropped. */
+/** Sends a JSON answer. Does nothing if the request was answered already, for example because its time was up. */
 export function sendJson(
   res: ServerResponse,
   status: number,
@@ -60,7 +60,7 @@ export function tagErrorCode(res: ServerResponse, code: ErrorCode): void {
   if (!res.headersSent && !res.destroyed) (res as TaggedResponse).errorCode = code;
 }
 
-/** Below these paths an error carries its code as well: callers of operations and uploads use it. */
+/** Errors at these paths carry their code as well: callers of operations and uploads use it. */
 const PATHS_WITH_ERROR_CODE = ['/v1/api/', '/v1/files', '/v1/session'];
 
 /** The path of a request as it was sent; a mounted router removes the beginning of `url`. */
@@ -80,7 +80,7 @@ const STATUSES_SHOWN_AS_UPLOAD_LOCKED: ReadonlySet<number> = new Set([429, 503])
 export function sendError(res: ServerResponse, error: KlatchError, extraBodyFields: Record<string, string> = {}): void {
   const headers: Record<string, string> =
     error.retryAfterS === null ? {} : { 'retry-after': String(error.retryAfterS) };
-  // Where the specification gives an error's text as `status`, both keys carry it.
+  // For an unknown hook, the specification has the error's text as `status`, so `status` and `message` both carry it.
   const status = error.code === 'hook_not_found' ? { status: error.message } : {};
   tagErrorCode(res, error.code);
   const dialect = callerRouteOf(res.req)?.dialect ?? null;

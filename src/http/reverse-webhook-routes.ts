@@ -33,7 +33,7 @@ export function reverseWebhookRoutes(services: Services, tokenAuth: TokenAuth, p
     .post(
       withToken(async (req, res, { integration }) => {
         const actor = actorByToken(integration);
-        // Before the body: the body of a registration that comes too often is neither read nor parsed.
+        // Limited before the body is read: the body of a registration that comes too often is neither read nor parsed.
         limitGroupHookRegistrations(services, actor);
         const request = await readInput(req, res, parseRegistration);
         sendJson(res, 201, await registerNewHook(services, actor, request));
@@ -45,7 +45,7 @@ export function reverseWebhookRoutes(services: Services, tokenAuth: TokenAuth, p
   return router;
 }
 
-/** Reads a body and parses it within the limits and the time of its source. */
+/** Reads a body and parses it, within the size limit and the parse budget of its source. */
 type ReadInput = <T>(req: Request, res: Response, parse: (body: Buffer) => T) => Promise<T>;
 
 function inputReader({ config, parseBudget }: Services, proxies: TrustedProxies): ReadInput {

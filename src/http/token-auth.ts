@@ -31,15 +31,15 @@ export class TokenAuth {
     this.#authThrottle = new AuthThrottle(services.config.limits.unknownTokensPerSecondPerSource);
   }
 
-  /** For posts: a cached token is accepted, since the log checks it again when it writes. */
+  /** For posts: accepts a cached token, since the message log checks the token again when it writes the post. */
   withPossiblyCachedToken(tokenOf: TokenFinder = tokenInPath): WithToken {
     const { tokens } = this.#services;
     return this.#authorizeBy((token) => tokens.cached(token) ?? tokens.find(token), tokenOf);
   }
 
   /**
-   * For requests without a second check: the database is asked each time, so that a rotation on another node holds at
-   * once.
+   * For requests whose token is not checked a second time: asks the database each time, so that a rotation on another
+   * node takes effect at once.
    */
   withVerifiedToken(): WithToken {
     return this.#authorizeBy((token) => this.#services.tokens.findBypassingCache(token));
@@ -47,7 +47,7 @@ export class TokenAuth {
 
   /**
    * The request's integration as the database knows it; null for an unknown token, after a delay for a source that
-   * tries many.
+   * tries many tokens.
    */
   async verify(req: Request): Promise<KnownIntegration | null> {
     const integration = await this.#services.tokens.findBypassingCache(tokenInPath(req));
@@ -62,7 +62,7 @@ export class TokenAuth {
     return (handler) => async (req, res) => {
       const token = tokenOf(req);
       const found = find(token);
-      // A remembered token costs no turn of the event loop.
+      // A cached token costs no turn of the event loop.
       const integration = found instanceof Promise ? await found : found;
       if (integration === null) {
         await this.#authThrottle.delayRejection(this.#proxies.sourceKeyOf(req));

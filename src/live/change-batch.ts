@@ -5,7 +5,7 @@ import { EncodedFrames } from './encoded-frames.ts';
 
 /** Approximate memory of a change's frames besides their text. */
 const MEMORY_OVERHEAD_BYTES = 100;
-/** The text, and frames for two transports. */
+/** Copies of a text in memory: the text itself, and its frames for two transports. */
 const COPIES_PER_TEXT = 3;
 
 /** The frame of a change that has more fields for the message's sender than for other accounts. */
@@ -47,7 +47,7 @@ export class ChangeBatch {
 
   /**
    * The frames for an account. All accounts share them, except the senders of messages in the batch. A sender's frames
-   * are encoded again for each of its sessions, and not kept.
+   * are encoded again for each of its sessions, and not cached.
    */
   framesFor(accountId: AccountId): EncodedFrames {
     const own = this.#ownFrames.filter((frame) => frame.accountId === accountId);
@@ -67,7 +67,7 @@ export class ChangeBatch {
   }
 }
 
-/** Null if the sender gets the same frame as everybody. */
+/** A change's frame for the message's sender; null if the sender gets the same frame as everybody. */
 function ownFrameOf(conversationId: ConversationId, change: Change, index: number): OwnFrame | null {
   if (change.type !== 'message' || change.message.clientId === null) return null;
   const accountId = change.message.sender.id;

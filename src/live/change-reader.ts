@@ -56,7 +56,7 @@ export class ChangeReader {
   }
 
   /**
-   * The changes after `rev` for all followers. `batch` is null when there are none. The result is null when the
+   * The changes after `rev` for all followers. `batch` is null when there are no changes. The result is null when the
    * conversation no longer exists or the server stops. Retries while the database is unreachable.
    */
   async readForFanOut(
@@ -89,7 +89,7 @@ export class ChangeReader {
     }
   }
 
-  /** Waits, by default until a retry makes sense; ends early when the server stops. */
+  /** Waits, by default until a retry makes sense; resolves early when the server stops. */
   async pause(ms = RETRY_DELAY_MS): Promise<void> {
     try {
       await wait(ms, undefined, { signal: this.#stopController.signal });

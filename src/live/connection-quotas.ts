@@ -39,7 +39,7 @@ export class TotalAndUnauthenticatedQuotas {
     return null;
   }
 
-  /** A counted connection has signed in or ended. */
+  /** A connection that `acquire` has accepted signed in, or ended without a sign-in. */
   releaseUnauthenticated(source: SourceKey): void {
     this.#unauthenticated -= 1;
     const remaining = (this.#unauthenticatedBySource.get(source) ?? 1) - 1;
@@ -47,7 +47,7 @@ export class TotalAndUnauthenticatedQuotas {
     else this.#unauthenticatedBySource.set(source, remaining);
   }
 
-  /** A counted connection has ended, after `releaseUnauthenticated`. */
+  /** A connection that `acquire` has accepted ended; `releaseUnauthenticated` was called for it before. */
   release(): void {
     this.#total -= 1;
   }

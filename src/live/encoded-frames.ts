@@ -48,7 +48,7 @@ export class EncodedFrames {
 function encode(texts: readonly string[], { frameOverheadBytes, write }: FrameFormat): ConcatenatedFrames {
   const lengths = texts.map((text) => Buffer.byteLength(text));
   const total = lengths.reduce((sum, length) => sum + length + frameOverheadBytes(length), 0);
-  // Not from the shared pool: a kept slice would keep the whole pool in memory.
+  // Not from the shared pool of Node.js: a cached slice of the pool would hold all of it in memory.
   const bytes = Buffer.allocUnsafeSlow(total);
   const frameEnds = new Uint32Array(texts.length);
   let at = 0;

@@ -83,7 +83,7 @@ export class EphemeralEvents {
 
   /**
    * An account came online or went offline. A later tick sends the newest state, even if the account changed back
-   * before it: a client may have read the list in between.
+   * before the tick. A client may have read the list of online accounts in between.
    */
   queuePresenceChange(accountId: AccountId, online: boolean): void {
     this.#queue(accountId, { online, isRenamed: false });

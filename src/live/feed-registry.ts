@@ -37,7 +37,7 @@ interface FeedRegistryOptions {
   readonly counts: LiveCounts;
   readonly witness: Witness;
   readonly log: Log;
-  /** Milliseconds between two polls of all heads; 10 s by default. */
+  /** Milliseconds between two polls of the heads of all feeds; 10 s by default. */
   readonly pollIntervalMs?: number;
 }
 
@@ -111,12 +111,12 @@ export class FeedRegistry {
   }
 
   /**
-   * Records the log's epoch after any read. After the epoch was raised, a feed may be ahead of the database, so later
-   * subscribers get another feed.
+   * Records the log epoch that a read found. Once the epoch was raised, existing feeds may be ahead of the database, so
+   * later subscribers get new feeds.
    */
   observeEpoch(epoch: LogEpoch): void {
     const before = this.#epoch;
-    // This read may have begun before the raise that another read saw.
+    // The epoch is the same, or this read began before the epoch was raised and another read found that.
     if (before !== null && epoch <= before) return;
     this.#epoch = epoch;
     if (before === null) return;

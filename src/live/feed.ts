@@ -4,14 +4,15 @@ import type { SendableSession } from './sendable-session.ts';
 import type { ChangeBatch } from './change-batch.ts';
 
 /**
- * A catch-up read begins up to this many revs below the client's, so that clients that lack a little more can share it.
+ * A catch-up read begins up to this many revs below the client's rev, so that clients that lack a little more can share
+ * it.
  */
 const READ_ALIGNMENT_REVS = 64;
 
 /**
- * After a broadcast a feed reads nothing for this multiple of the broadcast's duration, at most for the second value.
- * Changes posted meanwhile then go out in one write for each follower instead of many. For few followers the pause is
- * negligible.
+ * After a broadcast a feed reads nothing for this multiple of the broadcast's duration, but at most for
+ * MAX_BROADCAST_COOLDOWN_MS. Changes posted meanwhile then go out in one write for each follower instead of many. For
+ * few followers the pause is negligible.
  */
 const BROADCAST_COOLDOWN_FACTOR = 3;
 const MAX_BROADCAST_COOLDOWN_MS = 40;
@@ -69,7 +70,7 @@ export class Feed {
     this.#cachedBatches = this.#cachedBatches.filter((each) => each !== batch);
   }
 
-  /** The changes after `rev`, or the first of them. */
+  /** A batch with all changes after `rev` or the first of them; it may also hold earlier changes. */
   async changesAfter(rev: Rev): Promise<ChangeBatch | ReadFailure> {
     const hit = this.#cachedBatches.find((each) => each.afterRev <= rev && rev < each.upToRev);
     if (hit !== undefined) {

@@ -85,7 +85,7 @@ export class LiveSessions implements SessionHost {
     return this.#all;
   }
 
-  /** Accounts that have a session here. */
+  /** Accounts that have a session on this node. */
   get accounts(): Iterable<AccountId> {
     return this.#byAccount.keys();
   }
@@ -176,7 +176,9 @@ export class LiveSessions implements SessionHost {
     for (const session of this.#all) if (session.subscriptions !== null) session.closeAfterRequest(reason);
   }
 
-  /** Ends every session and resolves when the last one has ended; cuts the remaining ones after `timeoutMs`. */
+  /**
+   * Closes all sessions, and resolves when the last one is closed. Cuts the remaining connections after `timeoutMs`.
+   */
   async closeAll(reason: CloseReason, timeoutMs: number): Promise<void> {
     if (this.#all.size === 0) return;
     const empty = new Promise<void>((resolve) => {
@@ -225,7 +227,7 @@ function addTo<Key>(map: Map<Key, Session[]>, key: Key, session: Session): void 
   else list.push(session);
 }
 
-/** Makes a new list, since a caller may be iterating over the old one. */
+/** Makes a new list, since a caller may be iterating over the old list. */
 function removeFrom<Key>(map: Map<Key, Session[]>, key: Key, session: Session): void {
   const list = map.get(key)?.filter((each) => each !== session) ?? [];
   if (list.length === 0) map.delete(key);

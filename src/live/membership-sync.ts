@@ -14,15 +14,15 @@ const RETRY_DELAY_MS = 300;
 /**
  * Keeps the subscriptions of sessions consistent with memberships. In the tick in which a notification of a membership
  * arrives, sessions stop sending the conversation to the account. They continue once the database has confirmed the
- * membership. A notification says only that something changed. So the answer to a query that began before it does not
- * count.
+ * membership. A notification says only that something changed. So the answer to a query that began before the
+ * notification is ignored.
  */
 export class MembershipSync {
   readonly #bus: Bus;
   readonly #pool: Pool;
   readonly #sessions: LiveSessions;
   readonly #log: Log;
-  /** Keys to recheck, by their text. */
+  /** Memberships to recheck, by conversation and account. */
   #pendingRechecks = new Map<string, MemberKey>();
   #isRechecking = false;
   #retryTimer: NodeJS.Timeout | null = null;

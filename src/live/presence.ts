@@ -9,14 +9,14 @@ const OFFLINE_GRACE_MS = 5_000;
 const POSITION_INTERVAL_MS = 5_000;
 /** Least time between two snapshots. All nodes receive each snapshot, so one answers all requests of that time. */
 const SNAPSHOT_INTERVAL_MS = 2_000;
-/** How often a node that knows others looks up which of them have ended. */
+/** How often a node that received updates of other nodes looks up which of these have stopped. */
 const LIST_LIVE_NODES_INTERVAL_MS = 5_000;
 /** Margin for timers that are late on a busy machine, and for notifications on their way. */
 const STALENESS_MARGIN_MS = 5_000;
 
 /**
- * For so many ms an account may count as in the foreground after its user has gone: until a dead connection misses its
- * heartbeats, or until the other nodes drop a node that died.
+ * For so many ms an account may count as in the foreground after its user left the app. The time passes until a dead
+ * connection misses its heartbeats, or until the other nodes drop a node that died.
  */
 export function maxPresenceStalenessMs(heartbeatMs: number): number {
   return Math.max(2 * heartbeatMs + OFFLINE_GRACE_MS, MAX_SILENCE_MS) + STALENESS_MARGIN_MS;
@@ -38,9 +38,9 @@ interface PresenceDeps {
 export class Presence {
   readonly #deps: PresenceDeps;
   readonly #remote: RemotePresence;
-  /** The accounts that were announced as online here: with a session in the foreground, now or a moment ago. */
+  /** The accounts that were announced as online on this node: with a session in the foreground, now or a moment ago. */
   readonly #announced = new Set<AccountId>();
-  /** When to announce accounts as offline whose last connection here ended or went to the background. */
+  /** When to announce accounts as offline whose last connection on this node closed or went to the background. */
   readonly #offlineDueMsByAccount = new Map<AccountId, number>();
   /**
    * The number of the last change. It starts at the current time, so that the node's next process begins higher. Other
@@ -67,7 +67,7 @@ export class Presence {
       presence: ({ node, update }) => {
         if (node !== this.#deps.node) this.#onUpdate(node, update);
       },
-      // Known nodes need no request: a gap shows in their numbers.
+      // Once this node knows another one, no request is needed: a gap in the numbers of a node's changes shows a loss.
       resync: () => {
         if (this.#remote.nodeCount === 0) this.#publish({ kind: 'request', snapshotOfNode: null });
       },
@@ -75,7 +75,7 @@ export class Presence {
     this.#publish({ kind: 'request', snapshotOfNode: null });
   }
 
-  /** Announces at once that nobody is online here. Idempotent. */
+  /** Announces at once that nobody is online on this node. Idempotent. */
   stop(): void {
     if (this.#isStopped) return;
     this.#isStopped = true;
@@ -90,7 +90,7 @@ export class Presence {
     return [...new Set([...this.#announced, ...this.#remote.accounts])];
   }
 
-  /** The account's first session in the foreground here started. */
+  /** The account's first session in the foreground on this node started. */
   firstForegroundSessionStarted(accountId: AccountId): void {
     this.#offlineDueMsByAccount.delete(accountId);
     if (this.#announced.has(accountId)) return;
@@ -98,14 +98,14 @@ export class Presence {
     this.#announce(accountId, true);
   }
 
-  /** The account's last session in the foreground here ended; this is announced after the grace period. */
+  /** The account's last session in the foreground on this node ended; this is announced after OFFLINE_GRACE_MS. */
   lastForegroundSessionEnded(accountId: AccountId): void {
     this.#offlineDueMsByAccount.set(accountId, performance.now() + OFFLINE_GRACE_MS);
   }
 
   /**
-   * The account's last session in the foreground here went to the background. The next tick announces it, so that quick
-   * switches cost little.
+   * The account's last session in the foreground on this node went to the background. The next tick announces the
+   * account as offline, so that quick switches cost little.
    */
   lastForegroundSessionBackgrounded(accountId: AccountId): void {
     this.#offlineDueMsByAccount.set(accountId, performance.now());

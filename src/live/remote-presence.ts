@@ -10,8 +10,8 @@ const HEARD_RECENTLY_MS = 12_000;
 /** A silent node is dropped after this time, even when its row cannot be read. */
 export const MAX_SILENCE_MS = 120_000;
 /**
- * A node is dropped after its row is missing in this many checks: after an outage of the database all rows have expired
- * for a moment.
+ * A node is dropped after its row is missing in this many checks. After an outage of the database, all rows have
+ * expired for a moment.
  */
 const MISSING_LISTINGS_BEFORE_DROP = 2;
 
@@ -29,14 +29,14 @@ interface RemoteNode {
   listingsMissedInRow: number;
 }
 
-/** The accounts online on other nodes: a numbered set for each node, dropped as a whole when the node ends. */
+/** The accounts online on other nodes: a numbered set for each node, dropped as a whole when the node stops. */
 export class RemotePresence {
   readonly #onChange: (accountId: AccountId, online: boolean) => void;
   readonly #nodes = new Map<string, RemoteNode>();
   /** On how many other nodes an account is online. */
   readonly #nodeCountByAccount = new Map<AccountId, number>();
 
-  /** `onChange`: the account is online on a first other node, or no longer on any. */
+  /** `onChange`: called when an account comes online on the first other node, or goes offline on the last one. */
   constructor(onChange: (accountId: AccountId, online: boolean) => void) {
     this.#onChange = onChange;
   }
@@ -77,7 +77,7 @@ export class RemotePresence {
     return due.map(([name]) => name);
   }
 
-  /** Drops the nodes that have ended; `live` are those that have a row, null when the rows could not be read. */
+  /** Drops the nodes that have stopped. `live`: the nodes that have a row; null: the rows could not be read. */
   dropEnded(live: readonly string[] | null): void {
     const nowMs = performance.now();
     for (const [name, node] of this.#nodes) {

@@ -13,7 +13,7 @@ const SESSIONS_PER_QUERY = 2_000;
 /**
  * Checks whether sessions are still valid:
  * - It closes ended sessions at once.
- * - Sessions of changed accounts serve no request until the account's new state is known.
+ * - Sessions of changed accounts serve no request until the account's new state was read.
  * - It looks all sessions up regularly, since a session can expire.
  */
 export class SessionRevalidator {
@@ -86,7 +86,7 @@ export class SessionRevalidator {
       for (const session of sessions) {
         const account = valid.get(sessionIdOf(session));
         if (account === undefined) session.close('session_ended');
-        // A late answer describes an older state.
+        // Ignores the answer of a revalidation that is older than the last one applied.
         else if (revalidationNumber > (this.#lastAppliedRevalidation.get(session) ?? 0)) {
           this.#lastAppliedRevalidation.set(session, revalidationNumber);
           session.updateAccount(account);

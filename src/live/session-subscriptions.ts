@@ -117,7 +117,7 @@ export class SessionSubscriptions {
     }
   }
 
-  /** True: the session follows the maximum; it leaves out the account's other conversations. */
+  /** True: the session follows the maximum number of conversations, and leaves out the account's others. */
   get isFull(): boolean {
     return this.#subscriptions.size >= MAX_SUBSCRIBED_CONVERSATIONS;
   }
@@ -142,7 +142,9 @@ export class SessionSubscriptions {
     if (skip < batch.count) this.session.sendEncoded(batch.framesFor(this.session.accountId), skip);
   }
 
-  /** Follows a conversation that the account joined; the first change is the one that made it a member. */
+  /**
+   * Follows a conversation that the account joined: from its join notice or, if there is none, from the current head.
+   */
   #addJoined({ conversationId, rev: head, joinNoticeRev }: MembershipWithRevs): void {
     const rev = (joinNoticeRev === null ? head : joinNoticeRev - 1) as Rev;
     const feed = this.#feeds.acquire(conversationId, head, true);
@@ -175,7 +177,7 @@ export class SessionSubscriptions {
     this.#isCatchingUp = true;
     const { connection } = this.session;
     while (this.session.isOpen) {
-      // In turns, so that one long history does not hold up the others.
+      // Conversations catch up in turns, so that one long history does not hold up the others.
       const [subscription] = this.#catchUpQueue ?? [];
       if (subscription === undefined) break;
       this.#catchUpQueue!.delete(subscription);

@@ -28,9 +28,9 @@ import type { FeedRegistry } from './feed-registry.ts';
 import { SessionExpiry } from './session-expiry.ts';
 import { SessionSubscriptions } from './session-subscriptions.ts';
 
-/** Requests that may be queued before the session pauses reading; their text has a bound as well. */
+/** A session with this many queued requests pauses reading; the size of their texts has a bound as well. */
 const MAX_QUEUED_REQUESTS = 256;
-/** A client whose next request is due later than this exceeds its rate limit. */
+/** A client exceeds its rate limit when its next request would have to wait longer than this. */
 const MAX_RATE_DELAY_MS = 2_000;
 const MAX_REJECTED_TOKENS = 5;
 /** Bound of a client's requests before it signs in; a sign-in takes a handful. */
@@ -52,9 +52,9 @@ export interface SessionHost {
   readonly log: Log;
   /** A clock that counts only time in which the node could receive from clients, as of the last tick. */
   readonly livenessClockMs: number;
-  /** Registers a session of the caller's account; false: the account has too many. */
+  /** Registers a session of the caller's account; false: the account has too many sessions. */
   register(session: Session, caller: AccountCaller): boolean;
-  /** Reserves a request's turn: returns its wait in ms, or null when that exceeds `maxMs`. */
+  /** Reserves a request's turn: returns its wait in ms, or null when the wait exceeds `maxMs`. */
   reserveRequest(caller: AccountCaller | null, source: SourceKey, maxMs: number): number | null;
   /** Resolves when a client that tries tokens may get the answer that its token is invalid. */
   delayRejection(source: SourceKey): Promise<void>;
@@ -222,7 +222,7 @@ export class Session implements LiveSession, ConnectionListener {
     this.connection.sendEncoded(frames, skip);
   }
 
-  /** Sends the reason and ends; queued frames still go out. */
+  /** Sends the queued frames and the reason, then closes the connection. */
   close(reason: CloseReason): void {
     if (!this.isOpen) return;
     this.#markEnded('closing', reason);
@@ -341,7 +341,7 @@ export class Session implements LiveSession, ConnectionListener {
   }
 
   async #serve(text: string): Promise<void> {
-    // An empty line is a sign of life.
+    // An empty line is no request, only a sign of life.
     if (text.trim() === '') return;
     const { services, operations, log } = this.#host;
     const json = await this.#parseWithinBudget(text);

@@ -7,12 +7,12 @@ export interface Sample<Value> {
   readonly value: Value;
 }
 
-/** No samples: the value is unknown, which is not the same as 0. */
+/** Resolves without samples if the value is unknown, which is not the same as 0. */
 type Collect<Value> = () => readonly Sample<Value>[] | Promise<readonly Sample<Value>[]>;
 
 /**
- * All values of one name. Other parts keep them in plain counters, which cost the hot paths almost nothing; a scrape
- * fetches them. A label must have a bounded set of values: no hook, group, host, path or token.
+ * All samples of one metric. Other parts of the server count in plain counters, which cost the hot paths almost
+ * nothing; a scrape reads the counters. A label must have a bounded set of values: no hook, group, host, path or token.
  */
 export interface Family {
   readonly name: string;
@@ -23,7 +23,7 @@ export interface Family {
   readonly lines: () => Promise<readonly ExpositionLine[]>;
 }
 
-/** One line of the exposition, in the library's form. */
+/** One line of the exposition, in the form of prom-client. */
 interface ExpositionLine {
   readonly metricName: string;
   readonly labels: Readonly<Record<string, string | number>>;
@@ -65,7 +65,8 @@ export function byLabel<Name extends string>(
 }
 
 /**
- * The library's registry of these families. It uses none of the library's metric types, which keep counts of their own.
+ * A registry of prom-client with these families. It uses none of prom-client's metric types, which keep counts of their
+ * own.
  */
 export function createRegistry(families: readonly Family[]): Registry {
   const registry = new Registry();

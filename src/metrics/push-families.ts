@@ -62,7 +62,7 @@ function byVendor<Value>(valueOf: (kind: DeviceKind) => Value): readonly Sample<
   return deviceKinds.map((vendor) => ({ labels: { vendor }, value: valueOf(vendor) }));
 }
 
-/** No samples while the database has not answered. */
+/** A sample of the waiting pushes for each vendor; no samples while the database does not answer. */
 async function pendingByVendor(
   { pendingCounts: pending }: PushQueue,
   valueOf: (row: PendingPushCount | undefined) => number,

@@ -1,8 +1,8 @@
 export type AlertStatus = 'firing' | 'resolved';
 
 /**
- * One of the alerts that a sender distinguishes under one key. Each time that it fires counts as another alert, with
- * its own start.
+ * One of the alerts that a sender reports under one key. An alert that fires again counts as another sender's alert,
+ * with its own start.
  */
 export interface SenderAlert {
   readonly fingerprint: string;
@@ -15,7 +15,7 @@ export interface AlertState {
   readonly state: AlertStatus;
   /** When it began to fire. */
   readonly since: Date;
-  /** The sender's own alerts, in the order in which they became known; empty if the sender does not distinguish any. */
+  /** The sender's own alerts, in the order of their first reports; empty if the sender does not distinguish any. */
   readonly senderAlerts: readonly SenderAlert[];
 }
 
@@ -32,16 +32,19 @@ export interface AlertUpdate {
 export interface AlertChange {
   readonly before: AlertState | null;
   readonly after: AlertState;
-  /** The alert was not known before, or was resolved, and a new message shows it from now on. */
+  /**
+   * The server did not know the alert, or it was resolved and fires again. A new message shows the alert from now on.
+   */
   readonly isNewIncident: boolean;
 }
 
-/** The most of a sender's alerts that are kept of one alert. */
+/** The most sender's alerts that are stored with one alert. */
 export const MAX_SENDER_ALERTS = 500;
 
 /**
- * The change that an update makes; null: none. Updates may come twice and out of order: an update changes nothing if
- * each of its alerts is known in the same or a later state. An update without single alerts counts as the newest.
+ * The change that an update makes; null: none. Updates may come twice and out of order. An update changes nothing if
+ * the state before contains each of its sender's alerts in the same or a later state. An update without sender's alerts
+ * counts as the newest.
  */
 export function applyAlertUpdate(before: AlertState | null, update: AlertUpdate): AlertChange | null {
   const known = before?.senderAlerts ?? [];
@@ -60,8 +63,8 @@ const isFiring = ({ state }: SenderAlert): boolean => state === 'firing';
 const firingIdOf = ({ fingerprint, startsAt }: SenderAlert): string => `${startsAt.getTime()} ${fingerprint}`;
 
 /**
- * The alerts that are kept, firing ones first. The same alerts always give the same selection, so that a repetition is
- * recognized.
+ * At most MAX_SENDER_ALERTS of a report's alerts, firing ones first. The same alerts always give the same selection, so
+ * that a repetition is recognized.
  */
 function limitSenderAlerts(alerts: readonly SenderAlert[]): readonly SenderAlert[] {
   if (alerts.length <= MAX_SENDER_ALERTS) return alerts;
@@ -73,7 +76,7 @@ function limitSenderAlerts(alerts: readonly SenderAlert[]): readonly SenderAlert
   return alerts.toSorted(compare).slice(0, MAX_SENDER_ALERTS);
 }
 
-/** Whether an alert is known in the same or a later state. */
+/** Creates a function that says whether `known` contains an alert in the same or a later state. */
 function createKnownOrOutdatedCheck(known: readonly SenderAlert[]): (alert: SenderAlert) => boolean {
   const byFingerprint = Map.groupBy(known, ({ fingerprint }) => fingerprint);
   return (alert) => {
@@ -81,25 +84,25 @@ function createKnownOrOutdatedCheck(known: readonly SenderAlert[]): (alert: Send
     const start = alert.startsAt.getTime();
     const same = others.find(({ startsAt }) => startsAt.getTime() === start);
     if (same !== undefined) return isFiring(alert) || !isFiring(same);
-    // Outdated if the alert fired again since. If both fire, its start was corrected: Alertmanager takes the earliest
-    // that it gets.
+    // Outdated if `known` has a later start. If both starts fire, the sender has corrected the start: Alertmanager
+    // takes the earliest that it gets.
     return others.some((other) => other.startsAt.getTime() > start && !(isFiring(alert) && isFiring(other)));
   };
 }
 
-/** The known alerts with the reported changes; those that became known last come last. */
+/** The known alerts with the reported changes; alerts that were reported for the first time come last. */
 function mergeSenderAlerts(
   known: readonly SenderAlert[],
   update: { reported: readonly SenderAlert[]; reportedChanges: readonly SenderAlert[]; state: AlertStatus },
 ): readonly SenderAlert[] {
   const { reported, reportedChanges, state } = update;
   const merged = new Map(known.map((alert) => [firingIdOf(alert), alert]));
-  // An alert may be reported twice, and resolved is later than firing.
+  // A report may contain an alert twice, and resolved is later than firing.
   for (const alert of reportedChanges)
     if (merged.get(firingIdOf(alert))?.state !== 'resolved') merged.set(firingIdOf(alert), alert);
   const reportedFingerprints = new Set(reported.map(({ fingerprint }) => fingerprint));
-  // The sender no longer reports the alert (a silence, a removed rule) and says that nothing fires. The alert is
-  // forgotten, so that it counts as new if it fires again.
+  // An alert that still fires here, but that the sender no longer reports (a silence, a removed rule) while it says
+  // that nothing fires. It is forgotten, so that it counts as new if it fires again.
   const isForgotten = (alert: SenderAlert): boolean =>
     state === 'resolved' && isFiring(alert) && !reportedFingerprints.has(alert.fingerprint);
   const kept = [...merged.values()].filter((alert) => !isForgotten(alert));
@@ -107,8 +110,8 @@ function mergeSenderAlerts(
 }
 
 /**
- * An alert fires once at a time: a start of it resolves the starts that were known before. An earlier start that has
- * ended resolves none that began after it.
+ * Entries with one fingerprint are the same alert, which fires once at a time. A firing entry resolves all entries
+ * before it in the list. A resolved entry resolves only those before it that also started earlier.
  */
 function resolveSupersededFirings(alerts: readonly SenderAlert[]): readonly SenderAlert[] {
   const endsStartsBeforeMs = new Map<string, number>();
@@ -125,7 +128,8 @@ function resolveSupersededFirings(alerts: readonly SenderAlert[]): readonly Send
 }
 
 /**
- * Keeps the alerts of the last report, so that a repetition finds them known; drops the oldest resolved others first.
+ * Drops alerts above the limit: first the oldest resolved ones, then the oldest firing ones. The alerts of the last
+ * report stay, so that its repetition changes nothing.
  */
 function dropSurplusAlerts(alerts: readonly SenderAlert[], reportedIds: ReadonlySet<string>): readonly SenderAlert[] {
   const surplus = alerts.length - MAX_SENDER_ALERTS;

@@ -1,8 +1,8 @@
 import { LRUCache } from 'lru-cache';
 
 /**
- * A cache that forgets what was used longest ago, of at most `entries` entries. Its memory grows with what is in it:
- * with its option `max`, lru-cache allocates for all entries at once (4 MiB and 15 ms for 100,000 of them).
+ * A cache of at most `entries` entries, which drops the least recently used one. Its memory grows with its content.
+ * With the option `max` of lru-cache, it would allocate for all entries at once (4 MiB and 15 ms for 100,000 of them).
  */
 export class BoundedCache<Key extends {}, Value extends {}> extends LRUCache<Key, Value> {
   constructor(

@@ -19,7 +19,7 @@ export const WITHIN_SENTENCE = 'must be a duration from 1m to 366d, such as 26h'
 export const EXPECTATION_KEY_SENTENCE = `must be one line of 1 to ${MAX_EXPECTATION_KEY_LENGTH} characters that can be seen`;
 
 const DURATION_PATTERN = /^(\d{1,9}(?:\.\d{1,9})?)\s{0,3}([a-z]{1,7})$/;
-/** The units of the configuration from seconds on. */
+/** The configuration's units of time from the second upwards, each in seconds. */
 const UNITS_S: ReadonlyMap<string, number> = new Map(
   (
     [
@@ -54,7 +54,7 @@ export function formatWithin(seconds: number): string {
   return `${seconds / unit}${name}`;
 }
 
-/** The key without white space around it; null where it cannot be one. */
+/** The text without white space around it; null if it cannot be the key of an expectation. */
 export function parseExpectationKey(text: string): string | null {
   if (text.length > 2 * MAX_EXPECTATION_KEY_LENGTH) return null;
   const key = text.trim();

@@ -9,7 +9,7 @@ type SkippableKind = 'webhook' | 'bot';
 /** Entries of a hook's `triggers`, and characters (UTF-16 units) of each. */
 export const MAX_TRIGGERS = 20;
 export const MAX_TRIGGER_LENGTH = 50;
-/** In seconds. A week: longer than the three days after which a failing hook is parked by default. */
+/** The limit of `maxAgeS`. A week is longer than the three days after which a failing hook is parked by default. */
 export const MAX_MAX_AGE_S = 7 * 24 * 60 * 60;
 
 /** A command that a bot gets late does harm: the person who typed it has long given up on it. */
@@ -24,8 +24,8 @@ export interface HookFilter {
 }
 
 /**
- * The filter of a hook that sets none. Bots of other products do not copy `klatch-hops`, so they get no posts of
- * webhooks and bots: two of them would answer each other for ever.
+ * The filter of a hook that has none of its own. Bots of other products do not copy `klatch-hops`, so two of them would
+ * answer each other for ever. Hooks with their formats therefore get no posts of webhooks and bots.
  */
 export function defaultFilter(format: HookFormat): HookFilter {
   if (format === 'klatch') return { skip: [], triggers: [], maxAgeS: null };

@@ -18,9 +18,9 @@ export type HookStateTrigger = (typeof hookStateTriggers)[number];
 
 type NextStateByTrigger = Readonly<Partial<Record<HookStateTrigger, HookState | 'removed'>>>;
 
-/** Transitions of every hook that may send. */
+/** Transitions of every hook that is neither paused nor removed. */
 const unpausedTransitions: NextStateByTrigger = { 'answered 410': 'removed', pause: 'paused', delete: 'removed' };
-/** Transitions that end the failures of a hook. */
+/** Transitions by which a failing hook becomes active. */
 const recoveryTransitions: NextStateByTrigger = {
   delivered: 'active',
   resume: 'active',
@@ -29,15 +29,16 @@ const recoveryTransitions: NextStateByTrigger = {
 };
 
 /**
- * All changes of state: the next state of a hook, by its state and by what happens to it. A trigger that is not named
- * leaves the state as it is. No code reads this table: states are derived (`hookState`), and
- * `test/delivery/transitions.test.ts` puts a real hook through every cell; `docs/reverse-webhooks.md` shows it.
+ * All changes of state: the next state of a hook, by its state and by what happens to it. A trigger that is missing for
+ * a state does not change the state. No code reads this table: states are derived (`hookState`).
+ * `test/delivery/transitions.test.ts` puts a real hook through every cell, and `docs/reverse-webhooks.md` shows the
+ * table.
  */
 export const documentedHookTransitions: Readonly<Record<HookState | 'removed', NextStateByTrigger>> = {
   active: { ...unpausedTransitions, failed: 'failing' },
   failing: { ...unpausedTransitions, ...recoveryTransitions, 'failing for three days': 'parked' },
   parked: { ...unpausedTransitions, ...recoveryTransitions },
-  // Requests that were under way when the hook was paused still count, but the hook stays paused.
+  // The results of requests that were under way at the pause are still recorded, but the hook stays paused.
   paused: { resume: 'active', delete: 'removed' },
   // Only a hook that its target's 410 removed can be restored.
   removed: { restore: 'active' },
@@ -51,8 +52,8 @@ export interface HookHealth {
 }
 
 /**
- * The state at a moment: it is derived, never stored, so that it cannot disagree with the counters. `parked` is failing
- * for `parkAfterMs` and changes nothing about the attempts.
+ * The state at a moment. It is derived and never stored, so that it cannot disagree with the counters. A hook that has
+ * failed for `parkAfterMs` is `parked`; the server attempts its deliveries as before.
  */
 export function hookState(health: HookHealth, nowMs: number, parkAfterMs: number): HookState {
   if (health.pausedAt !== null) return 'paused';
@@ -61,7 +62,7 @@ export function hookState(health: HookHealth, nowMs: number, parkAfterMs: number
   return failingMs >= parkAfterMs ? 'parked' : 'failing';
 }
 
-/** The conditions of a state on a hook's counters; null where either value will do. */
+/** The conditions on a hook's counters that make a state; null: the state does not depend on the condition. */
 export interface HookStateCriteria {
   readonly paused: boolean;
   readonly failedIfRelevant: boolean | null;

@@ -27,7 +27,7 @@ export function messageId(conversationId: ConversationId, seq: Seq, logEpoch: Lo
   return `${conversationId}:${seq}${epochSuffix(logEpoch)}`;
 }
 
-/** The suffix of an id that counts within an epoch. */
+/** The end of an id that shows the log epoch; empty in epoch 0. */
 export function epochSuffix(logEpoch: LogEpoch): string {
   return logEpoch === 0 ? '' : `.${logEpoch}`;
 }
@@ -41,7 +41,7 @@ export interface MessagePosition {
 
 export const MESSAGE_ID_PATTERN = /^([1-9]\d{0,14}):([1-9]\d{0,14})(?:\.([1-9]\d{0,8}))?$/;
 
-/** Null for a text that is no message's id. */
+/** The position that a message's public id names; null for any other text. */
 export function parseMessageId(id: string): MessagePosition | null {
   const match = MESSAGE_ID_PATTERN.exec(id);
   if (match === null) return null;

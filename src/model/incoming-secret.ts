@@ -5,11 +5,11 @@ export const INCOMING_SECRET_SEAL_PURPOSE = 'incoming-secret';
 
 /** A group's secret for the signatures of posts, ready to verify with. */
 export interface IncomingSecret {
-  /** The bytes of the text: the key of GitHub, Gitea, Grafana and Sentry. */
+  /** The bytes of the secret's text: the key of GitHub, Gitea, Grafana and Sentry. */
   readonly textKey: KeyObject;
-  /** The key of Standard Webhooks: of `whsec_…` the decoded rest, of any other text its bytes. */
+  /** The key of Standard Webhooks: the decoded base64 of a text `whsec_…`, the bytes of any other text. */
   readonly standardKey: KeyObject;
-  /** SHA-256 of the text, which GitLab sends as it is. */
+  /** SHA-256 of the secret's text. GitLab sends the text itself. */
   readonly textDigest: Buffer;
   /** Posts of formats without signatures have to be signed too. */
   readonly signedOnly: boolean;
@@ -32,7 +32,7 @@ export function incomingSecretProblem(text: string): string | null {
   return null;
 }
 
-/** The keys of a text for which `incomingSecretProblem` returns null. */
+/** The secret of a text for which `incomingSecretProblem` returns null. */
 export function incomingSecretOf(text: string, signedOnly: boolean): IncomingSecret {
   const textKey = createSecretKey(text, 'utf8');
   const standardKey = text.startsWith(STANDARD_PREFIX) ? hookSecretKey(text) : textKey;

@@ -1,4 +1,7 @@
-/** `@nick` after no letter, digit or sign: an e-mail address is no mention. The nick's own signs do not end it. */
+/**
+ * `@nick` after no letter, digit or sign: an e-mail address is no mention. A nick may contain `.`, `_` and `-`, but not
+ * end with one of them.
+ */
 const MENTION = /(?<![\p{L}\p{N}._@/-])@([A-Za-z0-9](?:[A-Za-z0-9._-]{0,30}[A-Za-z0-9])?)(?![A-Za-z0-9])/gu;
 const MAX_MENTIONS = 50;
 

@@ -2,7 +2,7 @@ export const MOODS = ['good', 'info', 'warning', 'danger'] as const;
 
 /**
  * A part of a webhook's post, as its message carries it and clients may draw it. Parts that a card does not have are
- * absent, and a card is never empty. Addresses are of the web or of mail, and nothing in a card is invisible.
+ * absent, and a card is never empty. Addresses are of the web or of mail. No text contains invisible characters.
  */
 export interface MessageCard {
   readonly title?: string | undefined;
@@ -14,7 +14,7 @@ export interface MessageCard {
   readonly text?: string | undefined;
   readonly fields?: readonly CardField[] | undefined;
   readonly links?: readonly CardLink[] | undefined;
-  /** Address of a picture; nothing fetches it. */
+  /** Address of a picture, which the server does not fetch. */
   readonly image?: string | undefined;
   readonly footer?: string | undefined;
   /** ISO 8601, in UTC. */

@@ -9,7 +9,7 @@ const MAX_SIDE_PX = 65_535;
 const PNG_SIGNATURE = Buffer.from('89504e470d0a1a0a', 'hex');
 
 /**
- * The size of a PNG, JPEG, GIF or WebP by its first bytes; null if they do not say it. Nothing is decoded: the code
+ * The size of a PNG, JPEG, GIF or WebP; null if its first bytes do not contain the size. Nothing is decoded: the code
  * reads numbers at fixed places, and skips the segments of a JPEG by their lengths.
  */
 export function readPictureSize(head: Buffer): PictureSize | null {
@@ -36,7 +36,10 @@ function readGif(bytes: Buffer): PictureSize | null {
   return isGif ? { width: bytes.readUInt16LE(6), height: bytes.readUInt16LE(8) } : null;
 }
 
-/** The three kinds of first chunk: lossy, lossless, and extended, which says the size of the canvas. */
+/**
+ * Reads the first chunk of a WebP, of which there are three kinds: lossy, lossless, and extended. The extended one
+ * contains the size of the canvas.
+ */
 function readWebp(bytes: Buffer): PictureSize | null {
   if (bytes.length < 30 || ascii(bytes, 0, 4) !== 'RIFF' || ascii(bytes, 8, 12) !== 'WEBP') return null;
   const chunk = ascii(bytes, 12, 16);
@@ -75,7 +78,7 @@ function readJpeg(bytes: Buffer): PictureSize | null {
   return null;
 }
 
-/** SOF0 to SOF15 but for the three that are tables. */
+/** Whether a marker is one of SOF0 to SOF15, without the three of this range that contain tables. */
 function isStartOfFrame(marker: number): boolean {
   return marker >= 0xc0 && marker <= 0xcf && marker !== 0xc4 && marker !== 0xc8 && marker !== 0xcc;
 }

@@ -2,7 +2,7 @@
 export interface RetryPolicy {
   /** Delays before each retry, in ms; the last one applies to all later retries. At least one. */
   readonly retryDelaysMs: readonly number[];
-  /** The receiver's `Retry-After` counts up to this, in ms. */
+  /** A receiver's longer `Retry-After` is reduced to this, in ms. */
   readonly retryAfterMaxMs: number;
 }
 

@@ -7,7 +7,7 @@ export interface PublicServerKey {
    * DER (SubjectPublicKeyInfo), which is what openssl writes as well.
    */
   readonly id: string;
-  /** As Standard Webhooks writes it: `whpk_` + base64 of the key's 32 bytes. */
+  /** The public key as Standard Webhooks writes it: `whpk_` + base64 of its 32 bytes. */
   readonly public: string;
 }
 
@@ -16,7 +16,7 @@ export interface ServerKey extends PublicServerKey {
   readonly privateKey: KeyObject;
 }
 
-/** At most this many server keys sign (contract, "The forwarded delivery"); more may be listed. */
+/** The most server keys that sign (contract, "The forwarded delivery"); the configuration may list more. */
 export const MAX_KEYS_THAT_SIGN = 3;
 
 const KEY_ID_HEX_DIGITS = 32;

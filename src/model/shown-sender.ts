@@ -1,11 +1,13 @@
 import { holdsInvisible, removeInvisible } from './invisible-text.ts';
 
 const MAX_LABEL_CODE_POINTS = 80;
-/** UTF-16 units of a longer label that are read, for each character that is kept. */
+/** The UTF-16 units of a label that are read, for each character of the longest label that is shown. */
 const LABEL_SCAN_FACTOR = 10;
 const MAX_ICON_URL_LENGTH = 2_048;
 
-/** A label is no reason to refuse a message: one that cannot be a name is left out, and others are cleaned and cut. */
+/**
+ * A label for a message, cleaned and cut; null if nothing visible is left. No label is a reason to refuse a message.
+ */
 export function labelOf(value: unknown): string | null {
   if (typeof value !== 'string') return null;
   const label = removeInvisible(value.slice(0, MAX_LABEL_CODE_POINTS * LABEL_SCAN_FACTOR)).trim();

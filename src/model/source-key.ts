@@ -3,7 +3,7 @@ import ipaddr from 'ipaddr.js';
 declare const brand: unique symbol;
 
 /**
- * The key by which callers from one network are counted. Rate limiters and counters by source take this type alone, so
+ * The key that stands for all callers of one network. Rate limiters and counters by source take this type alone, so
  * that no counter can use a whole IPv6 address by mistake: one customer has 2^64 of them.
  */
 export type SourceKey = string & { readonly [brand]: 'SourceKey' };

@@ -5,7 +5,7 @@ import { sourceKey, type SourceKey } from './source-key.ts';
 
 type CidrRange = readonly [ipaddr.IPv4 | ipaddr.IPv6, number];
 
-/** Addresses whose source is remembered: to parse an address takes longer than to parse a small post. */
+/** The most addresses whose source key is cached: to parse an address takes longer than to parse a small post. */
 const MAX_CACHED_ADDRESSES = 10_000;
 
 /** The proxies whose `X-Forwarded-For` is trusted (`http.trusted-proxies`). Nothing else reads that header. */
@@ -28,7 +28,7 @@ export class TrustedProxies {
     return this.#ranges.some(([range, bits]) => range.kind() === parsed.kind() && parsed.match([range, bits] as never));
   }
 
-  /** The network that a request counts for; behind trusted proxies, that of the client. */
+  /** The source key of the client that sent a request, also if the request came through trusted proxies. */
   sourceKeyOf(request: IncomingMessage): SourceKey {
     const address = this.clientAddress(request);
     let source = this.#sourceKeyByAddress.get(address);

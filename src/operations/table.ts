@@ -48,9 +48,9 @@ import { createTemporaryFileLink, listOwnFiles, removeUnattachedFile } from './s
 import { authenticateLive, setLiveForeground, listPresence, pingLive, subscribeLive } from './server/live.ts';
 import { serverStatus } from './server/server-status.ts';
 
-/** Every operation by name. An edge that serves operations serves all of these. */
+/** All operations by name. Every interface that serves operations serves all of them. */
 export function operationTable(): ReadonlyMap<string, Operation> {
-  // By noun, in the order in which the documents list them; a noun with many operations takes several rows.
+  // In the order of the documents, by noun. A noun with many operations takes several lines.
   const all = [
     [startSignIn, verifySignIn, signUp],
     [findAccount, searchForAccounts, createUser, listUsersAndBots],

@@ -12,7 +12,7 @@ export class InvalidAllowEntryError extends Error {
   override readonly name = 'InvalidAllowEntryError';
 }
 
-/** The ranges of the two named entries of `delivery.allow`. */
+/** The ranges of the entries `loopback` and `private` of `delivery.allow`. */
 const NAMED_RANGES: ReadonlyMap<string, readonly string[]> = new Map([
   ['loopback', ['127.0.0.0/8', '::1/128']],
   ['private', ['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', 'fc00::/7']],
@@ -120,9 +120,9 @@ export class AddressPolicy {
   }
 
   /**
-   * The check at registration, for the host of a URL. Null for an allowed literal address, and for a name other than
-   * the server's own (the look-up at each attempt decides). Else the rule that refuses the host. Spellings such as
-   * `0x7f.1` are read as URLs do.
+   * The check at registration, for the host of a URL. Null for an allowed literal address. Also null for a name that is
+   * not the server's own or that `delivery.allow` lists: the look-up at each attempt decides about it. Else the rule
+   * that refuses the host. Spellings such as `0x7f.1` are read as URLs do.
    */
   violatedRuleBeforeLookup(host: string): string | null {
     const literal = ipLiteralOf(host);
@@ -154,7 +154,10 @@ export class AddressPolicy {
     else this.#allowHost(text, entry);
   }
 
-  /** A range inside ::ffff:0:0/96 is kept as the IPv4 range it means; a wider one (`::/0`) covers no mapped address. */
+  /**
+   * A range inside ::ffff:0:0/96 is stored as the IPv4 range that it means; a wider one (`::/0`) covers no mapped
+   * address.
+   */
   #allowRange([address, prefix]: CidrRange<Address>): void {
     if (address.kind() === 'ipv4') {
       this.#allowedIpv4Ranges.push([address as ipaddr.IPv4, prefix]);

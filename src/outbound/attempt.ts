@@ -23,7 +23,7 @@ export interface HttpAttemptOutcome {
   readonly detail: string | null;
 }
 
-/** The body exceeded its bound; or it broke off or did not end in time. */
+/** Why a body is missing: it exceeded its bound, or it broke off or did not end in time. */
 type MissingAnswer = 'too large' | 'incomplete';
 
 /** The bounds of one attempt. */
@@ -33,14 +33,14 @@ interface AttemptBounds {
   readonly responseBodyReadMs: number;
 }
 
-/** The callbacks of an attempt, and the bound of its kept answer. */
+/** The callbacks of an attempt, and the bound of the answer's body in its outcome. */
 interface AttemptCallbacks {
   /** Hands the request to undici. */
   readonly dispatch: (handler: AssignableHandler) => void;
   /** Called in the tick in which the request is written; false: the attempt does not send it. */
   readonly beforeWrite: (() => boolean) | undefined;
   readonly onSettled: (attempt: AttemptInFlight) => void;
-  /** Maximum bytes of a 2xx answer's body that are kept; undefined: the body is not kept. */
+  /** Maximum bytes of a 2xx answer's body in the outcome; undefined: the outcome has no body. */
   readonly keptAnswerBytes: number | undefined;
 }
 
@@ -52,10 +52,10 @@ const MAX_INTERIM_RESPONSES = 16;
  *
  * The clock: `responseHeadersTimeoutMs` from the moment a connection slot is assigned, including look-up, connecting
  * and a repetition. Before that, the attempt waits for at most the same time in undici's queue. After the headers, the
- * body has `responseBodyReadMs`; a kept body must end within `responseHeadersTimeoutMs` instead. undici's own timers
- * are off: they tick in half seconds and bound each request, not each attempt.
+ * body has `responseBodyReadMs`; a body for the outcome must end within `responseHeadersTimeoutMs` instead. undici's
+ * own timers are off: they tick in half seconds and bound each request, not each attempt.
  *
- * The rule: a receiver may close a kept connection just as we write to it. The request is repeated once, on a new
+ * The rule: a receiver may close an idle connection just as we write to it. The request is repeated once, on a new
  * socket, if both hold: a socket that carried requests before fails, and no byte was read from it since this request
  * began.
  */
@@ -72,7 +72,7 @@ export class AttemptInFlight implements AssignableHandler {
   #bytesReadBeforeRequest = 0;
   #interimResponses = 0;
   #receivedBodyBytes = 0;
-  /** Null: the answer's body is not kept. */
+  /** Null: the outcome has no body of the answer. */
   #answerChunks: Buffer[] | null = null;
   #isAnswerComplete = false;
   #statusCode: number | null = null;
@@ -164,7 +164,8 @@ export class AttemptInFlight implements AssignableHandler {
 
   onResponseError(_controller: Dispatcher.DispatchController | null, error: Error): void {
     if (this.#isSettled) return;
-    // The headers decide the outcome; the rest of the answer does not matter, unless it is kept.
+    // Once the headers arrived, their status decides the outcome, even if the body breaks off. The exception: the
+    // client was stopped before it had the body for the outcome.
     const isAnswerLostByStop = this.#answerChunks !== null && error instanceof DeliveryClientStopped;
     if (this.#statusCode !== null && !isAnswerLostByStop) this.#settleByStatus();
     else if (codeOrNameOf(error) === 'UND_ERR_INVALID_ARG') this.#settle(() => this.#reject(error));

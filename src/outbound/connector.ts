@@ -21,7 +21,7 @@ interface ConnectorOptions {
   readonly lookup: DnsResolver;
   /** Bound for TCP and TLS over all addresses of a name together; the look-up has its own bound. */
   readonly connectTimeoutMs: number;
-  /** PEM of an authority trusted in addition to the system's and Node's. */
+  /** PEM of an authority trusted in addition to the system's and Node.js's. */
   readonly ca?: string;
 }
 
@@ -124,12 +124,13 @@ export class Connector {
   }
 
   #startTls(target: OriginParts, address: string): Socket {
-    // All connections share one context: with `ca` a new one blocks the event loop for 14 ms (measured). Renegotiation
-    // is off: a receiver with TLS 1.2 could force handshakes for the whole attempt. Only client certificates need
-    // renegotiation, and we have none.
+    // All connections share one context: with `ca` creating one blocks the event loop for 14 ms (measured).
+    // Renegotiation is off: a receiver with TLS 1.2 could force handshakes for the whole attempt. Only client
+    // certificates need renegotiation, and we have none.
     const secureOptions = constants.SSL_OP_NO_RENEGOTIATION;
     this.#secureContext ??= createSecureContext({ ...trustedAuthorities(this.#options.ca), secureOptions });
-    // Server names never end in a dot (RFC 6066, 3), and addresses are not sent: Node then checks the host's address.
+    // Server names never end in a dot (RFC 6066, 3), and addresses are not sent: Node.js then checks the host's
+    // address.
     const servername = isIP(target.hostname) === 0 ? target.hostname.replace(/\.$/, '') : '';
     return connectTls({
       ...endpointOf(target, address),

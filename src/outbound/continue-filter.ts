@@ -9,10 +9,10 @@ const MAX_CONTINUE_RESPONSES = 16;
 /**
  * Removes `100 Continue` answers from the input of a socket.
  *
- * A client must accept them unasked (RFC 9110, 15.2), and some servers send one to every POST. undici skips other 1xx
- * answers but treats this one as an error. The receiver has accepted the message by then, so each retry would post it
- * again. undici takes all input through `socket.read()`, so this class removes them there. Beyond 16 of them, or 16 KiB
- * of one, it passes the bytes on, and undici refuses them.
+ * A client must accept `100 Continue` without asking for it (RFC 9110, 15.2), and some servers send it to every POST.
+ * undici skips other 1xx answers but treats this one as an error. The receiver has accepted the message by then, so
+ * each retry would post it again. All input reaches undici through `socket.read()`, so this class replaces that method.
+ * Beyond 16 such answers, or 16 KiB of one answer, it passes the bytes on, and undici refuses them.
  */
 export class ContinueFilter {
   readonly #read: () => Buffer | null;
@@ -65,7 +65,7 @@ export class ContinueFilter {
   }
 }
 
-/** Also true while there are too few bytes to tell. */
+/** Whether the data begins a `100 Continue` answer; also true while there are too few bytes to tell. */
 function startsLikeContinue(data: Buffer): boolean {
   // Nearly every answer has another class of status, which one byte shows.
   if (data.length > STATUS_CODE_OFFSET && data[STATUS_CODE_OFFSET] !== DIGIT_ONE) return false;

@@ -74,11 +74,11 @@ export class DeliveryClient {
    * `responseHeadersTimeoutMs`.
    *
    * @param url absolute http(s) URL, already checked
-   * @param beforeWrite called in the tick of the write, and again when the request is repeated; false: the request is
+   * @param beforeWrite called in the tick of the write, and again when the request is repeated. False: the request is
    *   not sent, and the outcome has no category. The outcome is the same when the client was stopped or no connection
    *   was free in time.
-   * @param keptAnswerBytes maximum bytes of the answer's body in the outcome of a delivery; undefined: the body is not
-   *   kept. A kept body must end within `responseHeadersTimeoutMs` of the start.
+   * @param keptAnswerBytes maximum bytes of the answer's body in the outcome of a delivery; undefined: the outcome has
+   *   no body. A body for the outcome must end within `responseHeadersTimeoutMs` of the start.
    * @throws TypeError or undici's InvalidArgumentError for a URL or header that cannot be sent at all, and any
    *   exception of `beforeWrite`.
    */
@@ -150,11 +150,11 @@ function createAgent(options: DeliveryClientOptions, connector: Connector): Agen
     keepAliveTimeout: keepAliveMs,
     keepAliveMaxTimeout: keepAliveMs,
     maxHeaderSize: MAX_HEADER_BYTES,
-    // The attempt has its own clock.
+    // undici's time-outs are off: the attempt has a clock of its own.
     headersTimeout: 0,
     bodyTimeout: 0,
-    // `ReuseTrackingConnection` replaces it. Without it, a pool would build undici's connector, which ignores the
-    // policy.
+    // `ReuseTrackingConnection` replaces this function. Without the option, a pool would build undici's connector,
+    // which ignores the policy.
     connect: (_target, callback) => callback(new Error('not the guarded connector'), null),
   };
   // The agent drops an origin's pool when its last connection is closed, so `maxIdleConnections` bounds idle origins.

@@ -43,7 +43,7 @@ interface DnsLookupCounts {
   /** Answers of the resolver. */
   found: number;
   failed: number;
-  /** Look-ups that the cache answered, including known failures. */
+  /** Look-ups that the cache answered, including cached failures. */
   cached: number;
   /** Callers that got no answer in time or were too many. */
   callersTimedOutOrRejected: number;
@@ -88,7 +88,7 @@ const UNPROVEN_SHARE = 0.75;
  * file reads of the process.
  *
  * For the same reason not all names may use all slots. Ten names with a silent name server would hold every slot for 10
- * s at a time; a new connection to a quick name would wait, and fail. Slow names share half of the slots, and some are
+ * s at a time. A new connection to a quick name would wait, and fail. Slow names share half of the slots, and some are
  * reserved for names that were found quickly before.
  */
 export class DnsResolver {
@@ -162,7 +162,8 @@ export class DnsResolver {
   #onTimeout(pending: PendingLookup, waiter: Waiter): void {
     const outcome = new DnsLookupError('ETIMEDOUT');
     this.counts.callersTimedOutOrRejected += 1;
-    // A started look-up that exceeded one caller's timeout would also exceed the next one's.
+    // A started look-up that exceeded one caller's time-out would also exceed the next caller's: so the failure is
+    // cached.
     if (pending.started) this.#cacheOutcome(pending.host, outcome, true);
     waiter.settle(outcome);
     if (pending.started || pending.waiters.size > 0) return;
@@ -212,7 +213,7 @@ export class DnsResolver {
     }
   }
 
-  /** An expired outcome is not used, but still classifies the name. */
+  /** Caches an outcome. An expired outcome is not used, but still classifies its name (`LookupHistory`). */
   #cacheOutcome(host: string, outcome: LookupOutcome, slow: boolean): void {
     const { successCacheMs, failureCacheMs, maxCachedAndMaxWaiting, now } = this.#options;
     this.#cache.delete(host);

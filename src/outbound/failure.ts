@@ -46,7 +46,7 @@ export class ConnectFailure extends Error {
   }
 }
 
-/** The category of a network error: Node's and OpenSSL's codes, those of undici, and {@link ConnectFailure}. */
+/** The category of a network error: the codes of Node.js, OpenSSL and undici, and {@link ConnectFailure}. */
 export function failureCategoryOf(error: Error): FailureCategory {
   if (error instanceof ConnectFailure) return error.category;
   const code = codeOrNameOf(error);

@@ -9,7 +9,7 @@ export interface MachineNetworkFacts {
   readonly routes: string;
 }
 
-/** The reader of the facts, and a monotonic clock in milliseconds. Tests replace both. */
+/** The reader of the facts, and a monotonic clock in milliseconds. Tests replace the reader and the clock. */
 interface MachineNetworkOptions {
   readonly read?: () => MachineNetworkFacts;
   readonly now?: () => number;
@@ -33,7 +33,7 @@ type Ipv6Prefix = readonly [ipaddr.IPv6, number];
 
 /**
  * The addresses of this machine's interfaces, and the IPv6 prefixes that it reaches without a router. Services that are
- * closed to the internet often trust both. The facts are read again when they are 10 s old.
+ * closed to the internet often trust these addresses and prefixes. The facts are read again when they are 10 s old.
  */
 export class MachineNetwork implements OwnOrNeighbourAddresses {
   readonly #read: () => MachineNetworkFacts;

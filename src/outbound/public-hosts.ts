@@ -3,7 +3,7 @@ import ipaddr from 'ipaddr.js';
 import type { DnsResolver } from './dns-resolver.ts';
 import { OWN_RULE, type Address, type OwnOrNeighbourAddresses } from './own-addresses.ts';
 
-/** The public URIs of this installation: the keys `http.base-uri` and `public-endpoints`. */
+/** The public URIs of this installation: the settings `http.base-uri` and `public-endpoints`. */
 interface PublicUris {
   readonly baseUri: string;
   readonly publicEndpoints: readonly string[];
@@ -13,8 +13,8 @@ interface PublicUris {
 export interface OwnPublicHostsOptions {
   readonly lookup: Pick<DnsResolver, 'lookup'>;
   /**
-   * Called for a failed look-up of a host; after that, only once a look-up of it has succeeded in between. The
-   * addresses of the last successful look-up stay valid.
+   * Called for the first failed look-up of a host, and for the first one after each successful look-up. The addresses
+   * of the last successful look-up stay valid.
    */
   readonly onFirstFailure?: ((host: string, error: Error) => void) | undefined;
   /** A monotonic clock in milliseconds. */

@@ -28,7 +28,7 @@ export class AnyDeviceCheck {
     this.#checkedMs = performance.now();
   }
 
-  /** Queries the database, unless there were devices a moment ago. */
+  /** Returns a cached positive answer; without one, queries the database. */
   async check(): Promise<boolean> {
     const nowMs = performance.now();
     if (this.#hasAnyDevice && nowMs - this.#checkedMs < CACHE_TTL_MS) return true;

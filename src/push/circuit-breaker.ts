@@ -1,7 +1,8 @@
 /** An unavailable vendor gets one push as a probe, at first after this delay, which doubles after each failed probe. */
 const MIN_BACKOFF_MS = 1_000;
 /**
- * The maximum of that delay, and of the vendor's own Retry-After: a garbled answer must not hold pushes back for a day.
+ * The longest delay between probes, and the longest Retry-After of the vendor: a garbled answer must not hold pushes
+ * back for a day.
  */
 const MAX_BACKOFF_WITHOUT_RETRY_AFTER_MS = 60_000;
 const MAX_RETRY_AFTER_MS = 3_600_000;
@@ -28,7 +29,7 @@ export class CircuitBreaker {
     return this.remainingBackoffMs > 0 ? 0 : 1;
   }
 
-  /** How long the pause still lasts; 0: there is none. */
+  /** The remaining ms of the pause; 0: no pause. */
   get remainingBackoffMs(): number {
     return this.#backoffsInRow === 0 ? 0 : Math.max(0, this.#backoffUntilMs - this.#now());
   }

@@ -17,8 +17,8 @@ const NO_DEVICES_POLL_MS = 1_000;
  */
 const MAX_BATCH_CONVERSATIONS = 100;
 /**
- * After a turn the fan-out pauses for the first multiple of the turn's time, or the second while posts wait to be
- * written.
+ * After a turn the fan-out pauses for PAUSE_FACTOR times the turn's time, or for BUSY_PAUSE_FACTOR times while posts
+ * wait to be written.
  */
 const PAUSE_FACTOR = 0.5;
 const BUSY_PAUSE_FACTOR = 4;
@@ -40,8 +40,8 @@ interface PushFanOutDeps {
 }
 
 /**
- * Turns new messages into rows of `push_pending`, from the cursor of each conversation. While there is no device it only
- * checks for one.
+ * Turns new messages into rows of `push_pending`, from the cursor of each conversation. While no device is registered,
+ * it only checks for one.
  */
 export function createPushFanOut(deps: PushFanOutDeps): LogFollower {
   const { pool, bus, config, anyDeviceCheck, postsWaiting, log } = deps;

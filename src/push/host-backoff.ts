@@ -9,7 +9,7 @@ const MAX_HOSTS = 1_000;
 
 interface HostFailureState {
   readonly failures: number;
-  /** Time of the last failure that counted. */
+  /** Time of the last failure that raised `failures`. */
   readonly lastFailureAtMs: number;
   readonly backoffUntilMs: number;
 }

@@ -21,7 +21,7 @@ import { VendorQueue } from './vendor-queue.ts';
 import { waitAtMost } from './wait-at-most.ts';
 import { ReadPushCancellation } from './push-cancellation.ts';
 
-/** Expired rows are searched at this fraction of `push.ttl`, within these bounds. */
+/** The interval of the search for expired rows, as a share of `push.ttl`, and the bounds of this interval. */
 const EXPIRY_INTERVAL_TTL_SHARE = 0.1;
 const MIN_EXPIRY_INTERVAL_MS = 1_000;
 const MAX_EXPIRY_INTERVAL_MS = 60_000;
@@ -40,7 +40,9 @@ export interface PushQueueDeps {
   readonly vendors: PushVendors;
   /** Accounts with a live connection in the foreground, as far as this node knows. */
   readonly foreground: () => Iterable<AccountId>;
-  /** If an account is in the foreground this many ms after a message, it was there when the message came. */
+  /**
+   * If an account is in the foreground this many ms after a message, it was in the foreground when the message came.
+   */
   readonly maxPresenceStalenessMs: number;
   /** Posts that wait to be written: while there are any, pushes yield to them. */
   readonly postsWaiting: () => number;

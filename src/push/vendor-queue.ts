@@ -17,31 +17,39 @@ import { SEND_GRACE_MS, sendPush } from './send-push.ts';
 import type { PushOutcome, PushVendor } from './vendors/vendor.ts';
 
 /**
- * An account in the foreground sees new messages. At this interval the queue checks whether the account of a held row
- * is still in the foreground.
+ * The queue holds a row while its account is in the foreground, where the user sees new messages. It checks the account
+ * again at this interval.
  */
 export const FOREGROUND_HOLD_MS = 60_000;
-/** Claim time beyond the time limit of a push: another node claims rows that are not settled by then. */
+/**
+ * A claim lasts this much longer than the time limit of a push. Then another node claims the rows that are not settled.
+ */
 const CLAIM_TIME_BEYOND_SEND_TIMEOUT_MS = SEND_GRACE_MS + 5_000;
 /** Rows of a node that died, and rows whose notification was lost, are found within this time. */
 const POLL_MS = 15_000;
 /** The retry interval for rows that another node is claiming. */
 const CONTENDED_RETRY_MS = 50;
 const DATABASE_RETRY_DELAY_MS = 2_000;
-/** How often the queue tries to store outcomes of pushes; failures during an outage of the database do not count. */
+/**
+ * The queue drops outcomes of pushes after more failed tries to store them than this. Failures during an outage of the
+ * database do not count.
+ */
 const MAX_NON_OUTAGE_SETTLE_FAILURES = 5;
-/** New rows are claimed when at least this share of the slots is free: single rows would cost a statement each. */
+/**
+ * While pushes are in flight, rows are claimed only if at least this share of the slots is free. Claims of single rows
+ * would cost a statement each.
+ */
 const MIN_FREE_SLOT_SHARE = 0.4;
-/** Rows per claim: each with up to 13 KB of texts, if no two belong to one conversation. */
+/** Rows per claim. If each belongs to another conversation, up to 13 KB of texts are read for each. */
 const MAX_ROWS_PER_CLAIM = 500;
 /**
- * Rows per claim while nothing is in flight: a smaller claim returns sooner. With a thousand devices, the first push then
+ * Rows per claim while nothing is in flight: a smaller claim returns sooner. With a thousand devices, the first push
  * started 15 ms sooner.
  */
 const MAX_ROWS_IF_NONE_IN_FLIGHT = 100;
 /** Outcomes that arrive within this time are stored together, while other pushes are in flight. */
 const SETTLE_DELAY_MS = 20;
-/** The number of parallel claim statements: while one is running, the rows of the other are sent. */
+/** The number of parallel claim statements: while one statement is running, the rows of the other are sent. */
 const CLAIM_LOOP_COUNT = 2;
 /** With more unsettled outcomes than this, no new rows are claimed. */
 const MAX_UNSETTLED = 2_000;
@@ -53,7 +61,7 @@ interface VendorQueueDeps {
   readonly config: PushConfig;
   readonly projectName: string;
   readonly isForeground: (account: AccountId) => boolean;
-  /** If an account is in the foreground this long after a message, it was there when the message came. */
+  /** If an account is in the foreground this long after a message, it was in the foreground when the message came. */
   readonly maxPresenceStalenessMs: number;
   readonly log: Log;
 }
@@ -74,7 +82,7 @@ export class VendorQueue {
   #hasSettleFailed = false;
   /** The latest time of the next claim. */
   #nextPollAtMs = 0;
-  /** There may be rows that the running claim did not find. */
+  /** The queue was woken after the last claim began: there may be rows that this claim did not find. */
   #wasWokenSinceClaim = false;
   #isStopping = false;
   #isDatabaseUnavailable = false;
@@ -84,7 +92,7 @@ export class VendorQueue {
   #requestedRows = 0;
   /** The last claim returned as many rows as it requested. */
   #hasMoreDue = false;
-  /** A loop of its own, so that claims and settlements do not wait for each other's statements. */
+  /** Settlements have a loop of their own: so they and claims do not wait for each other's statements. */
   readonly #settleLoop: WorkerLoop;
   #running: Promise<unknown> | null = null;
 
@@ -119,7 +127,7 @@ export class VendorQueue {
     return this.#inFlight;
   }
 
-  /** How long the pause still lasts because the vendor as a whole has a problem; 0: pushes are sent. */
+  /** The remaining pause in ms after a problem of the vendor as a whole; 0: pushes are sent. */
   get backoffMs(): number {
     return this.#breaker.remainingBackoffMs;
   }
@@ -140,7 +148,7 @@ export class VendorQueue {
     await this.#running;
   }
 
-  /** There are new rows. */
+  /** Claims rows soon: there may be new rows, or rows that are due earlier than expected. */
   wake(): void {
     this.#nextPollAtMs = 0;
     this.#wasWokenSinceClaim = true;
@@ -152,8 +160,8 @@ export class VendorQueue {
   }
 
   /**
-   * Whether the queue was stopped and nothing is left to do. Outcomes that the database did not store are lost, and
-   * their rows are claimed again later.
+   * Whether the stopped queue has nothing in flight or being claimed, and every outcome is stored or the last try to
+   * store outcomes failed. Outcomes that are not stored are lost, and their rows are claimed again later.
    */
   get #canEndAfterStop(): boolean {
     if (!this.#isStopping || this.#inFlight > 0 || this.#requestedRows > 0) return false;
@@ -161,13 +169,13 @@ export class VendorQueue {
   }
 
   get #msUntilNextClaim(): number {
-    // A push's answer, the end of another claim or a settlement wakes the loop; before that there is no free slot.
+    // Too few slots are free until a push's answer, the end of another claim or a settlement, which wake the loop.
     const isBusy = this.#inFlight > 0 || this.#requestedRows > 0 || this.#unsettled.length > 0;
     if (isBusy && this.#claimableSlots === 0) return POLL_MS;
     return Math.max(this.#nextPollAtMs - performance.now(), this.#breaker.remainingBackoffMs, 0);
   }
 
-  /** The number of rows that may be claimed now; 0 if it would be only a few. */
+  /** The number of rows that may be claimed now; 0 if too few slots are free, or too many outcomes are unsettled. */
   get #claimableSlots(): number {
     const { maxInFlightPerVendor: inFlight } = this.#deps.config;
     const capacity = Math.min(inFlight, this.#breaker.allowedInFlight) - this.#inFlight - this.#requestedRows;
@@ -179,14 +187,15 @@ export class VendorQueue {
     const isIdle = this.#inFlight + this.#requestedRows === 0;
     const limit = Math.min(this.#claimableSlots, isIdle ? MAX_ROWS_IF_NONE_IN_FLIGHT : MAX_ROWS_PER_CLAIM);
     if (limit === 0 || performance.now() < this.#nextPollAtMs) return this.#msUntilNextClaim;
-    // The running claim finds all due rows, and its loop claims again if it is woken meanwhile.
+    // Another claim is running. It should find all due rows, as the last claim did. Its loop claims again if it is
+    // woken meanwhile.
     if (this.#requestedRows > 0 && !this.#hasMoreDue) return POLL_MS;
     this.#requestedRows += limit;
     try {
       await this.#claimRows(limit);
     } finally {
       this.#requestedRows -= limit;
-      // Before its end the claim might have added something to settle.
+      // The settle loop waits for the end of the claim, which could have added rows to settle.
       if (this.#isStopping) this.#settleLoop.wakeToRecheckDone();
     }
     // While these rows are sent, the other loop may claim more.
@@ -210,7 +219,8 @@ export class VendorQueue {
     // If nothing was claimed although rows are due, another node is claiming them.
     const leastMs = claimed.claims.length === 0 ? CONTENDED_RETRY_MS : 0;
     const untilMs = Math.min(Math.max(claimed.dueMs ?? POLL_MS, leastMs), POLL_MS);
-    // Rows that were announced meanwhile may not have been visible to this claim.
+    // If the queue was woken during the claim, the next claim follows at once: this claim may not have seen the newest
+    // rows.
     if (!this.#wasWokenSinceClaim) this.#nextPollAtMs = performance.now() + untilMs;
     this.#isDatabaseUnavailable = false;
     for (const [index, claim] of claimed.claims.entries()) this.#dispatch(claim, claimed.subjects[index] ?? null);
@@ -237,8 +247,7 @@ export class VendorQueue {
     const { isForeground, maxPresenceStalenessMs, config } = this.#deps;
     const { claim, ageMs } = subject;
     const isInForeground = isForeground(claim.accountId);
-    // The row was held since its newest message was written, and the account is still in the foreground: it saw the
-    // message.
+    // An account that is still in the foreground this long after the newest message has seen the message.
     if (isInForeground && ageMs >= Math.min(maxPresenceStalenessMs, config.pushExpiresAfterMs))
       return { verdict: 'done' };
     if (ageMs >= config.pushExpiresAfterMs) {
@@ -319,7 +328,7 @@ export class VendorQueue {
     this.#isDatabaseUnavailable = false;
     this.counts.removed += removed.length;
     this.#logSettlements(settlements, removed.length);
-    // There may be rows that are due before the next poll, or that grew meanwhile.
+    // There may be rows that are due before the next poll, or that got further messages meanwhile.
     this.wake();
     return POLL_MS;
   }

@@ -23,7 +23,7 @@ export const discord: ReceiverFormat = {
   readReply: null,
 };
 
-/** Writes a name that Discord refuses before the text instead. */
+/** The text and the user name for Discord. A name that Discord refuses as a user name begins the text instead. */
 function contentAndUsername(message: ReceiverMessage): { content: string; username?: string } {
   const name = shownSender(message);
   const text = textWithFiles(message);

@@ -7,7 +7,7 @@ import { slack } from './slack.ts';
 
 const FORMATS = { mattermost, ntfy, discord, slack } as const;
 
-/** The format of another product; null for our own. */
+/** The format of another product; null for Klatch's own format. */
 export function receiverFormat(name: HookFormat): ReceiverFormat | null {
   return name === 'klatch' ? null : FORMATS[name];
 }

@@ -11,8 +11,8 @@ import { requestsToHookUrl } from './core/request-url.ts';
 const TEAM = 'klatch';
 
 /**
- * Mattermost's outgoing webhooks: a bot answers with the message to post. Slack's legacy outgoing webhooks look the
- * same.
+ * Mattermost's outgoing webhooks: a bot answers with the message to post. Slack's legacy outgoing webhooks have the
+ * same form.
  */
 export const mattermost: ReceiverFormat = {
   name: 'mattermost',

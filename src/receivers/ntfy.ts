@@ -11,7 +11,7 @@ const MAX_CLICK_BYTES = 1_024;
 const TOPIC = /^[-_A-Za-z0-9]{1,64}$/;
 
 /**
- * Priority and tag by the mark that an alert's text begins with, as ntfy's own senders choose them for such a message.
+ * Priority and tag of a message by the mark that its text begins with, as ntfy's own senders choose them for alerts.
  */
 const LOUDNESS = [
   { mark: '🔴', priority: 5, tag: 'rotating_light' },
@@ -23,7 +23,7 @@ const FIRST_LINK = /https?:\/\/[^\s<>"\\]{1,1024}/i;
 /** Punctuation after a link that does not belong to the link. */
 const PUNCTUATION = ".,;:!?)]}'";
 
-/** ntfy's publishing as JSON; ntfy shows the messages on a phone. The hook's address is that of the topic. */
+/** ntfy's publishing as JSON; ntfy shows the messages on a phone. The hook's address is the address of the topic. */
 export const ntfy: ReceiverFormat = {
   name: 'ntfy',
   headers: { 'content-type': 'application/json' },
@@ -41,7 +41,7 @@ export const ntfy: ReceiverFormat = {
     for (let maxBytes = MAX_MESSAGE_BYTES; ; maxBytes = Math.floor(maxBytes / 2)) {
       const body = JSON.stringify(notification(message, hook, maxBytes));
       // Quotes and control characters take several bytes in JSON, so the message may have to be halved. The other
-      // fields take a fraction of the bound.
+      // fields take a fraction of MAX_BODY_BYTES.
       if (Buffer.byteLength(body) <= MAX_BODY_BYTES) return body;
     }
   },

@@ -25,7 +25,7 @@ export interface DatabaseReport {
   /** Connections that an ordinary user may have in all, and how many of the server's connections are used. */
   readonly connections: number;
   readonly connectionsTaken: number;
-  /** Of these, the connections of Klatch servers. */
+  /** The used connections of Klatch servers. */
   readonly klatchConnections: number;
   /** The schema's number; 0: no Klatch has used the database yet. */
   readonly schema: number;
@@ -46,7 +46,7 @@ export interface DatabaseReport {
   readonly longTransactions: number;
   /** Locks of this database that have not been granted, including those that wait only for a moment. */
   readonly waitingLocks: number;
-  /** Pids of the sessions that block these locks, at most ten. */
+  /** Pids of the sessions that waiting locks wait for, at most ten. */
   readonly blockerPids: readonly number[];
 }
 

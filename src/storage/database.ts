@@ -65,7 +65,8 @@ export class Database {
 
   /**
    * Sets the listener for a new timeline, after a standby was promoted or another copy of the database took its place.
-   * Until its promise resolves, only leases and notifications are written; if it rejects, it is called again.
+   * Until the listener's promise resolves, only leases and notifications are written; if it rejects, the listener is
+   * called again.
    */
   set onNewTimeline(listener: (timeline: number) => Promise<void>) {
     ServerGroup.of(this.target).onNewTimeline = listener;

@@ -82,7 +82,7 @@ export function externalTarget({ postgresql }: Config): ConnectionTarget {
 interface OpenedEmbeddedServer {
   readonly target: ConnectionTarget;
   readonly stopEmbeddedPostgresql: () => Promise<void>;
-  /** Supervises the server from now on; returns a function that stops both. */
+  /** Supervises the server from now on; returns a function that stops the supervision and the server. */
   readonly superviseServer: (database: Database) => () => Promise<void>;
 }
 

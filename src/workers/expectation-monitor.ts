@@ -12,24 +12,25 @@ import {
 } from '../storage/groups/expectations.ts';
 import { MAX_INTAKE_CLOCK_STEP_MS } from '../storage/messages/signs-of-life.ts';
 
-/** The interval between two rounds: each node writes one row per round if any group has an expectation. */
+/** The interval between two rounds. If any group has an expectation, each node writes one row in each round. */
 const ROUND_INTERVAL_MS = 5_000;
 
 /** The services that the monitor uses. */
 type ExpectationServices = Pick<Services, 'database' | 'bus' | 'messageLog' | 'log'>;
 
 /**
- * Advances the intake clock while this node can take posts. It posts to groups when an expected post did not come in
- * time, or came again. All nodes run a monitor; the database decides under the head's lock which node posts. The server
- * starts the monitor when posts can be taken, and stops it when they no longer can.
+ * Advances the intake clock while this node can accept posts. Posts a message into a group when an expected post did
+ * not come in time, and when such a post came again. All nodes run a monitor; which node posts is decided under the
+ * head's lock. The server starts the monitor when it begins to accept posts, and stops it when it no longer accepts
+ * them.
  */
 export class ExpectationMonitor {
-  /** The number of overdue expectations as of the last round; null: no round was completed yet. */
+  /** The number of overdue expectations after the last complete round; null: no round has been completed. */
   overdue: number | null = null;
   readonly #services: ExpectationServices;
   /**
-   * Since when, on the monotonic clock, this node can take posts without a break; never before its last round. Null: it
-   * cannot.
+   * Since when this node has accepted posts without a break, on the monotonic clock; at the earliest its last round.
+   * Null: it accepts none, or no round has seen that it does.
    */
   #openSinceMs: number | null = null;
   #timer: NodeJS.Timeout | undefined;
@@ -52,12 +53,14 @@ export class ExpectationMonitor {
     await this.#currentRound;
   }
 
-  /** Called after a post that an overdue expectation may wait for. Costs nothing while nothing is overdue. */
+  /**
+   * Starts a round after a post that may end an overdue expectation. Does nothing if the last round found none overdue.
+   */
   lookForReturned(): void {
     if (this.overdue !== 0) this.#requestRound();
   }
 
-  /** Runs one round. Does not reject: the next round does the rest. */
+  /** Runs one round. Does not reject: the next round makes up for a failure. */
   async runOnce(): Promise<void> {
     const { database, log } = this.#services;
     try {
@@ -86,8 +89,8 @@ export class ExpectationMonitor {
   }
 
   /**
-   * Adds the time since the last round, if this node could take posts all along. A node that just started, or whose
-   * database just returned, adds nothing.
+   * Adds the time since the last round to the intake clock, if this node accepted posts at both rounds. The first round
+   * adds nothing, nor does the first one after the database was unavailable.
    */
   async #advanceClock(): Promise<void> {
     const { database, messageLog } = this.#services;
@@ -96,14 +99,17 @@ export class ExpectationMonitor {
     this.#openSinceMs = null;
     if (messageLog.isSuspended) return;
     if (openSinceMs !== null) {
-      // A process that was stopped for longer took no posts meanwhile.
+      // A longer interval means that the process was frozen, and accepted no posts in that time.
       const openMs = Math.min(Math.floor(nowMs - openSinceMs), MAX_INTAKE_CLOCK_STEP_MS);
       await database.general.run((sql) => advanceIntakeClock(sql, openMs));
     }
     if (!messageLog.isSuspended) this.#openSinceMs = nowMs;
   }
 
-  /** A group whose head is locked for long, or whose message cannot be written, does not delay others. */
+  /**
+   * Posts the news about the expectations of a group. Errors are only logged, so that one group does not hold up
+   * others.
+   */
   async #tell(conversationId: ConversationId): Promise<void> {
     const { database, bus, log } = this.#services;
     try {
@@ -119,7 +125,7 @@ export class ExpectationMonitor {
   }
 }
 
-/** The text names no elapsed times, which would become wrong. */
+/** The text of a message. It states no elapsed times, which would become wrong. */
 function textOf({ kind, key, withinS, since }: ExpectationNews): string {
   const name = disarmMentions(key);
   if (kind === 'returned') return `🟢 ${name} is back`;

@@ -11,17 +11,16 @@ import {
 import { removeExpiredSignIns, type RemovedSignInCounts } from '../storage/retention/sign-in-expiry.ts';
 import type { Services } from '../operations/core/services.ts';
 
-/** Every quarter of an hour: short rounds, so that no backlog grows. */
+/** Every quarter of an hour, so that each round has little to delete. */
 const SCHEDULE = '*/15 * * * *';
 /**
- * How long a node holds the lock of a round; each step extends it.
- * - Longer than a step: other nodes find the lock taken until the round ends.
- * - Longer than the clocks of nodes differ: a node whose clock is ahead does not see the lock as expired.
- * - Shorter than the interval of rounds: a node that was killed or froze midway does not block the next round.
+ * How long a node holds the job lock of a round; each step extends this time.
+ * - It is longer than a step, so that no other node takes the lock during a round.
+ * - It is shorter than the interval of rounds, so that a node that was killed or froze does not block the next round.
  */
 const JOB_LOCK_MS = 10 * 60_000;
 
-/** Another node took the round over, since this one did not continue it in time. */
+/** This node did not extend the job lock in time: the lock expired, and another node may have taken it. */
 class JobLockLostError extends Error {
   override readonly name = 'JobLockLostError';
 }
@@ -29,14 +28,17 @@ class JobLockLostError extends Error {
 /** The services that housekeeping uses. */
 type HousekeepingServices = Pick<Services, 'database' | 'bus' | 'config' | 'node' | 'log'>;
 
-/** The number of rows that a round removed. */
+/** How many rows of each kind a round removed. */
 type RemovedRows = RemovedCounts &
   RemovedSignInCounts &
   Awaited<ReturnType<typeof removeExpiredEvents>> & { readonly alerts: number; readonly refusedPosts: number };
 
-/** Creates the delivery log's partitions ahead of time and deletes data past its retention: one node at a time. */
+/**
+ * Creates the partitions of the delivery log's table ahead of time, and deletes data whose retention time is over. Only
+ * one node at a time does so.
+ */
 export class Housekeeping {
-  /** `lostEvents`: events that were deleted before the hooks that ask for them got them. */
+  /** `lostEvents`: events that were deleted although a hook that asks for them had not got them. */
   readonly counts = { lostEvents: 0 };
   readonly #services: HousekeepingServices;
   #task: ScheduledTask | null = null;
@@ -47,12 +49,14 @@ export class Housekeeping {
     this.#services = services;
   }
 
-  /** The partitions must exist before the first delivery; the rest can wait. */
+  /**
+   * Creates the partitions of the delivery log, which must exist before the first delivery, and schedules the rounds.
+   */
   async start(): Promise<void> {
     const { database } = this.#services;
     await database.general.transaction((tx) => ensureAttemptPartitions(tx, Date.now()));
     this.#task = schedule(SCHEDULE, () => {
-      // A round of a large installation may last longer than the interval; the node holds its own lock.
+      // A round of a large installation may last longer than the interval: then the next round is left out.
       if (this.#isCleaningUp) return;
       this.#isCleaningUp = true;
       this.#currentRun = this.runOnce().finally(() => (this.#isCleaningUp = false));
@@ -64,7 +68,7 @@ export class Housekeeping {
     await this.#currentRun;
   }
 
-  /** Runs one round of cleaning up; null when another node does it or has just done it, or when it failed. */
+  /** Runs one round. Null: the round failed, or another node is doing it or has just done it. */
   async runOnce(): Promise<RemovedRows | null> {
     const { database, config, node, log } = this.#services;
     const pool = database.general;
@@ -77,7 +81,7 @@ export class Housekeeping {
       };
       const round = { nowMs: Date.now(), beforeStep };
       const [expired] = await Promise.allSettled([removeExpiredLogsKeysHooks(pool, config.retention, round)]);
-      // Runs even if the step before failed. If another node has the lock now, this step ends at once as well.
+      // Runs even if the step before failed; but if this node has lost the job lock, this step throws at once.
       const signIns = await removeExpiredSignIns(pool, beforeStep);
       const events = await this.#removeEvents(round);
       const alerts = await removeExpiredAlerts(pool, { maxAlerts: MAX_ALERTS_PER_CONVERSATION, beforeStep });

@@ -13,29 +13,29 @@ import { recordLoss } from '../storage/messages/loss-record.ts';
 import { findLostHeads, insertLossNotice, type LostHead } from '../storage/messages/lost-heads.ts';
 import { WitnessKeeper, type WitnessKeeperDeps } from './witness-keeper.ts';
 
-/** How long a new timeline waits for the findings of all nodes. */
+/** In a new timeline, this node waits at most this long for the findings of all nodes. */
 const MAX_BARRIER_MS = 3_000;
 const BARRIER_POLL_MS = 100;
-/** Conversations whose ids are logged, each in a line of its own. */
+/** The log lists at most this many conversations that lost changes, each in a line of its own. */
 const MAX_LOGGED_CONVERSATIONS = 100;
 const MAX_NOTICE_TRIES = 5;
 const NOTICE_RETRY_MS = 1_000;
 const DELETE_NODE_TIMEOUT_MS = 1_000;
-/** Only the start waits for these statements; a statement that takes longer fails the start. */
+/** The time-out of the statements that the start waits for; a statement that takes longer makes the start fail. */
 const START_STATEMENT_TIMEOUT_MS = 20_000;
 
 interface LostHistoryEvents {
-  /** A new timeline begins; no node has compared yet. */
+  /** Called when this node finds a new timeline, before it compares its witness with the database. */
   readonly onNewTimeline: () => void;
-  /** The epoch was raised: clients may be ahead of the log. Nothing has been written in the timeline yet. */
+  /** Called when the log epoch was raised in the new timeline: clients may have changes that the log has lost. */
   readonly onEpochRaised: (epoch: LogEpoch) => void;
 }
 
 /**
- * Detects when the database has lost committed changes, as after a failover to a standby that lagged. It compares what
- * this node knows (`Witness`) with the database at each start and in each new timeline. In a new timeline no node
- * writes to the log before all nodes have compared, for 3 s at most. If anything is missing, or a node does not report,
- * the epoch of the log is raised before the first write, once for all nodes.
+ * Detects that the database has lost committed changes, for example by a failover to a standby that lagged. At each
+ * start and in each new timeline, it compares this node's witness with the database. In a new timeline no node writes
+ * to the log until all nodes have compared, or 3 s have passed. If changes are missing, or a node has not reported, the
+ * log epoch is raised before the first write, once for all nodes.
  */
 export class LostHistoryDetector {
   readonly #deps: WitnessKeeperDeps & { readonly node: string; readonly events: LostHistoryEvents };
@@ -48,7 +48,7 @@ export class LostHistoryDetector {
     this.#keeper = new WitnessKeeper(deps);
   }
 
-  /** Resolves when this node may write to the log. Rejects when the database fails. */
+  /** Compares for the first time; resolves when this node may write to the log. Rejects if the database fails. */
   async start(): Promise<void> {
     const { database, node } = this.#deps;
     await this.#keeper.load();
@@ -62,7 +62,7 @@ export class LostHistoryDetector {
     await this.#compareReturningEpochRaised(timeline, mayHaveForgotten, START_STATEMENT_TIMEOUT_MS);
   }
 
-  /** Removes this node from the list: a new timeline no longer waits for it. */
+  /** Removes this node from the list of nodes, so that a new timeline does not wait for it. */
   async stop(): Promise<void> {
     this.#stopped = true;
     const { database, node, log } = this.#deps;
@@ -84,7 +84,10 @@ export class LostHistoryDetector {
     if (await this.#compareReturningEpochRaised(timeline, false)) events.onEpochRaised(database.witness.logEpoch);
   }
 
-  /** Whether the epoch was raised in this timeline. */
+  /**
+   * Compares the witness with the database, and waits until it is decided whether the log epoch is raised in this
+   * timeline. Resolves to whether it was raised; a loss that is found after the decision raises it too.
+   */
   async #compareReturningEpochRaised(
     timeline: number,
     mayHaveForgotten: boolean,
@@ -95,7 +98,8 @@ export class LostHistoryDetector {
     const { witness, lease: pool } = database;
     const lost = await pool.run((sql) => findLostHeads(sql, witness.heads), timeoutMs);
     let epochRaised = false;
-    // A database server that does not report its timeline does not report a new one either: only starts compare.
+    // Timeline 0: the database server does not report its timeline. Then no barrier is possible, and only starts
+    // compare.
     if (timeline !== 0) {
       const finding = lost.length > 0 ? 'missing' : mayHaveForgotten ? 'unknown' : 'complete';
       await pool.run((sql) => reportFinding(sql, { node, timeline, finding }), timeoutMs);
@@ -152,7 +156,7 @@ export class LostHistoryDetector {
     witness.losses.conversations += lost.length;
     witness.losses.lastAtMs = Date.now();
     witness.forget(lost.map(({ conversationId }) => conversationId));
-    // Not awaited: the notices are changes of the log, which no node writes before this comparison has ended.
+    // Not awaited: the notices are changes of the log, and no node writes to the log before this comparison has ended.
     this.#insertingLossNotices = this.#insertingLossNotices.then(() => this.#insertLossNotices(lost, epoch));
   }
 

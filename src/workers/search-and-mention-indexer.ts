@@ -6,14 +6,17 @@ import type { Services } from '../operations/core/services.ts';
 
 /** Delay after a notification, so that messages written meanwhile share a batch. */
 const DEBOUNCE_MS = 1_000;
-/** The interval of checks whether posts still wait to be written. */
+/** While posts wait to be written, the indexer checks at this interval whether they still do. */
 const YIELD_POLL_MS = 50;
-/** Work that is older than this no longer yields to posts, or a busy server would never index its messages. */
+/** The indexer waits for posts at most this long; otherwise a busy server would never index its messages. */
 const MAX_YIELD_MS = 30_000;
-/** The indexer takes a share of the database, not all of it. */
+/**
+ * After each turn the indexer rests for this many times the duration of the turn, so that it uses only a share of the
+ * database. A busy server uses `BUSY_PAUSE_FACTOR`.
+ */
 const PAUSE_FACTOR = 4;
 const BUSY_PAUSE_FACTOR = 39;
-/** With this many deliveries in flight the server counts as busy; a few may hang at a receiver that does not answer. */
+/** With this many deliveries in flight the server counts as busy. Fewer may only be waiting for slow receivers. */
 const BUSY_DELIVERIES = 32;
 const SWEEP_INTERVAL_MS = 10 * 60_000;
 const DATABASE_RETRY_MS = 5_000;
@@ -25,14 +28,14 @@ export type SearchAndMentionIndexerServices = Pick<
 >;
 
 /**
- * Derives data from messages that no post waits for: words for searches, and mentions. It follows each conversation by
- * its revs from its position in the database, so that it leaves nothing out however the process ended. Nodes share the
- * conversations among each other. It yields to posts and deliveries.
+ * Derives words for searches, and mentions, from messages after they are committed. For each conversation the database
+ * stores the rev up to which it is indexed, so no change is left out, even if the process crashes. Each conversation is
+ * indexed by one node at a time. The indexer lets posts and deliveries go first.
  */
 export class SearchAndMentionIndexer {
   readonly #services: SearchAndMentionIndexerServices;
   readonly #follower: LogFollower;
-  /** Since when each check has found posts that wait; null: the last one found none. */
+  /** Since when every check has found posts that wait to be written; null: the last check found none. */
   #yieldingSinceMs: number | null = null;
 
   constructor(services: SearchAndMentionIndexerServices) {
@@ -45,7 +48,7 @@ export class SearchAndMentionIndexer {
       findConversations: ({ after, limit }) =>
         database.general.run((sql) => findUnindexedConversations(sql, after, limit)),
       process: (conversations) => this.#index(conversations),
-      // A transaction of one conversation is bounded, and blocks no other one.
+      // One conversation in a transaction: the transaction stays short, and locks no other conversation.
       maxBatchSize: 1,
       newMessagesFirst: true,
       beforeTurn: (signal) => this.#yieldToPosts(signal),
@@ -64,7 +67,7 @@ export class SearchAndMentionIndexer {
     this.#follower.start();
   }
 
-  /** Resolves when the current turn has ended. */
+  /** Stops the indexer; resolves when the current turn has ended. */
   stop(): Promise<void> {
     return this.#follower.stop();
   }

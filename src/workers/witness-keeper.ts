@@ -13,10 +13,13 @@ import { readLogEpoch } from '../storage/messages/log-epoch.ts';
 import { readHeads } from '../storage/messages/lost-heads.ts';
 
 const WRITE_INTERVAL_MS = 1_000;
-/** How many conversations are read per interval, those that changed last: a failover loses the newest changes first. */
+/**
+ * Before each write, at most this many conversations are read from the database: those that changed last, since a
+ * failover loses the newest changes first.
+ */
 const MAX_LOOKUPS_PER_WRITE = 200;
 const LOOKUP_TIMEOUT_MS = 1_000;
-/** Only a start waits for the load. */
+/** The time-out of the query that `load` makes at a start. */
 const LOAD_TIMEOUT_MS = 20_000;
 
 /** The dependencies of a witness keeper. */
@@ -28,12 +31,12 @@ export interface WitnessKeeperDeps {
 }
 
 /**
- * Records in the witness what this node commits and what other nodes announce. Writes the witness to the data directory
- * once a second, if it has changed. A post costs an entry in a map.
+ * Records in the witness the changes that this node commits and that other nodes announce. Once a second it writes the
+ * witness to a file in the data directory, if the witness has changed. For a post, this costs an entry in a map.
  *
- * Before the keeper writes the file, it reads from the database what a notification does not contain, such as the time.
- * That read cannot return a change that took a lost one's number: such a change exists only in a new timeline. In a new
- * timeline only the lease pool works before all heads were compared.
+ * Before a write, the keeper reads from the database what notifications do not contain, such as times. It cannot read a
+ * new change that has the number of a lost one: such changes exist only in a new timeline. There only the lease pool
+ * works until all heads have been compared.
  */
 export class WitnessKeeper {
   readonly #deps: WitnessKeeperDeps;
@@ -50,8 +53,8 @@ export class WitnessKeeper {
   }
 
   /**
-   * Loads the witness that the last process of this data directory had of this database; logs a file that it cannot
-   * use.
+   * Loads the witness from the file that the last process wrote. Ignores the file, and logs it, if it is broken or of
+   * another database.
    */
   async load(): Promise<void> {
     const { database, dataDir, log } = this.#deps;
@@ -98,7 +101,7 @@ export class WitnessKeeper {
     this.#timer.unref();
   }
 
-  /** Writes the changes that are not written yet. */
+  /** Stops the keeper, and writes the changes that are not in the file yet. */
   async stop(): Promise<void> {
     clearInterval(this.#timer);
     this.#unsubscribe();
@@ -107,7 +110,7 @@ export class WitnessKeeper {
     await this.#writing;
   }
 
-  /** One write at a time: a slow disk gets the next one later. */
+  /** Starts a write, unless one is under way or nothing has changed. */
   #startWrite(): void {
     const { version, hasIncomplete } = this.#deps.database.witness;
     if (this.#writing !== null || (version === this.#writtenVersion && !hasIncomplete)) return;
@@ -145,7 +148,9 @@ export class WitnessKeeper {
     }
   }
 
-  /** After a failure the conversations wait for the next write; this write happens without their look-up. */
+  /**
+   * Reads the newest incomplete conversations from the database. If that fails, they are read before the next write.
+   */
   async #lookUpIncomplete(): Promise<void> {
     const { database, log } = this.#deps;
     const { witness, general } = database;

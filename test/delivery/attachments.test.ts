@@ -8,9 +8,7 @@ import { createPerson, type TestPerson } from '../support/people.ts';
 import { Receiver } from '../support/receiver.ts';
 import { postJson, TestServer, type TestGroup } from '../support/server.ts';
 
-/**
- * Even four fifths of this delay exceed the lifetime of the cache, so that the next attempt reads the message again.
- */
+/** Even four fifths of this delay exceed the time for which messages are cached: the next attempt reads them again. */
 const RETRY_MS = 1_500;
 
 let server: TestServer;

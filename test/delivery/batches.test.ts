@@ -72,7 +72,7 @@ describe('a hook with batch', () => {
     await lane.rowWhere((row) => row['batch_last_seq'] === 3);
     await lane.post(4, 5);
     lane.receiver.answer = () => 200;
-    // The change raises the generation, so the lane starts again from the row.
+    // The change raises the hook's generation, so the lane starts again from the hook's row.
     await lane.change({ description: 'changed', next_attempt_at: null });
     await lane.rowWhere((row) => row['cursor'] === 5);
     const seen = ranges();

@@ -16,7 +16,7 @@ import { eventually } from '../support/eventually.ts';
 import { Receiver } from '../support/receiver.ts';
 import { HeldLookups, LaneManagerFixture, patientClient, PATIENT_MS, SEALER } from './fixtures/lane-manager-fixture.ts';
 
-// The fences keep a lane from sending, and its settlements from counting, once the node no longer holds the hook.
+// Once a node no longer holds a hook, the fences keep its lane from sending and its settlements from changing the hook.
 
 let close: (() => Promise<unknown>)[];
 beforeEach(() => {
@@ -66,7 +66,7 @@ describe('a lease', () => {
     const askedAfter = clock.now();
     const leases = await openLeases(database);
     const askedBefore = clock.now();
-    // The look-up runs within one tick, so that no renewal comes in between.
+    // The clock is replaced and restored within one tick, so that no renewal of the lease sees the replaced clock.
     const epochAt = (ms: number): number | null => {
       const stopped = jest.spyOn(clock, 'now').mockReturnValue(ms);
       try {
@@ -105,7 +105,7 @@ describe('a new timeline', () => {
       () => lost,
       (told) => told.length > 0,
     );
-    // The node still counts as one that shares the partitions.
+    // The node is still one of those that share the partitions.
     const living = await database.query((sql) => sql`select from node where expires_at > clock_timestamp()`);
     expect(living).toHaveLength(1);
     const epoch = await eventually(

@@ -90,7 +90,7 @@ describe('a hook in trouble', () => {
       () => pending(group),
       (all) => all[0] === 0,
     );
-    // The lane sends it once a second until the leases are renewed (3 s), not a thousand times.
+    // The lane sends the message once a second until the leases are renewed (3 s), not a thousand times.
     expect(receiver.arrivals.length).toBeLessThanOrEqual(6);
   });
 

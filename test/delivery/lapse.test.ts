@@ -41,7 +41,7 @@ test('a lane whose lease has lapsed sends nothing once it is renewed before its 
   await receiver.received(1);
   proxy.hold('both');
   await eventually(leaseMs, (ms) => ms < 0);
-  // Another node does this once it may assume that the lease has expired; no notification of it arrives here.
+  // Removes the hook, as another node does once the lease has expired; no notification of it reaches this server.
   await database.query(
     (sql) => sql`
       update reverse_hook set removed_at = now(), removed_by = 'client', generation = generation + 1 where id = ${id}`,
@@ -49,7 +49,7 @@ test('a lane whose lease has lapsed sends nothing once it is renewed before its 
   const lock = await holdOpen(database.target, (tx) => tx`lock table reverse_hook in access exclusive mode`);
   const before = receiver.arrivals.length;
   await proxy.forward();
-  // No node has claimed the leases, so the server renews them, while it cannot read the row.
+  // No node has claimed the leases, so the server renews them, while it cannot read the hook's row.
   await eventually(leaseMs, (ms) => ms > 8_000);
   await eventually(leaseMs, (ms) => ms < 8_000);
   await eventually(leaseMs, (ms) => ms > 8_000);

@@ -103,7 +103,7 @@ function postAll(webhook: string): { stop(): Promise<number> } {
   };
 }
 
-/** For each hook, its seqs in the order of their first arrival, and the number of repeats. */
+/** The seqs that arrived at a path, in the order of their first arrival, and the number of repeats. */
 function arrivalsOf(path: string): { first: number[]; repeats: number } {
   const all = receiver.seqs(path);
   const first = [...new Set(all)];
@@ -175,7 +175,7 @@ describe('a node that', () => {
     const hook = await hookOf(a, hooks);
     const path = `/${hooks.indexOf(hook)}`;
     process.kill(a.pid, 'SIGSTOP');
-    // With more of the lease left, the answer could come at the end of the request's timeout.
+    // If the lease had more time left, the answer to the deletion could come from the request's timeout instead.
     const { leftMs, at: startedAt } = await eventually(
       async () => ({ at: performance.now(), leftMs: await leaseMs(a) }),
       (lease) => lease.leftMs < 4_000,

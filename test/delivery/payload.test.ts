@@ -75,7 +75,7 @@ describe('the body of a delivery', () => {
   });
 
   test('carries the files of a message with links to them, and none of a deleted one', () => {
-    // The keys are in the order in which the database returns them.
+    // The properties of the attachment are in the order in which the database returns them.
     const attachments = [{ size: 5, type: 'image/png', name: 'a b.png', id: 'x'.repeat(22) }];
     const { message: shown, command } = bodyOf({ text: '', attachments }).data;
     expect(shown).toMatchObject({ text: '', attachments: [{ ...attachments[0], url: `7/${'x'.repeat(22)}` }] });

@@ -28,7 +28,7 @@ test('what fails while the requests that are due are read is not forgotten', asy
   retryQueue.done('finished');
   expect(retryQueue.hasPendingWork).toBe(true);
   expect(retryQueue.waitMs).toBe(0);
-  // The next read also returns the number of the rows.
+  // The next read returns the due rows and the number of all retry rows.
   const next = retryQueue.take(written);
   await new Promise(setImmediate);
   reads[1]!({ due: [{ seq: 2, lastSeq: 2, attempts: 1 } as never], count: 1, nextAt: null });

@@ -35,7 +35,7 @@ describe.each(VERIFIERS)('the verifier of %s', (_name, Verifier) => {
 
   const accepts = (secret: string, { raw, headers }: Arrival): boolean => {
     try {
-      // One of them returns nothing: the absence of an error is the verdict.
+      // One of the verifiers returns nothing: the absence of an error is the verdict.
       new Verifier(secret).verify(raw, headers as Record<string, string>);
       return true;
     } catch {
@@ -70,7 +70,7 @@ describe.each(VERIFIERS)('the verifier of %s', (_name, Verifier) => {
     for (const arrival of [await deliver(), await ping()]) {
       expect([accepts(first, arrival), accepts(second, arrival), entries(arrival)]).toEqual([true, true, 2]);
     }
-    // This is the state 24 hours later; the lane reads its row again after any change.
+    // The state 24 hours after the rotation; the lane reads the hook's row again after any change of the hook.
     await server.database.query((sql) => sql`update reverse_hook set old_secret_until = now()`);
     for (const paused of [true, false]) await fetch(url, { method: 'PATCH', body: JSON.stringify({ paused }) });
     for (const arrival of [await deliver(), await ping()]) {

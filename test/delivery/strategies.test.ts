@@ -18,7 +18,7 @@ interface Open<T> {
   readonly end: (value: T) => void;
 }
 
-/** A strategy whose reads and requests end when the test lets them. */
+/** A strategy whose reads and requests finish when the test calls their `end`. */
 class ControlledStrategy {
   readonly reads: Open<NextRequestOrSkip>[] = [];
   readonly sends: Open<AttemptResult | NotSentOrUnknown>[] = [];

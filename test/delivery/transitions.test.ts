@@ -95,7 +95,7 @@ describe.each(states)('a hook that is %s', (from) => {
     async (event, to) => {
       for (const step of ways[from]) await happenings[step]();
       expect(await state()).toBe(from);
-      // A request that an event makes due is in flight and has no answer yet.
+      // No answer: a request that the event makes due stays in flight, and changes no state.
       receiver.answer = () => {};
       await happenings[event]();
       expect(await state()).toBe(to);

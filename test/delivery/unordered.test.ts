@@ -78,7 +78,7 @@ describe('a hook with order none', () => {
     );
     await lane.server.database.query((sql) => sql`update delivery_retry set next_at = now() where seq = 1`);
     const before = lane.receiver.arrivals.length;
-    // The lane has read the due rows before each of these two.
+    // Before each of these two requests, the lane has read the due rows.
     await lane.receiver.received(before + 2);
     failing = false;
     held.resolve(200);

@@ -186,7 +186,7 @@ describe('install.sh refuses', () => {
     async (suite) => {
       const at = await machine({ suite });
       const { machine: host } = at;
-      // The administrator has added the repository by hand, with other options. apt refuses to work with both entries.
+      // The administrator has added the repository by hand, with other options. apt refuses two such entries.
       await host.write('/etc/apt/sources.list.d/mine.list', `deb [trusted=yes] ${publisher.url} stable main\n`);
       await host.write('/usr/share/keyrings/mine.gpg', 'x');
       await host.write(

@@ -26,7 +26,7 @@ afterEach(async () => {
 
 afterAll(() => publisher.stop());
 
-/** A machine that ends with the test. */
+/** Starts a machine, which the test's clean-up stops. */
 async function machine(options: MachineOptions = {}): Promise<Target> {
   target = await publisher.machine(options);
   return target;
@@ -326,7 +326,7 @@ describe('the database that install.sh chooses', () => {
         asked++;
         return content;
       });
-      // The list names a file that does not exist, until apt reads the list again.
+      // apt's list of packages names a file that does not exist, until apt downloads the list again.
       await target!.machine.must("sed -i 's/15+248_amd64/15+247_amd64/' /var/lib/apt/lists/*_new_*Packages");
       if (isLost) {
         publisher.server.answers.set(deb, null);

@@ -9,7 +9,7 @@ const config: Config = {
   // Quick runs skip the test with all versions of PostgreSQL: it takes a minute and half a gigabyte.
   testPathIgnorePatterns: (process.env['QUICK'] ?? '') === '' ? [] : ['backup-versions'],
   globalSetup: '<rootDir>/test/package/support/global-setup.ts',
-  // Catches a hang. Some build a release or make several installations.
+  // Catches a hang. Some tests build a release or make several installations.
   testTimeout: 1_800_000,
   maxWorkers: 1,
 };

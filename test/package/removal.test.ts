@@ -40,9 +40,7 @@ describe.each(systems)('removing on %s with %s', (suite, init) => {
     expect(ran).toMatchObject({ code: 0 });
   };
 
-  /**
-   * The processes of the server and its database. Zombies do not count: process 1 of the machine has yet to reap them.
-   */
+  /** The processes of the server and its database. Zombies are left out: process 1 of the machine will reap them. */
   const processes = async (): Promise<string> => {
     const living = 'grep -q "^State:.*Z" "/proc/$pid/status" || echo "$pid"';
     const named = 'grep -lxE "klatch|postgres" /proc/[0-9]*/comm | cut -d/ -f3';

@@ -18,7 +18,7 @@ const INDEX = 'dists/stable/main/binary-amd64';
 let parent: string;
 let folder: string;
 let debs: Record<'v1' | 'v2' | 'postgresql', string>;
-/** The throw-away key of all tests, since making one takes seconds. */
+/** The file with the signing key of all tests; generating a key for each test would take seconds. */
 let throwAwayFile: string;
 
 beforeAll(async () => {
@@ -299,7 +299,7 @@ describe('the key of the repository', () => {
       folder = mkdtempSync(join(parent, 'alone-'));
       publishAs([debs.v1], { wanted: file });
       writeFileSync(join(folder, 'both'), signed);
-      // gpgv reports that it cannot check the other signature, and exits with 2 for that, as apt expects.
+      // The keyring has one of the two keys. For the other signature gpgv exits with 2, as apt expects.
       const said = await run('gpgv', ['--status-fd', '1', '--keyring', keyring(), join(folder, 'both')]);
       expect(said.stdout.match(/GOODSIG/g)).toHaveLength(1);
       folder = before;

@@ -12,7 +12,7 @@ const UID = 1000;
 const HOME = '/srv/with a space';
 const SETUP = `bin/klatch setup --embedded --base-uri ${BASE_URI} --allow loopback`;
 
-/** Unpacks both zips by the steps of INSTALL.txt, for an ordinary account. */
+/** Unpacks the zips of Klatch and its PostgreSQL by the steps of INSTALL.txt, for an ordinary account. */
 async function unpack(machine: Machine): Promise<void> {
   await machine.must(`mkdir -p '${HOME}'`);
   const home = machine.path(HOME);
@@ -22,10 +22,10 @@ async function unpack(machine: Machine): Promise<void> {
   await machine.must(`chown -R ${UID}:${UID} '${HOME}'`);
 }
 
-/** The remaining processes of both servers. */
+/** The running processes of Klatch and PostgreSQL. */
 const servers = (machine: Machine) => machine.sh('grep -lxE "klatch|postgres" /proc/[0-9]*/comm');
 
-/** A terminal with a shell; its end has the effect of an ssh session's end. */
+/** A terminal with a shell. Closing the terminal has the effect of closing an ssh session. */
 function openTerminal(machine: Machine): ChildProcess {
   const enter = ['-t', String(machine.pid), '-m', '-p', '-u', '-i', '-r', '-w', '-S', String(UID), '-G', String(UID)];
   const shell = ['script', '--quiet', '--command', 'bash --norc -i', '/dev/null'];

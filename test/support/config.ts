@@ -7,7 +7,7 @@ import type { PostgresqlConfig } from '../../src/config/services.ts';
 import type { ConnectionTarget } from '../../src/storage/db/connection.ts';
 
 const FILE = '(test)';
-/** The keys that have no default. */
+/** The configuration keys that have no default. */
 const REQUIRED = `
   secret = "a secret for tests that is long enough to be taken"
   http.base-uri = "http://klatch.example"
@@ -30,8 +30,8 @@ const defaultConfig: Config = buildConfig(FILE, settings as Settings);
 const MINUTE_MS = 60_000;
 
 /**
- * For tests in which many sessions write the same rows at once: on a slow machine some wait for a lock longer than
- * usual.
+ * Timeouts for tests in which many sessions write the same rows at once: on a slow machine some sessions wait long for
+ * a lock.
  */
 export const PATIENT = {
   postgresql: { lockTimeoutMs: MINUTE_MS, databaseCallTimeoutMs: MINUTE_MS, flushTimeoutMs: MINUTE_MS },

@@ -38,7 +38,7 @@ export class DatabaseProxy {
     return proxy;
   }
 
-  /** The address for the configuration of the server under test, instead of the real one. */
+  /** The address for the configuration of the server under test, instead of PostgreSQL's. */
   get address(): { host: string; port: number } {
     return { host: '127.0.0.1', port: this.#port };
   }

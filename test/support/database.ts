@@ -28,9 +28,9 @@ export function testServer(database: string): ConnectionTarget {
 
 export interface TestDatabase {
   readonly target: ConnectionTarget;
-  /** The folder for the files of its servers: servers on one database share one folder. `drop` removes it. */
+  /** The folder for the files that servers on this database store; `drop` removes it. */
   readonly filesFolder: string;
-  /** Opens the pools on it, with changes to the timeouts, bounds or the connection; `drop` closes them. */
+  /** Opens pools on the database, with changes to the timeouts, bounds or the connection; `drop` closes them. */
   open(changes?: Partial<PostgresqlConfig>): Database;
   /** Runs statements as the superuser. */
   query<T>(work: (sql: Sql) => Promise<T>): Promise<T>;

@@ -1,6 +1,6 @@
 import { createECDH, randomBytes } from 'node:crypto';
 
-/** A browser's subscription in the form of `PushSubscription.toJSON()`, with keys of its own. */
+/** A browser's subscription in the form of `PushSubscription.toJSON()`, with encryption keys of its own. */
 export interface TestSubscription {
   readonly endpoint: string;
   readonly expirationTime: null;
@@ -19,7 +19,7 @@ export function newSubscription(endpoint = `https://push.example/${randomBytes(8
   };
 }
 
-/** Web push keys for one test. */
+/** A VAPID key pair for the web pushes of one test. */
 export function newWebPush(): { public: string; private: string; vapidSubject: string } {
   const pair = createECDH('prime256v1');
   const publicKey = pair.generateKeys();

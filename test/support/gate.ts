@@ -47,7 +47,7 @@ export class TestGate {
     }
   }
 
-  /** Requests that send something. */
+  /** The requests to send a code. */
   get sent(): readonly GateRequest[] {
     return this.requests.filter(({ url }) => url.endsWith('/send'));
   }

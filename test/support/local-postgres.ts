@@ -12,7 +12,7 @@ import { readPasswd, type PasswdEntry } from '../../src/data-dir/passwd.ts';
 import { eventually, HANG_MS } from './eventually.ts';
 import { freePort } from './ports.ts';
 
-/** Runs a server until its standard input ends, however this process ends. */
+/** Runs a server until its standard input is closed, which also happens when this process is killed. */
 const SCRIPT = '"$@" & pid=$!; read -r _; kill -INT "$pid"; wait "$pid"';
 
 /**
@@ -62,7 +62,7 @@ export class LocalPostgres {
     const [data, socketDir] = [join(folder, 'data'), join(folder, 'run')];
     await mkdir(socketDir);
     for (const path of [folder, socketDir]) await chown(path, owner.uid, owner.gid);
-    // Every user may open the socket, as that of the system's server.
+    // Every user may open the socket, as with the system's own PostgreSQL.
     await chmod(folder, 0o711);
     const auth = ['--auth-local=peer', '--auth-host=scram-sha-256'];
     const args = ['-D', data, '-U', owner.name, ...auth, '--encoding=UTF8', '--locale=C', '--no-sync'];

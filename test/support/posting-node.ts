@@ -1,4 +1,4 @@
-// A process that posts to a message log until its standard input ends: `node posting-node.ts <JSON of PostingPlan>`.
+// A process that posts to a message log until standard input is closed: `node posting-node.ts <JSON of PostingPlan>`.
 // For each answered post it writes a line `<group> <seq> <text>` at once, so that a kill loses none.
 import { writeSync } from 'node:fs';
 import { Database } from '../../src/storage/database.ts';

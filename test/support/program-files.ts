@@ -11,5 +11,5 @@ const BUNDLED = process.env['KLATCH_TEST_PROGRAM'];
 export const SOURCE_MAIN = join(ROOT, 'src/main.ts');
 /** The script of the program that tests start with Node. */
 export const MAIN = BUNDLED === undefined ? SOURCE_MAIN : join(BUNDLED, 'lib/klatch.cjs');
-/** The launcher of the same program. */
+/** The launcher of the program that tests start. */
 export const LAUNCHER = join(BUNDLED ?? ROOT, 'bin/klatch');

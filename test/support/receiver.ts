@@ -12,7 +12,7 @@ export interface Arrival {
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
   readonly raw: string;
-  /** For a form, its fields. */
+  /** The parsed JSON, or the fields of a form. */
   readonly body: any; // oxlint-disable-line typescript/no-explicit-any -- tests look into it freely
 }
 
@@ -77,7 +77,7 @@ export class Receiver {
     try {
       for await (const chunk of req) chunks.push(chunk as Buffer);
     } catch {
-      // The sender was killed during the request: it does not count as an arrival.
+      // The sender was killed during the request, which is then not recorded as an arrival.
       return;
     }
     const raw = Buffer.concat(chunks).toString('utf8');

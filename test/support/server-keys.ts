@@ -18,7 +18,7 @@ export class TestKeys implements Disposable {
   }
 
   /**
-   * Whether openssl accepts a base64 signature of `text` by the pair at that index. Throws where there is no openssl.
+   * Whether openssl accepts a base64 signature of `text` by the pair at index `place`. Throws if openssl is missing.
    */
   verifies(place: number, text: string, signature: string): boolean {
     const [signed, file] = [join(this.folder, 'signed'), join(this.folder, 'signature')];
@@ -29,7 +29,7 @@ export class TestKeys implements Disposable {
     try {
       return execFileSync('openssl', args, { encoding: 'utf8', stdio: 'pipe' }).includes('Verified Successfully');
     } catch (error) {
-      // It exits 1 for an invalid signature; any other failure is no verdict.
+      // openssl exits with 1 for an invalid signature; any other failure is no verdict.
       if ((error as { status?: number | null }).status === 1) return false;
       throw error;
     }

@@ -13,7 +13,7 @@ import { LAUNCHER } from './program-files.ts';
 import type { TestGroup } from './server.ts';
 
 const KEPT_LINES = 200;
-/** The secret that seals its database, for tests that insert sealed rows directly. */
+/** The `secret` of the servers, with which tests seal rows that they insert directly. */
 export const SECRET = 'a secret for tests that is long enough to be taken';
 
 /** Options for the start of the program. */
@@ -22,7 +22,7 @@ export interface ProcessOptions {
   readonly within?: readonly string[];
   /** Variables that override those of this process. */
   readonly env?: Readonly<Record<string, string>>;
-  /** The parent of its own folder; by default the system's temporary folder. */
+  /** The parent of the server's own folder; by default the system's temporary folder. */
   readonly parentDir?: string;
   /** A module that the server loads before its own, and that `tell` sends messages to. */
   readonly preload?: string;
@@ -32,7 +32,7 @@ export interface ProcessOptions {
 export class ServerProcess {
   readonly dataDir: string;
   readonly port: number;
-  /** The last lines of its log, over all starts. */
+  /** The last lines of the server's log, over all starts. */
   readonly lines: string[] = [];
   readonly #configFile: string;
   readonly #options: ProcessOptions;
@@ -73,7 +73,7 @@ export class ServerProcess {
     return this.#child!.pid!;
   }
 
-  /** False when it was not started, or has exited for any reason. */
+  /** False: the server was not started, or has exited for any reason. */
   get running(): boolean {
     return this.#child !== null && this.#child.exitCode === null && this.#child.signalCode === null;
   }
@@ -97,7 +97,7 @@ export class ServerProcess {
     await this.ready();
   }
 
-  /** Resolves when the running server reports that it is ready; rejects with its last lines when it exits before. */
+  /** Resolves when the running server is ready; rejects with the server's last log lines if it exits before. */
   async ready(): Promise<void> {
     const child = this.#child!;
     await eventually(
@@ -111,7 +111,7 @@ export class ServerProcess {
     );
   }
 
-  /** Sends a signal and resolves to the exit code (null when the signal ended it). */
+  /** Sends a signal and resolves to the exit code (null: the signal killed the server). */
   async end(signal: 'SIGTERM' | 'SIGINT' | 'SIGKILL'): Promise<number | null> {
     const child = this.#child;
     if (child === null) return null;

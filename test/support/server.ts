@@ -87,7 +87,7 @@ export class TestServer {
     await this.#server.start();
   }
 
-  /** Stops the server and drops its database, if it is its own. */
+  /** Stops the server, and drops its database unless the test passed one. */
   async stop(): Promise<void> {
     await this.#server.stop();
     if (this.#ownsDatabase) await this.database.drop();

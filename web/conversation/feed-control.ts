@@ -72,7 +72,7 @@ export function useFeedControl(options: FeedOptions) {
 }
 
 interface Position {
-  /** The row that has the focus; null: the list itself has it. */
+  /** The row that has the focus; null: no row has it. */
   readonly at: number | null;
   readonly tabStop: number | null;
   readonly view: ListView | null;
@@ -91,7 +91,7 @@ function indexAfter(to: FeedMove, { at, tabStop, view, count, list }: Position):
   return list.current?.rowAPageFrom(from, to === 'page-up' ? -1 : 1) ?? from;
 }
 
-/** Runs the command of a key on the message that has the focus; false: the key has none. */
+/** Runs the command of a key on the message that has the focus; false: the list did not handle the key. */
 function runOnMessage({ chat, entry, actions }: FeedOptions, event: KeyboardEvent, index: number | null): boolean {
   const command = messageCommandOf(event);
   const article = event.target as HTMLElement;

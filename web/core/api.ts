@@ -135,7 +135,7 @@ export class Api {
     return this.call('messages.send', { conversation, text, files, client_id: clientId }, decodeMessage);
   }
 
-  /** Also rejects with the reason of an aborted signal. */
+  /** Stores a file. Rejects with ServerError, ConnectionError, and the reason of an aborted signal. */
   uploadFile(file: File, options: UploadOptions): Promise<StoredFile> {
     return uploadFile(this.#base, file, options);
   }
@@ -153,7 +153,7 @@ export class Api {
     return this.call('messages.edit', { conversation, seq, text }, decodeMessage);
   }
 
-  /** `outlivesPage`: the browser sends it even if the page is closed meanwhile. */
+  /** `outlivesPage`: the browser sends the request even if the page is closed meanwhile. */
   deleteMessage(conversation: number, seq: number, { outlivesPage = false } = {}): Promise<Message> {
     const path = 'v1/api/messages.delete';
     return this.#send('POST', path, { conversation, seq }, decodeMessage, { keepalive: outlivesPage });

@@ -20,7 +20,7 @@ type Phase =
   | { readonly name: 'loading' }
   /** The page has another address than `http.base-uri`. */
   | { readonly name: 'elsewhere' }
-  /** `problem`: why a sign-in or the connection failed. `end`: how the session that this page had ended. */
+  /** `problem`: why a sign-in or the connection failed. `end`: how this page's last session ended. Both may be null. */
   | { readonly name: 'signed-out'; readonly problem: string | null; readonly end: SessionEnd | null }
   | { readonly name: 'signed-in'; readonly chat: ChatState };
 
@@ -45,7 +45,7 @@ export class AppState {
   readonly invite = signal<string | null>(null);
   /** The losses that a sign-out would cause, while the page asks for confirmation. */
   readonly signOutRisks = signal<SignOutRisks | null>(null);
-  /** The reading of the session, when the page starts. */
+  /** The read of the session when the page starts, which is repeated until the server answers. */
   readonly starting = new PersistentRead();
   readonly place: Place;
   readonly navigation: Navigation;
@@ -53,7 +53,7 @@ export class AppState {
   readonly #tabs: TabChannel;
   #isReadingRisks = false;
   #isSigningOut = false;
-  /** The chat that a new sign-in is replacing: the page does not report the end of its session. */
+  /** The chat that a new sign-in is replacing: the page does not report that the session of this chat has ended. */
   #replacedChat: ChatState | null = null;
 
   constructor(place: Place, api: Api, { link, invite }: OpenedTokens) {
@@ -106,11 +106,11 @@ export class AppState {
   async #showSignInWithLink(): Promise<void> {
     this.#showSignIn();
     const link = this.link.value;
-    // Elsewhere a person who opens a link from a stranger would use the stranger's account without knowing it.
+    // On any other host, a person who opens a stranger's link would use the stranger's account without knowing it.
     if (link?.isPrinted === true && isLoopback(this.place.base)) await this.signIn(link.token);
   }
 
-  /** Signs in by a link, with more of the input of `auth.verify`. The current screen shows why it failed. */
+  /** Signs in by a link. `choice`: further input of `auth.verify`. The current screen shows why a sign-in failed. */
   async signIn(token: string, choice: object = {}): Promise<void> {
     await this.#whileBusy(async () => {
       const session = await this.api.openSession({ link: token, ...choice }).catch((error: unknown) => {
@@ -146,7 +146,7 @@ export class AppState {
     if (!isConfirmed && (await this.#asksBeforeSignOut())) return;
     this.signOutRisks.value = null;
     await this.#whileBusy(async () => {
-      // Read before the call: the live connection may learn of the session's end first, and end the chat.
+      // Read before the sign-out: the live connection may learn of the session's end first, and reset `this.chat`.
       const { chat } = this;
       // After the end of the session the pending deletions could no longer be sent.
       await chat?.deletions.sendNow({ outlivesPage: false });
@@ -169,7 +169,7 @@ export class AppState {
     return this.signOutRisks.value !== null;
   }
 
-  /** Null: nothing would be lost. */
+  /** The losses that a sign-out would cause; null: none. */
   async #readSignOutRisks(): Promise<SignOutRisks | null> {
     const [losesTexts = false, losesAccess] = await Promise.all([
       this.chat?.hasUnsentTexts(),
@@ -192,10 +192,7 @@ export class AppState {
     }
   }
 
-  /**
-   * Shows the problem where the person acted: of a sign-in on the sign-in screen, of a sign-out above the
-   * conversations.
-   */
+  /** If the work fails, shows why: above the conversations of a signed-in account, otherwise on the sign-in screen. */
   async #whileBusy(work: () => Promise<void>): Promise<void> {
     this.isBusy.value = true;
     try {

@@ -11,7 +11,7 @@ type Appearance = { readonly [Setting in AppearanceSetting]: Choices[Setting][nu
 type DataAttributes = Record<string, string | undefined>;
 
 const SETTINGS = Object.keys(appearanceChoices) as AppearanceSetting[];
-/** A stored value of this page is shorter; a longer one is not from this page. */
+/** The page stores only values that are shorter than this, and ignores longer ones, which it did not store. */
 const MAX_KEPT_LENGTH = 200;
 
 /** Reads stored settings. A value that is no choice becomes the default. */
@@ -34,7 +34,7 @@ function parseObject(kept: string | null): Readonly<Record<string, unknown>> {
   }
 }
 
-/** `basePathname` tells installations of one origin apart. */
+/** Reads the stored settings. `basePathname` tells installations of one origin apart. */
 export function readAppearance(basePathname: string): Appearance {
   try {
     return parseAppearance(localStorage.getItem(keyOf(basePathname)));
@@ -44,7 +44,7 @@ export function readAppearance(basePathname: string): Appearance {
   }
 }
 
-/** False: the browser does not let this page use its storage, or the storage is full. */
+/** Stores the settings. False: the browser does not let this page use its storage, or the storage is full. */
 export function keepAppearance(basePathname: string, appearance: Appearance): boolean {
   try {
     localStorage.setItem(keyOf(basePathname), JSON.stringify(appearance));

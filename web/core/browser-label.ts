@@ -1,4 +1,4 @@
-/** The order matters: the user agent of an earlier browser also names later ones. */
+/** The first match wins: the user agent of an earlier browser in the list also names later ones. */
 const BROWSERS: readonly (readonly [RegExp, string])[] = [
   [/\bEdg(?:A|iOS)?\//, 'Edge'],
   [/\bOPR\//, 'Opera'],

@@ -40,7 +40,7 @@ export class BrowserStore {
     }).catch(() => null);
   }
 
-  /** Whether an account has drafts or unsent messages here. */
+  /** Whether this browser stores drafts or unsent messages of an account. */
   async hasTextsOf(account: number): Promise<boolean> {
     const { drafts, unsent } = await this.readAll();
     return [...drafts, ...unsent].some((each) => each.account === account);
@@ -48,7 +48,7 @@ export class BrowserStore {
 
   async readAll(): Promise<{ drafts: Draft[]; unsent: QueuedMessage[] }> {
     const found = await this.#attempt(async (database) => {
-      // One transaction for both: a message that is stored after this call is then stored after this answer.
+      // One transaction reads drafts and messages. A text that is stored after this call is not in the result.
       const transaction = database.transaction(['drafts', 'unsent']);
       const [drafts, unsent] = await Promise.all([
         transaction.objectStore('drafts').getAll(),

@@ -41,16 +41,16 @@ interface ConnectionProblem {
 
 /** The state of a signed-in account: its conversations, the connection, and the texts that the person writes. */
 export class ChatState {
-  /** Null: not read yet. */
+  /** The account's conversations; null: the page has not read the list yet. */
   readonly conversations = signal<readonly ConversationEntry[] | null>(null);
   readonly connectionProblem = signal<ConnectionProblem | null>(null);
-  /** Why something that a person did failed, or null. */
+  /** Why the person's last action, or the last read of the list of conversations, failed; null: no failure to show. */
   readonly actionProblem = signal<string | null>(null);
   /** The last change of presence that the server reported. */
   readonly presence = signal<{ readonly account: number; readonly online: boolean } | null>(null);
   /**
-   * The conversation whose members, roles or description may have changed last; null in it: a name changed, in any
-   * conversation.
+   * The last possible change of a conversation's members, roles or description. `conversation` null: the name of an
+   * account changed, which any conversation may show.
    */
   readonly groupChange = signal<{ readonly conversation: number | null } | null>(null);
   /** Raised when the send queue changes, or the set of conversations with a draft. */
@@ -143,20 +143,20 @@ export class ChatState {
       this.sendQueue.restore(unsent);
       this.#forgetReceived(unsent);
     });
-    // Connects only after the restore. Otherwise a message that the server stored before the page was closed would be
-    // shown twice until the server answers its repetition.
+    // Connects only after the unsent messages are restored from the browser. The server may have stored one of them
+    // already: the page would show it twice until the server answers the repeated request.
     void Promise.race([restored, new Promise((resolve) => setTimeout(resolve, MAX_STORE_WAIT_MS))]).then(() =>
       this.live.start(),
     );
   }
 
-  /** A store that answers late restores messages that the page has received meanwhile. They would be shown twice. */
+  /** Drops restored messages that the page has received meanwhile, because IndexedDB may answer late. */
   #forgetReceived(restored: readonly QueuedMessage[]): void {
     for (const conversation of new Set(restored.map((entry) => entry.conversation)))
       for (const message of this.pages.allOf(conversation)) this.#tellSendQueue(conversation, message);
   }
 
-  /** `isSignOut`: deletes drafts and unsent messages from the browser; otherwise they stay there. */
+  /** `isSignOut`: deletes drafts and unsent messages from the browser; otherwise they stay in the browser. */
   async stop({ isSignOut }: { readonly isSignOut: boolean }): Promise<void> {
     this.#isStopped = true;
     this.sendQueue.stop();
@@ -246,7 +246,7 @@ export class ChatState {
     return files !== null && this.sendQueue.add(conversation, text, files);
   }
 
-  /** Resolves to false if it failed; `actionProblem` then says why. */
+  /** Edits a message. Resolves to false if the edit failed; `actionProblem` then says why. */
   edit(conversation: number, seq: number, text: string): Promise<boolean> {
     return this.#act(async () => this.#show(conversation, await this.api.editMessage(conversation, seq, text)));
   }
@@ -318,7 +318,7 @@ export class ChatState {
 
   #onReset(conversation: number, rev: number): void {
     this.pages.forgetBehind(conversation, rev);
-    // The counts of the entry may be too high now. The entry stays until the list is read, since its pane may be open.
+    // The entry's numbers of messages may be too high now. It stays until the list is read, since its pane may be open.
     this.#resetConversations.add(conversation);
     this.#reloadSoon();
   }

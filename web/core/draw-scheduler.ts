@@ -4,7 +4,7 @@ const MAX_PAUSE_MS = 250;
 
 /**
  * Draws all changes of one frame at once. After each draw it pauses for the time that the draw took until it was
- * painted, at most 250 ms. So typed keys get frames of their own. At 1,000 messages a second on two cores the page
+ * painted, at most 250 ms. So key presses get frames of their own. At 1,000 messages a second on two cores the page
  * painted 657 frames (median of 4 runs of 15 s), and 481 without the pause (3 runs).
  */
 export class DrawScheduler {
@@ -16,7 +16,7 @@ export class DrawScheduler {
     this.#draw = draw;
   }
 
-  /** Draws soon. Calls until then count as one. */
+  /** Draws soon. Further calls until then cause no further draw. */
   schedule(): void {
     if (this.#isScheduled) return;
     this.#isScheduled = true;

@@ -126,7 +126,7 @@ export class GroupApi {
     await this.#api.call('invites.revoke', { group: this.#group, invite }, decodeGroup);
   }
 
-  /** Also works for a private conversation. */
+  /** Changes the notification setting of the group; also works for a private conversation. */
   async setNotifications(setting: NotificationSetting): Promise<void> {
     await this.#api.call('notifications.update', { conversation: this.#group, ...setting }, decodeNotifications);
   }

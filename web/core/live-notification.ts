@@ -17,7 +17,7 @@ type LiveNotification =
   | { readonly kind: 'account'; readonly account: { id: number; nick: string; name: string } }
   | { readonly kind: 'read'; readonly conversation: number; readonly seq: number };
 
-/** Null: this page does not know the method or the shape of its parameters. */
+/** Reads a notification; null: this page does not handle its method, or its parameters have another shape. */
 export function readNotification(method: string, params: unknown): LiveNotification | null {
   if (method === 'typing') {
     const typing = decodeOrNull(decodeTyping, params);

@@ -64,7 +64,7 @@ export class MessagePages {
     for (let seq = from; pageOf(seq) <= pageOf(to); seq += PAGE_MESSAGES) this.#use(conversation, seq);
   }
 
-  /** Forgets the messages whose rev is greater than this one. */
+  /** Forgets the messages of a conversation whose rev is greater than `rev`. */
   forgetBehind(conversation: number, rev: number): void {
     for (const { conversation: of, bySeq } of this.#pages.values()) {
       if (of !== conversation) continue;

@@ -15,11 +15,11 @@ interface Peer {
 
 /** The presence of the accounts with whom the signed-in account has private conversations. */
 export class PeerPresence {
-  /** By account; the presence of a missing account is not known. */
+  /** By account, whether it is online. Accounts whose presence the server has not told are missing. */
   readonly #online = signal<ReadonlyMap<number, boolean>>(new Map());
   readonly #fetchOnline: (conversation: number) => Promise<readonly number[]>;
   readonly #asked = new Set<number>();
-  /** Raised when answers to earlier requests no longer count. */
+  /** Raised by `clear`: answers to earlier requests are then ignored. */
   #generation = 0;
 
   /** `fetchOnline`: the accounts of a conversation that are online. */
@@ -27,7 +27,7 @@ export class PeerPresence {
     this.#fetchOnline = fetchOnline;
   }
 
-  /** Null: not known. Subscribes the calling component. */
+  /** Whether an account is online; null: the server has not told. Subscribes the calling component. */
   isOnline(account: number): boolean | null {
     return this.#online.value.get(account) ?? null;
   }
@@ -54,7 +54,7 @@ export class PeerPresence {
     if (this.#asked.has(account)) this.#set(account, isOnline);
   }
 
-  /** Forgets all presences: without a connection none is known. */
+  /** Forgets all presences, which no notification updates without a connection. */
   clear(): void {
     this.#generation += 1;
     this.#asked.clear();

@@ -12,7 +12,7 @@ const MAX_WAITING = 20;
 type DeletionState = 'waiting' | 'sent';
 
 interface PendingDeletionsOptions {
-  /** `outlivesPage`: the page is being closed. Never rejects. */
+  /** Sends a deletion. `outlivesPage`: the page is being closed. Never rejects. */
   readonly remove: (conversation: number, seq: number, options: { outlivesPage: boolean }) => Promise<void>;
   readonly undoMs?: number;
 }
@@ -28,7 +28,7 @@ export class PendingDeletions {
     this.#options = options;
   }
 
-  /** Null: the message is not being deleted. Subscribes the calling component. */
+  /** The state of a message's deletion; null: the message is not being deleted. Subscribes the calling component. */
   stateOf(conversation: number, seq: number): DeletionState | null {
     return this.#states.value.get(keyOf(conversation, seq)) ?? null;
   }
@@ -45,7 +45,7 @@ export class PendingDeletions {
     );
   }
 
-  /** False: the deletion was already sent, or there is none. */
+  /** Undoes a deletion; false: it was already sent, or the message is not being deleted. */
   undo(conversation: number, seq: number): boolean {
     const key = keyOf(conversation, seq);
     if (!this.#timers.has(key)) return false;

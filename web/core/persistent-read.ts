@@ -11,7 +11,7 @@ export class PersistentRead {
   readonly failure = signal<{ readonly error: Error; readonly retryAt: number } | null>(null);
   #wait = new AbortController();
 
-  /** Never rejects. The wait between two attempts grows to 30 s. */
+  /** Repeats `read` until it succeeds; never rejects. The wait between two attempts grows to 30 s. */
   async run<Answer>(read: () => Promise<Answer>): Promise<Answer> {
     for (let failures = 0; ; failures += 1) {
       try {

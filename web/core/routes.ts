@@ -28,7 +28,7 @@ export type ScreenBelow =
 
 interface SettingsRoute {
   readonly screen: 'settings';
-  /** Null: the list of the parts. */
+  /** The part of the settings to show; null: the list of the parts. */
   readonly part: SettingsPart | null;
 }
 

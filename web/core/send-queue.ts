@@ -21,7 +21,7 @@ export interface QueuedMessage {
 
 interface SendQueueOptions {
   readonly account: number;
-  /** Resolves to the seq. Rejects with ServerError and ConnectionError. */
+  /** Resolves to the seq of the stored message. Rejects with ServerError and ConnectionError. */
   readonly send: (entry: QueuedMessage) => Promise<number>;
   /** `keep` stores an entry in the browser, and `remove` removes it from there. They never reject. */
   readonly keep: (entry: QueuedMessage) => Promise<void>;
@@ -61,7 +61,7 @@ export class SendQueue {
     this.#options = options;
   }
 
-  /** False: `add` would return false. */
+  /** Whether `add` would accept one more message. */
   get hasCapacity(): boolean {
     return this.#byClientId.size < MAX_ENTRIES;
   }
@@ -133,14 +133,14 @@ export class SendQueue {
   }
 
   /**
-   * Removes texts that the server has stored, once the last seq in the list of conversations includes theirs. The server
-   * reports no change for messages that it stored before the page connected, so nothing else removes these texts.
+   * Removes the entries of stored messages whose seq is not above the last seq in the list of conversations. The server
+   * reports no change for messages that it stored before the page connected, so nothing else removes their entries.
    */
   forgetShown(): void {
     for (const [clientId, sending] of this.#byClientId) if (this.#isShown(sending)) this.#remove(clientId);
   }
 
-  /** Makes the next attempt at once, because the server is reachable again. */
+  /** Makes the next attempt to send at once, because the server is reachable again. */
   wake(): void {
     this.#wait.abort();
     this.#wait = new AbortController();

@@ -15,7 +15,7 @@ export function serverErrorIn(answer: unknown): ServerError {
   return new ServerError(code, message);
 }
 
-/** Throws ConnectionError where the answer is no JSON. */
+/** Parses an answer of the server. Throws ConnectionError if the answer is no JSON. */
 export function parseAnswer(text: string): unknown {
   try {
     return JSON.parse(text);

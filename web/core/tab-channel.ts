@@ -2,8 +2,8 @@
 const SIGN_OUT_HEARD_MS = 30_000;
 
 /**
- * Tells the other tabs of this browser that a person signs out. The server tells them only that the session has ended,
- * and after an end for another reason they keep the unsent texts.
+ * Tells the other tabs of this browser that a person signs out. The server tells those tabs only that the session has
+ * ended. After an end for another reason, the unsent texts stay in the browser.
  */
 export class TabChannel {
   readonly #channel: BroadcastChannel;
@@ -17,13 +17,13 @@ export class TabChannel {
     });
   }
 
-  /** Called before the request, since the server closes the connections of the other tabs before it answers. */
+  /** Called before the request to sign out: the server closes the connections of the other tabs before it answers. */
   announceSignOut(): void {
     // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a BroadcastChannel takes none
     this.#channel.postMessage(true);
   }
 
-  /** The request failed: a later end of the session has another reason. */
+  /** Called when the request to sign out failed: a later end of the session then has another reason. */
   withdrawSignOut(): void {
     // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a BroadcastChannel takes none
     this.#channel.postMessage(false);

@@ -6,12 +6,12 @@ import type { Message, Notice } from '../../client/core/shapes.ts';
 import { PAGE_MESSAGES, type MessagePages, type SeqRange } from './message-pages.ts';
 
 /**
- * The pause between two requests. While a person drags the scroll bar, messages that it has passed by then are not
- * fetched.
+ * The pause between two requests. While a person drags the scroll bar, messages that are out of view again after the
+ * pause are not fetched.
  */
 const SCROLL_REST_MS = 40;
 
-/** With more notices, the ones that were fetched first are dropped. */
+/** If the timeline has more notices than this, it drops those that were fetched first. */
 const MAX_NOTICES = 500;
 const NO_NOTICES: readonly Notice[] = [];
 
@@ -38,14 +38,14 @@ export class Timeline {
   readonly version = signal(0);
   readonly #options: TimelineOptions;
   readonly #closed = new AbortController();
-  /** By rev. */
+  /** The notices by their rev. */
   readonly #notices = new Map<number, Notice>();
   /** The notices by the seq of the message before them, because each row looks its notices up on every draw. */
   #noticesBySeq: Map<number, readonly Notice[]> | null = null;
   #wanted: SeqRange | null = null;
   #isFetching = false;
   #wait = new AbortController();
-  /** Raised when the server lost changes: answers to earlier requests no longer count. */
+  /** Raised when the server lost changes: answers to earlier requests are then ignored. */
   #generation = 0;
 
   constructor(options: TimelineOptions) {
@@ -69,7 +69,7 @@ export class Timeline {
     return this.#noticesBySeq.get(seq) ?? NO_NOTICES;
   }
 
-  /** Adds a notice, which may be known already. */
+  /** Adds a notice. One with the same rev is replaced. */
   addNotice(rev: number, notice: Notice): void {
     this.#notices.set(rev, notice);
     if (this.#notices.size > MAX_NOTICES) this.#notices.delete(this.#notices.keys().next().value!);
@@ -90,7 +90,7 @@ export class Timeline {
     if (this.#wanted !== null) this.want(this.#wanted);
   }
 
-  /** Makes the next attempt at once, because the server is reachable again. */
+  /** Makes the next attempt to fetch at once, because the server is reachable again. */
   wake(): void {
     this.#wait.abort();
     this.#wait = new AbortController();
@@ -124,7 +124,7 @@ export class Timeline {
     return this.#wanted === null ? null : this.#options.pages.firstMissing(this.conversation, this.#wanted);
   }
 
-  /** Resolves to false if the attempt failed. */
+  /** Fetches messages from `from` to the end of its page. Resolves to false if the attempt failed. */
   async #fetch({ from }: SeqRange): Promise<boolean> {
     const generation = this.#generation;
     const limit = PAGE_MESSAGES - ((from - 1) % PAGE_MESSAGES);
@@ -142,7 +142,7 @@ export class Timeline {
         if (this.#wanted !== null) this.#wanted = { ...this.#wanted, from: Math.max(firstSeq, this.#wanted.from) };
         return true;
       }
-      // Counts as a failure: otherwise a seq without a message would be requested in an endless loop.
+      // Treated as a failed attempt: otherwise the seq would be requested in an endless loop without a wait.
       this.problem.value = `The server did not send message ${from}`;
       return false;
     } catch (error) {

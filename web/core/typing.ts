@@ -2,11 +2,9 @@ import { signal } from '@preact/signals';
 
 /** The server forwards at most one typing notification of an account in 2 seconds. */
 const SEND_INTERVAL_MS = 3_000;
-/**
- * After this time without a notification a person no longer counts as typing. One lost notification does not end it.
- */
+/** A person is shown as typing for this time after a notification, so that a single lost one does not hide them. */
 const SHOWN_MS = 7_000;
-/** In all conversations together. With more, the page forgets the person who began first. */
+/** The bound of people who type, in all conversations together. Above it, the page forgets who began first. */
 const MAX_TYPISTS = 100;
 
 interface Typist {

@@ -23,8 +23,8 @@ interface Reader {
 }
 
 /**
- * Merges a conversation from the server's list into the known entry: the list may be older than a change that has
- * arrived.
+ * Merges a conversation from the server's list into the page's entry. A change that has arrived may be newer than the
+ * list.
  */
 export function withListed(known: ConversationEntry | undefined, info: Conversation): ConversationEntry {
   const listed: ConversationEntry = {
@@ -43,7 +43,7 @@ export function withListed(known: ConversationEntry | undefined, info: Conversat
     firstSeq: Math.max(known.firstSeq, listed.firstSeq),
     lastSeq: Math.max(known.lastSeq, listed.lastSeq),
     lastAt: known.lastSeq > listed.lastSeq ? known.lastAt : listed.lastAt,
-    // If both are the same message, the known one may have been edited since the list was made.
+    // If both entries have the same last message, an edit since the list was made is only in the page's entry.
     lastMessage: known.lastSeq >= listed.lastSeq ? (known.lastMessage ?? listed.lastMessage) : listed.lastMessage,
     readSeq: Math.max(known.readSeq, listed.readSeq),
     mentions: isOlder ? known.mentions : listed.mentions,

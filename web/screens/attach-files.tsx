@@ -140,8 +140,8 @@ export function DropTarget({ title, onFiles }: { readonly title: string; readonl
       event.preventDefault();
       isOver.value = true;
     };
-    // The browser sends one for each element that the pointer leaves; only one without `relatedTarget` means that it
-    // left the window.
+    // The browser sends a `dragleave` event for each element that the pointer leaves. Only an event without
+    // `relatedTarget` means that the pointer left the window.
     const onLeave = ({ relatedTarget }: DragEvent): void => {
       if (relatedTarget === null) isOver.value = false;
     };

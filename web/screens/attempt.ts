@@ -1,10 +1,10 @@
 import { useSignal } from '@preact/signals';
 
-/** Runs the actions of a part of a dialog one at a time, and keeps the reason why the last one failed. */
+/** Runs the actions of a part of a dialog one at a time, and stores why the last action failed. */
 interface Attempt {
   readonly problem: string | null;
   readonly isBusy: boolean;
-  /** Resolves to whether it succeeded. */
+  /** Resolves to whether the action succeeded. */
   readonly run: (work: () => Promise<void>) => Promise<boolean>;
 }
 

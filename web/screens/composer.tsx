@@ -117,10 +117,7 @@ function EditingLine({ edited, ownId }: Pick<ComposerProps, 'edited'> & { readon
   );
 }
 
-/**
- * The state of the text field. It keeps the conversation that it was created for, so that it never sends a text to
- * another one.
- */
+/** The state of the text field. Texts always go to the conversation that was open when the field was created. */
 function useWriting({ chat, entry, edited, field, onSent }: ComposerProps) {
   const conversation = entry.info.id;
   const editedText = useSignal('');

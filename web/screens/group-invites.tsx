@@ -123,7 +123,7 @@ function CreateInvite({ isBusy, onCreate }: CreateInviteProps) {
 
 interface InviteRowProps {
   readonly invite: Invite;
-  /** Whether the person has just created it. */
+  /** Whether the person has just created the invitation. */
   readonly isNewest: boolean;
   readonly isBusy: boolean;
   readonly onRevoke: () => void;

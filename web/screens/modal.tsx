@@ -11,8 +11,8 @@ interface ModalProps {
 }
 
 /**
- * A dialog over the page; Esc closes it. When it closes, the focus returns to the former element, unless a screen that
- * the dialog opened has taken it.
+ * A dialog over the page; Esc closes it. When the dialog closes, the focus returns to the element that had it before,
+ * unless another element has taken the focus.
  */
 export function Modal({ title, isDrawer = false, onClose, children }: ModalProps) {
   const dialog = useRef<HTMLDialogElement>(null);

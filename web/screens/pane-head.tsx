@@ -9,7 +9,7 @@ import { conversationTitle } from './sidebar.tsx';
 interface PaneHeadProps {
   readonly state: AppState;
   readonly chat: ChatState;
-  /** Undefined: there is no such conversation. */
+  /** Undefined: the account has no conversation with the number in the page's address. */
   readonly entry: ConversationEntry | undefined;
 }
 

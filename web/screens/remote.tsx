@@ -6,7 +6,7 @@ import { Problem } from './modal.tsx';
 
 /** A value that a part of a dialog reads from the server, and may change there. */
 export interface Remote<Value> {
-  /** Null: not read yet. */
+  /** The value; null: it was not read yet. */
   readonly value: Value | null;
   /** Why the last read or change failed; null: it succeeded. */
   readonly problem: string | null;
@@ -41,7 +41,7 @@ export function useRemote<Value>(load: () => Promise<Value>, options: RemoteOpti
   const take = async (work: () => Promise<Value>): Promise<void> => {
     latest.current += 1;
     const own = latest.current;
-    // Of two running reads only the later one counts, even if its answer arrives first.
+    // Of two running reads only the result of the later one is used, even if its answer arrives first.
     const isLatest = (): boolean => own === latest.current;
     running.value += 1;
     try {
@@ -64,7 +64,7 @@ export function useRemote<Value>(load: () => Promise<Value>, options: RemoteOpti
     } finally {
       running.value -= 1;
     }
-    // After the change: a read that began before it may have the former value, and counts no longer.
+    // Reads after the change. A read that began before the change may have the former value, and is ignored.
     await read();
     return true;
   };

@@ -13,7 +13,7 @@ const SHOWN_CHARACTERS = 200;
 
 interface SearchProps {
   readonly chat: ChatState;
-  /** Null: nothing was chosen. */
+  /** Called with the place of the chosen message; null: the person closed the search. */
   readonly onChoose: (conversation: number | null, seq: number | null) => void;
 }
 

@@ -9,7 +9,7 @@ import { briefMomentOf } from '../words/dates.ts';
 import { peopleWords } from '../words/people-words.ts';
 import { words } from '../words/words.ts';
 
-/** The page counts a message in view as read after a second. The rest is the time to store the read position. */
+/** A message counts as read after a second in view. The other second is for the server to store the read position. */
 const READ_MEANWHILE_MS = 2_000;
 
 interface ListProps {
@@ -75,7 +75,7 @@ function OtherLink({ state }: { readonly state: AppState }) {
 
 function List({ state, chat }: ListProps) {
   const conversations = chat.conversations.value;
-  // Drafts are marked in the list.
+  // Subscribes to the drafts, which the list marks.
   void chat.writingVersion.value;
   if (conversations === null) return <p class="quiet">{words.loading}</p>;
   if (conversations.length === 0) return <p>{words.noConversations}</p>;

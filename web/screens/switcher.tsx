@@ -8,7 +8,7 @@ const MAX_SHOWN = 12;
 
 interface SwitcherProps {
   readonly chat: ChatState;
-  /** Null: none was chosen. */
+  /** Called with the chosen conversation; null: the person closed the dialog. */
   readonly onChoose: (conversation: number | null) => void;
 }
 

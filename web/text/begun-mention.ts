@@ -2,7 +2,7 @@
 export interface BegunMention {
   /** The position of the `@` in the text. */
   readonly at: number;
-  /** Without the `@`; at least one character. */
+  /** The typed part of the nick, without the `@`; at least one character. */
   readonly text: string;
 }
 
@@ -10,7 +10,7 @@ export interface BegunMention {
 const MAX_BEGUN_CHARACTERS = 33;
 const BEGUN = /(?:^|[^\p{L}\p{N}._@/-])@([\p{L}\p{N}._-]{1,32})$/u;
 
-/** The mention that ends at the caret, or null. Null if text is selected. */
+/** The mention that ends at the caret; null: none ends there, or text is selected. */
 export function mentionAt(text: string, selectionStart: number, selectionEnd: number): BegunMention | null {
   if (selectionStart !== selectionEnd) return null;
   // The character before the `@` decides whether a mention begins; it may take two UTF-16 units.

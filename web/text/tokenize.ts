@@ -82,7 +82,7 @@ function plain(kind: TokenKind, text: string): Token {
   return { kind, text, ...PLAIN };
 }
 
-/** For each line, the index of the first line from it on that ends a fence, or -1. */
+/** For each line, the index of the first line that can close a fence, at or after this line; -1: none. */
 function indexesOfNextFenceEnd(lines: readonly string[]): number[] {
   const ends = Array.from<number>({ length: lines.length + 1 }).fill(-1);
   for (let index = lines.length - 1; index >= 0; index -= 1)
@@ -146,7 +146,7 @@ function mentionAt(line: string, index: number): string {
   return MENTION.exec(line)?.[0] ?? '';
 }
 
-/** The signs that end a sentence or close a bracket around the link are not part of it. */
+/** The link at an index, without signs after it that end a sentence or close a bracket around the link. */
 function linkAt(line: string, index: number): { text: string; isLink: boolean } {
   if (index > 0 && WORD.test(characterBefore(line, index))) return { text: '', isLink: false };
   LINK.lastIndex = index;
@@ -194,7 +194,7 @@ function pairDelimiters(pieces: Piece[]): void {
     if (piece.canClose && opener !== undefined) {
       pieces[opener]!.kind = 'marker';
       piece.kind = 'marker';
-      // Delimiters that were opened within and are still open find no end.
+      // Unpaired delimiters between the two stay text: they cannot be paired with a later one.
       for (let last = openers.pop(); last !== undefined; last = openers.pop()) {
         openerOf.delete(pieces[last]!.text);
         if (last === opener) break;

@@ -16,7 +16,7 @@ interface NewMessages {
 interface AnnouncementsOptions {
   /** The newest message of the conversation when it was opened. */
   readonly lastSeq: number;
-  /** Undefined: the page does not have it. */
+  /** The message at a seq; undefined: the page does not have this message. */
   readonly messageAt: (seq: number) => Message | undefined;
   readonly isOwn: (message: Message) => boolean;
   readonly wordsOf: (messages: NewMessages) => string;

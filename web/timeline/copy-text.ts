@@ -1,4 +1,4 @@
-/** Copies a text to the clipboard. Resolves to whether it succeeded. */
+/** Copies a text to the clipboard. Resolves to false if the browser refused it. */
 export async function copyText(text: string): Promise<boolean> {
   // `navigator.clipboard` is missing on plain http beyond loopback, and a browser may refuse the call.
   const clipboard = navigator.clipboard as Clipboard | undefined;

@@ -27,12 +27,12 @@ const COMMANDS: ReadonlyMap<string, MessageCommand> = new Map([
   ['Enter', 'menu'],
 ]);
 
-/** Null: the key moves nothing. With Ctrl, Alt, Shift or ⌘ every key keeps its action in the browser. */
+/** The move of a key press; null: none. With Ctrl, Alt, Shift or ⌘ every key has its usual action in the browser. */
 export function feedMoveOf(press: KeyPress): FeedMove | null {
   return hasModifier(press) ? null : (MOVES.get(press.key) ?? null);
 }
 
-/** Null: the key has no command for a message. */
+/** The command of a key press; null: the key has no command for a message. */
 export function messageCommandOf(press: KeyPress): MessageCommand | null {
   if (hasModifier(press)) return null;
   const { key } = press;

@@ -3,7 +3,7 @@ import { useContext } from 'preact/hooks';
 
 /** A person whose card can be opened. */
 export interface PersonReference {
-  /** The number of the account; its nick if only that is known. */
+  /** The number of the account, or its nick if the page has only the nick, as in a mention. */
   readonly user: number | string;
   /** The name as the page shows it. */
   readonly name: string;

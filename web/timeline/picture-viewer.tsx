@@ -112,7 +112,8 @@ interface ToolProps {
 }
 
 /**
- * Not `disabled` while it has no effect: the browser would take the focus from it, and the viewer would get no keys.
+ * A button that is not `disabled` while it has no effect: the browser would take the focus from a disabled button, and
+ * the viewer would get no key presses.
  */
 function Tool({ label, sign, isOff, run }: ToolProps) {
   return (

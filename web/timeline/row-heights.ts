@@ -1,4 +1,4 @@
-/** The rows of a block. The class keeps the sum of the heights of each block. */
+/** The number of rows of a block. `RowHeights` stores the sum of the heights of each block. */
 const BLOCK_ROWS = 256;
 /**
  * Browsers draw no element that is much higher than this; so the rows of a long conversation get a smaller estimate.
@@ -7,11 +7,11 @@ const MAX_ESTIMATED_TOTAL_PX = 12_000_000;
 const USUAL_ROW_PX = 52;
 
 /**
- * The heights of the rows of a list, in pixels. A row that was not measured yet counts with an estimate. Finding a row
+ * The heights of the rows of a list, in pixels. A row that was not measured yet has an estimated height. Finding a row
  * takes time in proportion to the number of blocks, which is 400 for 100,000 rows.
  */
 export class RowHeights {
-  /** By row; 0: not measured. */
+  /** The height of each row; 0: not measured. */
   #heights = new Float32Array(BLOCK_ROWS);
   #sums: number[] = [0];
   #measured: number[] = [0];

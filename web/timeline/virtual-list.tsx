@@ -3,11 +3,11 @@ import { RowHeights } from './row-heights.ts';
 
 /** Rows that are drawn beyond each edge of the view, so that scrolling and screen readers find them. */
 const ROWS_BEYOND = 30;
-/** With fewer drawn rows beyond an edge, the list draws other rows. */
+/** If fewer drawn rows than this are beyond an edge of the view, the list draws the rows around the view anew. */
 const LEAST_ROWS_BEYOND = 12;
 /** The height of the previous page that stays in view after a page key. */
 const PAGE_OVERLAP_PX = 60;
-/** A list that is closer to its end than this stays at its end when rows are added. */
+/** A list that is scrolled to within this distance of its end stays at its end when rows are added. */
 const END_TOLERANCE_PX = 80;
 
 /** The rows in view. */
@@ -61,7 +61,7 @@ export class VirtualList extends Component<VirtualListProps, DrawnRows> {
   readonly #observer = new ResizeObserver(() => this.#settle());
   /** The row that does not move, and the distance from the top of the view to its beginning. */
   #anchor = { index: 0, below: 0 };
-  /** True: the anchor follows from the person's scrolling. False: it is a row that the caller wanted to show. */
+  /** True: the anchor was chosen after the person scrolled. False: the caller of this class asked to show it. */
   #isAnchorByScroll = false;
   #isAtEnd = true;
   /**
@@ -144,7 +144,7 @@ export class VirtualList extends Component<VirtualListProps, DrawnRows> {
   focusRow(index: number): void {
     this.#indexToFocus = index;
     const { from, to } = this.state;
-    // Until the row has its message, the list has the focus and gets the keys.
+    // Until the row has its message, the list has the focus and gets the key presses.
     if (index < from || index >= to) this.#focusMessage(null);
     if (index < from || index >= to) this.jumpTo(index);
     else this.#focusWanted();
@@ -165,7 +165,7 @@ export class VirtualList extends Component<VirtualListProps, DrawnRows> {
     this.#onScroll();
   }
 
-  /** False: the row has no message yet, so the list got the focus instead. */
+  /** Moves the focus to the message of a row. False: no row is given or it has no message: the list got the focus. */
   #focusMessage(index: number | null): boolean {
     const article = index === null ? null : this.#rowOf(index)?.querySelector<HTMLElement>('article');
     (article ?? this.#feed.current!).focus({ preventScroll: true });
@@ -203,15 +203,15 @@ export class VirtualList extends Component<VirtualListProps, DrawnRows> {
     if (Math.abs(feed.scrollTop - top) >= 0.5) feed.scrollTop = top;
     this.#writtenTop = feed.scrollTop;
     this.#seenTop = this.#writtenTop;
-    // Near an end of the list the anchor cannot get its position, so a new one is chosen.
+    // Near the beginning or end of the list the view cannot scroll to the anchor's position: a new anchor is chosen.
     if (Math.abs(this.#writtenTop - top) > 1 || pullsAlong) this.#anchorAt(this.#writtenTop);
     else if (this.#isAnchorByScroll && this.#mayAnchorAgain()) this.#anchorAt(top);
     this.#draw();
   }
 
   /**
-   * Whether a new anchor may be chosen. After a resize or a change a row above the anchor may begin in view, and people
-   * read from there. If it still waited for its content as the anchor, that content would move the rows below.
+   * Whether a new anchor may be chosen: after a resize, a row above the anchor may begin in view. If the anchor has its
+   * content, all drawn rows must have theirs. Otherwise content that arrives below the new anchor would move rows.
    */
   #mayAnchorAgain(): boolean {
     return !this.props.isReady(this.#anchor.index) || this.#drawn.current!.querySelector('.unloaded') === null;
@@ -240,8 +240,8 @@ export class VirtualList extends Component<VirtualListProps, DrawnRows> {
   }
 
   /**
-   * Anchors the first row that begins in view and has its content. Its height no longer changes, and changes of the
-   * rows before it move only those rows.
+   * Anchors the first row that begins in view and has its content, so that its height no longer changes. If there is
+   * none, anchors the first row in view.
    */
   #anchorAt(top: number): void {
     const bottom = top + this.#feed.current!.clientHeight;
@@ -299,7 +299,7 @@ export class VirtualList extends Component<VirtualListProps, DrawnRows> {
     return scrollHeight - scrollTop - clientHeight <= END_TOLERANCE_PX;
   }
 
-  /** Draws other rows if the view is near an edge of the drawn ones. */
+  /** Draws the rows around the view anew if the view is near an edge of the drawn rows. */
   #draw(): void {
     const feed = this.#feed.current!;
     const { count } = this.props;
@@ -312,7 +312,7 @@ export class VirtualList extends Component<VirtualListProps, DrawnRows> {
       to >= Math.min(count, last + 1 + LEAST_ROWS_BEYOND) &&
       to <= count;
     if (!isEnough) this.setState(this.#rowsAround(first, last));
-    // Not before enough rows are drawn: by estimated heights the end may be far away.
+    // Only once enough rows are drawn: with estimated heights the end may be far below the view.
     else if (this.#isNearEnd()) this.#isAtEnd = true;
     const isLastWhole = this.#heights.offsetOf(last + 1) <= bottom + 1;
     this.props.onView({ first, last, lastWhole: isLastWhole ? last : last - 1, isAtEnd: this.#isAtEnd });

@@ -15,8 +15,8 @@ import { markOf } from './render-text.ts';
 import { entriesOf, firstStringOf, numberOf, objectOf, objectsOf, stringOf, type JsonObject } from './values.ts';
 
 /**
- * At most this many alerts are counted and known by fingerprint. An alert with content takes at least 240 bytes of the
- * body.
+ * The most alerts that are read. Further alerts appear in no number, and their fingerprints are ignored. An alert with
+ * content takes at least 240 bytes of the body.
  */
 const MAX_ALERTS = 5_000;
 const MAX_SHOWN_ALERTS = 10;
@@ -29,7 +29,7 @@ const MAX_SUMMARY_LENGTH = 1_000;
 interface AlertGroup {
   /** A title such as `HighCPU (2 firing, 1 resolved)`, and a line for each alert, or for those of `only`. */
   readonly cardOf: (known?: KnownStates, only?: ReadonlySet<string>) => Card;
-  /** Null where the group has no key. */
+  /** The update of the alert that stands for the group; null: the group has no key. */
   readonly alert: AlertUpdate | null;
 }
 
@@ -80,7 +80,8 @@ function groupCard(body: JsonObject, { all, reader, known, only }: GroupCardOpti
   const shown = sorted
     .slice(0, MAX_SHOWN_ALERTS)
     .map((alert) => readAlert(alert, { heading, isFiring: fires(alert) }, reader));
-  // The alerts that the sender cut off are the same ones that are missing in this request, so the larger count holds.
+  // The alerts that the sender cut off may be the same as the firing ones that are missing in this request. So the
+  // larger number of the two applies.
   const truncated = Math.max(Math.trunc(numberOf(body['truncatedAlerts']) ?? 0), untoldFiring);
   const hiddenCount = (only === undefined ? truncated : 0) + sorted.length - shown.length;
   const moods = (isFiring ? shown.slice(0, firing.length) : shown).map(({ mood }) => mood);
@@ -92,7 +93,7 @@ function groupCard(body: JsonObject, { all, reader, known, only }: GroupCardOpti
 /** The parts of one alert that a message shows. */
 interface ShownAlert {
   readonly mood: Mood;
-  /** Empty where the card's title contains the name. */
+  /** The alert's name; empty where the card's title contains it. */
   readonly name: string;
   readonly summary: string;
   readonly severity: string;
@@ -137,8 +138,8 @@ function readAlert(
 }
 
 /**
- * Empty where another node or an earlier request reported the end of an alert that this request reports as firing: the
- * time of the end is not known then.
+ * The time of an alert: since when it fires, or its period. Empty if this request reports the alert as firing, but an
+ * earlier request or another node reported its end: the time of the end is not known then.
  */
 function momentText(
   { isFiring, isReportedFiring }: { readonly isFiring: boolean; readonly isReportedFiring: boolean },
@@ -150,8 +151,8 @@ function momentText(
 }
 
 /**
- * The name and the severity are shown elsewhere. Grafana's folder, and labels that begin with two underscores, tell a
- * reader nothing.
+ * Labels that a message leaves out. It shows the name and the severity elsewhere. Grafana's folder tells a reader
+ * nothing.
  */
 const SILENT_LABELS = ['alertname', 'severity', 'grafana_folder'];
 
@@ -216,7 +217,7 @@ const remainder = (count: number): string => (count > 0 ? `… and ${count} more
 type AlertParts = Omit<ShownAlert, 'mood'>;
 const NOTHING_COMMON: AlertParts = { name: '', summary: '', severity: '', labels: [], moment: '', links: [] };
 
-/** The parts that are the same in all shown alerts. */
+/** The parts that are equal in all shown alerts. */
 function commonParts(shown: readonly ShownAlert[]): AlertParts {
   const first = shown[0]!;
   const isCommon = (textOf: (alert: ShownAlert) => string): boolean =>

@@ -8,7 +8,10 @@ const MAX_KEY_LENGTH = 500;
 const MAX_FINGERPRINT_LENGTH = 200;
 const HASH_LENGTH = 64;
 
-/** The update of the alert with this key; null without a key. A key that is too long is cut and ends in its hash. */
+/**
+ * The update of the alert with this key; null if the key has only white space and control characters. A key that is too
+ * long is cut, and its hash is appended.
+ */
 export function alertUpdate(
   key: string,
   state: AlertUpdate['state'],
@@ -27,8 +30,8 @@ function boundedKey(key: string): string {
 }
 
 /**
- * The single alerts of a group. Empty if one of them lacks a usable fingerprint or start: an update that leaves an
- * alert out would be taken for a repetition.
+ * The single alerts of a group. Empty if any of them lacks a usable fingerprint or start: with only some of its alerts,
+ * a changed group could look like a repetition.
  */
 export function singleAlertsOf(alerts: readonly JsonObject[]): readonly SingleAlert[] {
   const found: SingleAlert[] = [];

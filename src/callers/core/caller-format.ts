@@ -13,18 +13,24 @@ export interface CallerRequest {
 export interface CallerFormat {
   /** In lower case with hyphens: for metrics, and as the suffix that forces the format. */
   readonly name: string;
-  /** Whether the shape is surely this format's. Looks at the first level alone, so that it costs next to nothing. */
+  /**
+   * Whether the request's shape is surely this format's. Only the first level of the body is looked at, so that the
+   * comparison costs next to nothing.
+   */
   readonly matches: (request: CallerRequest) => boolean;
-  /** Whether its senders sign their requests if they are given a secret. */
+  /** Whether the senders of this format sign their requests if they are given a secret. */
   readonly isSignedBySenders?: boolean;
-  /** For a suffix of several formats: picks the format that the body has. */
+  /** For a suffix that stands for several formats: the format of this body. */
   readonly delegateOf?: (request: CallerRequest) => CallerFormat;
   readonly read: (request: CallerRequest) => MessageForm | Ignored;
 }
 
 const GIT_HEADERS = ['x-gitea-event', 'x-gogs-event', 'x-forgejo-event', 'x-github-event', 'x-gitlab-event'] as const;
 
-/** Whether a git host sent the request, in whatever format: Gitea sends its headers with those of chats too. */
+/**
+ * Whether a git host sent the request, in whatever format: Gitea sends its own headers even with bodies in the formats
+ * of chats.
+ */
 export function isFromGitHost({ headers }: Pick<CallerRequest, 'headers'>): boolean {
   return GIT_HEADERS.some((name) => (headers[name] ?? '') !== '');
 }

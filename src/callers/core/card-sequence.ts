@@ -18,7 +18,7 @@ export class CardSequence {
   readonly #sections: Section[] = [emptySection()];
   readonly #links = new Map<string, { label: string; readonly url: string }>();
 
-  /** Whether nothing was written yet, so that the next text may be the title. */
+  /** Whether the sequence has neither a title nor a text, so that the next text may be the title. */
   get isUntitled(): boolean {
     return this.title === '' && this.#last.texts.length === 0 && this.#sections.length === 1;
   }
@@ -35,7 +35,7 @@ export class CardSequence {
     if (name.trim() !== '' || value.trim() !== '') this.#last.fields.push({ name, value, isShort });
   }
 
-  /** An address that was added before is not repeated. It takes the label if it had none. */
+  /** Adds a link. If its address was added before, it is not repeated, but a link without a label takes this label. */
   addLink(label: string, url: string): void {
     const known = this.#links.get(url);
     if (known !== undefined && known.label === '') known.label = label;

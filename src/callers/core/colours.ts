@@ -3,14 +3,17 @@ import { numberOf } from './values.ts';
 
 const MAX_RGB = 0xff_ff_ff;
 
-/** The colour that a number stands for; null for none: 0 is the default colour of the programs that send numbers. */
+/**
+ * The mood of a colour that is given as a number; null: the value is no colour, or is 0, the default of the programs
+ * that send numbers.
+ */
 export function colourOfNumber(value: unknown): Mood | null {
   const rgb = numberOf(value);
   const isColour = rgb !== null && Number.isInteger(rgb) && rgb > 0 && rgb <= MAX_RGB;
   return isColour ? `#${rgb.toString(16).padStart(6, '0')}` : null;
 }
 
-/** A colour in three or six hexadecimal digits, with `#` or without; null for everything else. */
+/** The mood of a colour in three or six hexadecimal digits, with `#` or without; null for everything else. */
 export function colourOfHex(text: string): Mood | null {
   const digits = /^#?([0-9a-f]{3}|[0-9a-f]{6})$/i.exec(text.trim())?.[1]?.toLowerCase();
   if (digits === undefined) return null;

@@ -28,8 +28,8 @@ export interface GitEvent {
 }
 
 /**
- * Returns null for an event that is not shown: because of its action, or because another event of the host says the
- * same.
+ * Reads an event. Returns null if the event is not shown: because of its action, or because another event of the host
+ * says the same.
  */
 export type GitEventReader = (body: JsonObject) => GitEvent | null;
 
@@ -42,7 +42,10 @@ const MAX_EVENT_NAME_LENGTH = 100;
 const MAX_COMMITS = 10;
 const MAX_LINE_LENGTH = 200;
 const MAX_EXCERPT_LENGTH = 500;
-/** Only this much of a text is searched for lines and excerpts. Most of it may be comments that are not shown. */
+/**
+ * The beginning of a text that is searched for lines and excerpts. Most of a long text may be comments that are not
+ * shown.
+ */
 const MAX_SEARCHED_LENGTH = 8_000;
 const SHORT_HASH_LENGTH = 7;
 const NO_COMMIT = /^0+$/;
@@ -104,7 +107,7 @@ export const isNoCommit = (hash: string): boolean => NO_COMMIT.test(hash);
 /** The name of a branch or tag, without `refs/heads/` or `refs/tags/`. */
 export const refName = (ref: string): string => firstLine(ref.replace(/^refs\/(?:heads|tags)\//, ''));
 
-/** Such as "issue #5: Title"; missing parts are left out. */
+/** Text such as "issue #5: Title"; parts that the event lacks are left out. */
 export function numbered(kind: string, number: unknown, title: unknown, sign = '#'): string {
   const count = firstLine(stringOf(number));
   const name = count === '' ? kind : `${kind} ${sign}${count}`;
@@ -138,7 +141,7 @@ export type RunEnding = 'failed' | 'recovered' | 'succeeded';
 
 /**
  * The alert of a run. Later runs of the same workflow or branch have the same key, so that their success resolves the
- * alert. Null if no character of the key can be stored.
+ * alert. Null if the key would have only white space and control characters.
  */
 export function runAlert(ending: RunEnding, ...key: readonly string[]): AlertUpdate | null {
   const state = ending === 'failed' ? 'firing' : 'resolved';

@@ -13,7 +13,7 @@ import {
 } from './git-event.ts';
 import { firstStringOf, isObject, numberOf, objectOf, stringOf, type JsonObject } from './values.ts';
 
-/** Events as GitHub sends them; Gitea, Forgejo and Gogs send the same with a few other names of fields. */
+/** Events as GitHub sends them. Gitea, Forgejo and Gogs send these events with a few other names of fields. */
 
 /** "org/repo", or the organization where the event belongs to no repository. */
 export function placeOf(body: JsonObject): string {
@@ -37,8 +37,8 @@ export function lineOf(body: JsonObject, what: string, url = repositoryUrl(body)
 }
 
 /**
- * Tags, new branches without commits and deleted branches are left to the events `create` and `delete`, so that each is
- * shown once.
+ * Left to the events `create` and `delete`, so that each is shown once: tags, new branches without commits, and deleted
+ * branches.
  */
 const readPush: GitEventReader = (body) => {
   const ref = stringOf(body['ref']);
@@ -173,7 +173,7 @@ const readFork: GitEventReader = (body) => {
 
 const FAILURES: ReadonlySet<string> = new Set(['failure', 'timed_out', 'startup_failure']);
 
-/** A run is shown if it failed, and if it is the first that succeeds after a failure. */
+/** An event of a run. A success is shown only if it is the first after a failure. */
 export function runEvent(
   body: JsonObject,
   run: { name: string; conclusion: string; branch: string; url: string; commit: string; key: readonly string[] },
@@ -193,7 +193,8 @@ export function runEvent(
 }
 
 /**
- * Branches of forks may have the same names as those of the repository, so the key holds the repository of the branch.
+ * The key holds the repository of the branch, since branches of forks may have the same names as those of the
+ * repository.
  */
 const readWorkflowRun: GitEventReader = (body) => {
   const [run, workflow] = [objectOf(body['workflow_run']), objectOf(body['workflow'])];

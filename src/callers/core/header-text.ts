@@ -16,7 +16,7 @@ export function headerText(value: string): string {
   return isUtf8(bytes) ? bytes.toString('utf8') : text;
 }
 
-/** Returns the word as it came where its charset is unknown. */
+/** Decodes an encoded word; a word with an unknown charset stays as it came. */
 function decodeWord(word: string, charset: string, encoding: string, content: string): string {
   const bytes = encoding.toLowerCase() === 'b' ? Buffer.from(content, 'base64') : quotedBytes(content);
   try {

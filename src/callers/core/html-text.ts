@@ -44,7 +44,7 @@ export function htmlText(html: string, maxLength = MAX_MARKUP_LENGTH): string {
 
 class HtmlReader {
   readonly #parts: string[] = [];
-  /** The open link: where its label begins in `parts`. Links hold no links. */
+  /** The link whose label is being read, and where the label begins in `parts`. Links hold no links. */
   #link: { readonly start: number; readonly url: string } | null = null;
 
   read(html: string): string {
@@ -64,7 +64,7 @@ class HtmlReader {
     else if (!this.#addTag(tag.toLowerCase(), slash !== '', attributes ?? '')) this.#add(token);
   }
 
-  /** False for a tag that is not known. */
+  /** Adds what a tag stands for; false: the tag is unknown, and nothing was added. */
   #addTag(tag: string, isEnd: boolean, attributes: string): boolean {
     if (tag === 'br') this.#add('\n');
     else if (BLOCK_TAGS.has(tag)) this.#beginLine(tag === 'li' && !isEnd ? '- ' : '');
@@ -105,7 +105,7 @@ function hrefOf(attributes: string): string {
   );
 }
 
-/** Null for an unknown entity. */
+/** The character of an entity; null for an unknown entity. */
 function characterOf(entity: string): string | null {
   if (!entity.startsWith('#')) return ENTITIES[entity.toLowerCase()] ?? null;
   const isHex = entity[1] === 'x' || entity[1] === 'X';

@@ -1,6 +1,6 @@
 import type { Mood } from './message-form.ts';
 
-/** No known level is longer. The bound keeps a text of a mebibyte from being searched. */
+/** The longest level that is looked up: no level in the table is longer, and a text of a mebibyte is not searched. */
 const MAX_LEVEL_LENGTH = 20;
 const MOOD_BY_LEVEL: ReadonlyMap<string, Mood> = new Map<string, Mood>([
   ...['ok', 'up', 'online', 'good', 'healthy', 'success', 'passed', 'resolved', 'recovery', 'recovered'].map(
@@ -14,7 +14,7 @@ const MOOD_BY_LEVEL: ReadonlyMap<string, Mood> = new Map<string, Mood>([
   ...['failure', 'failed', 'down', 'offline', 'unhealthy', 'firing'].map((level) => [level, 'danger'] as const),
 ]);
 
-/** Null for a level that is not known to mean anything. */
+/** The mood of a level; null for an unknown level. */
 export function moodOfLevel(level: string): Mood | null {
   return level.length > MAX_LEVEL_LENGTH ? null : (MOOD_BY_LEVEL.get(level.trim().toLowerCase()) ?? null);
 }

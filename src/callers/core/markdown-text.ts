@@ -8,7 +8,7 @@ interface MarkdownRules {
   readonly escapable?: RegExp;
 }
 
-/** More than is shown of a card's text. The rest is not read. */
+/** The most characters of Markdown that are read: more than is shown of a card's text. */
 export const MAX_MARKUP_LENGTH = 8_000;
 const MAX_TARGET_LENGTH = 2_048;
 const MAX_FENCE_LENGTH = 3;
@@ -26,7 +26,7 @@ export function markdownText(markdown: string, rules: MarkdownRules = {}, maxLen
   return special === null ? text : new MarkdownReader(text, rules).read(special);
 }
 
-/** Matches only the marks that can have a meaning in this text; null if none can change it. */
+/** A pattern for the marks that can have a meaning in this text; null: no mark can change the text. */
 function specialMarks(text: string, { angleText, escapable }: MarkdownRules): RegExp | null {
   const hasLinks = text.includes('](');
   const hasAngles = angleText !== undefined && text.includes('<');
@@ -35,7 +35,7 @@ function specialMarks(text: string, { angleText, escapable }: MarkdownRules): Re
   return new RegExp(`[\\\\\`${hasLinks ? '[\\]' : ''}${hasAngles ? '<' : ''}]`, 'g');
 }
 
-/** Removes the marks from a title that is bold as a whole: it is shown as a title anyway. */
+/** Removes the marks from a title that is bold as a whole, since titles are shown as such anyway. */
 export function withoutEmphasis(title: string): string {
   return /^\*\*([^*]+)\*\*$/.exec(title.trim())?.[1] ?? title;
 }
@@ -46,7 +46,7 @@ class MarkdownReader {
   readonly #parts: string[] = [];
   /** Positions in `parts` of the brackets that a link may begin with. */
   #openings: number[] = [];
-  /** Lengths of fences that do not occur in the rest of the text: it is not searched for them again. */
+  /** Lengths of fences that do not occur in the rest of the text, which is not searched for them again. */
   readonly #unclosed = new Set<number>();
   /** No address ends before this position, so the text before it is not searched again. */
   #deadEnd = 0;
@@ -67,7 +67,7 @@ class MarkdownReader {
     return this.#parts.join('');
   }
 
-  /** Returns the position after what it read. */
+  /** Reads a mark, and returns the position after it. */
   #readMark(mark: string, at: number): number {
     if (mark === '\\') return this.#readEscape(at);
     if (mark === '`') return this.#readCode(at);
@@ -116,7 +116,7 @@ class MarkdownReader {
     if (opening === undefined || end === -1) return this.#keep(at, 1);
     const target = this.#text.slice(at + 2, end - 1).replace(/\s+"[^"]*"$/, '');
     const label = this.#parts.splice(opening).slice(1).join('');
-    // A link holds no link. This also keeps labels from being joined more than once.
+    // A link holds no link, so earlier brackets begin none. This also keeps labels from being joined more than once.
     this.#openings = [];
     this.#parts.push(
       this.#linkText(label, this.#unescaped(target.replace(/^<|>$/g, '')), this.#text.slice(at + 1, end)),
@@ -132,7 +132,7 @@ class MarkdownReader {
     return labelledLink(label, url);
   }
 
-  /** The `!` that makes an image of a link. */
+  /** Removes the `!` before a link, which makes it an image. */
   #dropImageMark(): void {
     const before = this.#parts.pop() ?? '';
     this.#parts.push(before.endsWith('!') ? before.slice(0, -1) : before);

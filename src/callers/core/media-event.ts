@@ -67,7 +67,7 @@ function moodOf(event: string, level: string): Mood | null {
   return event === 'ManualInteractionRequired' || event.endsWith('Failure') ? 'warning' : null;
 }
 
-/** Such as `The Wire S01E02 The Detail`, `Heat (1995)`, `Nina Simone: Pastel Blues`. */
+/** What an event is about, such as `The Wire S01E02 The Detail`, `Heat (1995)`, `Nina Simone: Pastel Blues`. */
 function subjectOf(body: JsonObject): string {
   const [series, movie] = [objectOf(body['series']), objectOf(body['movie'])];
   const year = stringOf(movie['year']);

@@ -12,14 +12,14 @@ import {
   trimmedLines,
 } from './render-text.ts';
 
-/** Bound of all cards of a message together, as JSON in UTF-8. */
+/** The most bytes of all cards of a message together, as JSON in UTF-8. */
 export const MAX_CARDS_BYTES = 65_536;
 
 const COLOUR_PATTERN = /^#[0-9a-f]{6}$/;
 
 /**
- * The cards of a form, as JSON; null where they add nothing to the text. The cards hold everything that the text says,
- * within the bounds of its renderer and of MAX_CARDS_BYTES: a text before them becomes a card too.
+ * The cards of a form, as JSON; null if all of them hold only text. The cards hold everything that the message's text
+ * says, within the bounds of its renderer and of MAX_CARDS_BYTES. So a text before the cards becomes a card too.
  */
 export function messageCardsJson(form: MessageForm): string | null {
   const clean = form.hasStrangersText ? (text: string): string => defusedText(visibleText(text)) : visibleText;
@@ -37,8 +37,8 @@ export function messageCardsJson(form: MessageForm): string | null {
 }
 
 /**
- * The first cards that fit, as JSON, with the first fields and links of the next card. Null where all cards hold only
- * text.
+ * The cards as JSON; null if all of them hold only text. If the cards exceed MAX_CARDS_BYTES, these are the first cards
+ * that fit, and the first fields and links of the next one.
  */
 export function boundedCardsJson(cards: readonly MessageCard[]): string | null {
   if (!cards.some((each) => Object.keys(each).some((part) => part !== 'text'))) return null;
@@ -49,7 +49,7 @@ export function boundedCardsJson(cards: readonly MessageCard[]): string | null {
   return JSON.stringify([...fitting, ...shortenedCard(cards[fitting.length]!, maxBytes)]);
 }
 
-/** The first parts whose JSON, as a list, has at most `maxBytes` bytes. */
+/** The first of the parts that, as a list in JSON, have at most `maxBytes` bytes together. */
 function whileFitting<Part>(parts: readonly Part[], maxBytes: number): Part[] {
   const fitting: Part[] = [];
   let bytes = jsonBytes([]);
@@ -63,7 +63,7 @@ function whileFitting<Part>(parts: readonly Part[], maxBytes: number): Part[] {
 
 const jsonBytes = (value: unknown): number => Buffer.byteLength(JSON.stringify(value));
 
-/** Empty where the parts other than `fields` and `links` are too large. */
+/** The card with as many fields and links as fit; empty if its other parts alone are too large. */
 function shortenedCard({ fields = [], links = [], ...rest }: MessageCard, maxBytes: number): MessageCard[] {
   const maxListBytes = maxBytes - jsonBytes({ ...rest, fields: 0, links: 0 });
   if (maxListBytes < 0) return [];
@@ -109,7 +109,7 @@ function messageCard(from: Card, clean: (text: string) => string): MessageCard {
 /** The text without invisible characters; its line ends stay. */
 const visibleText = (text: string): string => removeHidden(storableText(text));
 
-/** Empty for an address with invisible characters: it may look like another address. */
+/** The address of a link; empty if it has invisible characters, since it may look like another address. */
 function visibleLink(url: string): string {
   const link = safeLink(url);
   return holdsInvisible(link) ? '' : link;

@@ -5,24 +5,25 @@ import { clipped, storableText } from './plain-text.ts';
 export interface MessageForm {
   /** The name that the message is shown under, as it came. */
   readonly label: string | null;
-  /** As it came; the code that stores it checks whether it is an address. */
+  /** The icon's address as it came; the code that stores it checks whether it is an address. */
   readonly iconUrl: string | null;
   /** Text before the cards. */
   readonly text: string;
   readonly cards: readonly Card[];
-  /** Used only where neither text nor cards say anything: `fallback` of Slack, `summary` of Teams. */
+  /** Text that is used only if neither `text` nor the cards say anything: `fallback` of Slack, `summary` of Teams. */
   readonly fallback: string;
   /** Files in the body itself, encoded in base64. */
   readonly files: readonly EncodedFile[];
   /**
-   * Whether anybody on the internet may have written parts of it (comments, titles of issues). If so, its `@nick`
-   * mentions nobody.
+   * Whether anybody on the internet may have written parts of the message (comments, titles of issues). If so, `@nick`
+   * in the message mentions nobody.
    */
   readonly hasStrangersText: boolean;
   /** The alert that the message reports, so that a later state of the same alert replaces the message. */
   readonly alert: AlertUpdate | null;
   /**
-   * Makes the cards with the states of the alert that earlier requests reported too; null: the cards would be the same.
+   * Makes the cards with the states of the alert that earlier requests reported too; null: such states would not change
+   * the cards.
    */
   readonly cardsKnowing: KnownCardsReader | null;
 }
@@ -49,7 +50,7 @@ export interface Card {
   /** Address of a picture; nothing fetches it. */
   readonly image: string;
   readonly footer: string;
-  /** ISO 8601, in UTC; empty: none. Clients show it, the text does not. */
+  /** A time in ISO 8601, in UTC; empty: none. Clients show the time, the message's text does not. */
   readonly time: string;
 }
 
@@ -77,13 +78,19 @@ export interface AlertUpdate {
   /** Unique among the alerts of the same source; 1 to 500 characters. */
   readonly key: string;
   readonly state: 'firing' | 'resolved';
-  /** Empty: the key stands for one alert. */
+  /** The single alerts behind the key; empty: the key stands for one alert. */
   readonly alerts: readonly SingleAlert[];
-  /** Only with `resolved`: posts only where the key is known as firing. Most workflows that succeed did so before. */
+  /**
+   * Only with `resolved`: the message is posted only if the alert with this key is firing. Most workflows that succeed
+   * did so before.
+   */
   readonly onlyAfterFiring?: boolean;
-  /** The key names a message that its sender replaces, not an alert that fires: no message but its edits follows. */
+  /**
+   * The key names a message that its sender replaces, not an alert that fires: it is edited, and no further message
+   * follows.
+   */
   readonly isReplacement?: boolean;
-  /** When the alert began, as it came; by default when it was received. Only where `alerts` is empty. */
+  /** When the alert began, as it came; absent: when the post was received. Only where `alerts` is empty. */
   readonly since?: string;
 }
 

@@ -27,7 +27,7 @@ export function parseNtfyActions(text: string): readonly NtfyAction[] {
   return count > 0 && actions.length < MAX_ACTIONS ? [...actions, parts] : actions;
 }
 
-/** One part. `end` is the position of the separator after it, or the end of the text. */
+/** Reads one part of an action. `end` is the position of the separator after the part, or the end of the text. */
 function readPart(text: string, start: number): { name: string; value: string; end: number } {
   let at = skipSpaces(text, start);
   NAME_PATTERN.lastIndex = at;

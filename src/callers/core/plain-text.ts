@@ -1,9 +1,11 @@
 /** Control characters besides line feed and tab. */
 // oxlint-disable-next-line no-control-regex
 const CONTROLS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g;
-/** Characters that change the direction of the text around them, and so can show a link or a name as another one. */
+/**
+ * Characters that change the direction of the text around them: they can make a link or a name look like another one.
+ */
 const DIRECTION_CONTROLS = /[\u202a-\u202e\u2066-\u2069]/g;
-/** The `@` that begins a nick for `mentionsOf` (model/mentions.ts); not within an e-mail address or a path. */
+/** An `@` that begins a nick for `mentionsOf` (model/mentions.ts), unlike an `@` within an e-mail address or a path. */
 const MENTION_SIGN = /(?<![\p{L}\p{N}._@/-])@(?!\u2060)/gu;
 /** An invisible character that no nick holds. */
 const WORD_JOINER = '\u2060';
@@ -34,13 +36,13 @@ export function clipped(text: string, maxLength: number, mark = '… (cut)'): st
 const LINK_PATTERN = /^(?:https?:\/\/|mailto:)[^\s<>"\\]+$/i;
 const MAX_LINK_LENGTH = 2_048;
 
-/** The address of a link that a reader may open: of the web or of mail. Empty for every other one. */
+/** The address of a link that a reader may open, of the web or of mail; empty for any other address. */
 export function safeLink(url: string): string {
   const trimmed = url.trim();
   return trimmed.length <= MAX_LINK_LENGTH && LINK_PATTERN.test(trimmed) ? trimmed : '';
 }
 
-/** Such as `label (address)`; only the address where both are the same. */
+/** Text such as `label (address)`, or only one of the two if the other is empty or both are equal. */
 export function labelledLink(label: string, url: string): string {
   const text = label.trim();
   if (url === '') return text;

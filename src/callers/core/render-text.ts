@@ -9,7 +9,7 @@ export const MAX_NAME_LENGTH = 500;
 export const MAX_TEXT_LENGTH = 40_000;
 
 const MARKS: Readonly<Record<string, string>> = { good: '🟢', info: '🔵', warning: '🟠', danger: '🔴' };
-/** Clients recognize it only at the start of a line. */
+/** A fence of code, which clients recognize only at the start of a line. */
 const CODE_FENCE = '```';
 const EMOJI_PATTERN = /\p{Extended_Pictographic}/u;
 
@@ -18,7 +18,7 @@ export function markOf(mood: Mood | null): string {
   return mood === null ? '' : (MARKS[mood] ?? '');
 }
 
-/** The mood; null where the first line of the text has an emoji, which shows the meaning already. */
+/** The mood; null if the first line of the text has an emoji, which already shows what the mood means. */
 export function moodUnlessShown(mood: Mood | null, text: string): Mood | null {
   const beginning = text.slice(0, MAX_NAME_LENGTH);
   const end = beginning.indexOf('\n');
@@ -26,8 +26,8 @@ export function moodUnlessShown(mood: Mood | null, text: string): Mood | null {
 }
 
 /**
- * The complete text of a form, so that a client that draws no cards shows everything. Empty where the form says
- * nothing. Takes time in proportion to what it returns, whatever the form holds.
+ * The complete text of a form, so that a client that draws no cards shows everything. Empty if the form says nothing.
+ * Takes time in proportion to the text that it returns, whatever the form holds.
  */
 export function renderText(form: MessageForm, maxLength = MAX_TEXT_LENGTH): string {
   const text = trimmedLines(clipped(form.text, MAX_TEXT_LENGTH));
@@ -40,7 +40,7 @@ export function renderText(form: MessageForm, maxLength = MAX_TEXT_LENGTH): stri
   return clipped(storable, Math.min(maxLength, MAX_TEXT_LENGTH));
 }
 
-/** Leaves out a title or text that repeats `before`, the message's own text. */
+/** The text of a card, without a title or a text that repeats `before`, the message's own text. */
 function renderCard(card: Card, before: string): string {
   const title = unlessRepeated(trimmedLines(clipped(card.title, MAX_NAME_LENGTH)), before);
   const url = safeLink(card.url);
@@ -62,7 +62,7 @@ function unlessRepeated(text: string, shown: string): string {
   return text === shown ? '' : text;
 }
 
-/** Some programs begin their text with its title. */
+/** Removes the title from the beginning of a text: some programs repeat it there. */
 function withoutFirstLine(text: string, line: string): string {
   return line !== '' && `${text}\n`.startsWith(`${line}\n`) ? text.slice(line.length).trimStart() : text;
 }

@@ -6,7 +6,10 @@ import { layoutCard } from './slack-layout.ts';
 import { mrkdwnText } from './slack-mrkdwn.ts';
 import { firstStringOf, isoTime, numberOf, objectOf, objectsOf, stringOf, type JsonObject } from './values.ts';
 
-/** More than are shown, so that the text can say how many are left out. */
+/**
+ * The most attachments, fields or buttons that are read: more than are shown, so that the text can say how many are
+ * left out.
+ */
 const MAX_ENTRIES = 100;
 const HEX_COLOUR = /^#?([0-9a-f]{3}|[0-9a-f]{6})$/i;
 
@@ -66,7 +69,7 @@ function ownCard(attachment: JsonObject): Card {
 
 const textOf = (value: unknown): string => mrkdwnText(stringOf(value));
 
-/** Some senders write `short` as a string. */
+/** A field of an attachment, whose `short` some senders write as a string. */
 function fieldOf(field: JsonObject): Field {
   const short = stringOf(field['short']).toLowerCase();
   return {
@@ -76,7 +79,7 @@ function fieldOf(field: JsonObject): Field {
   };
 }
 
-/** Buttons that open an address, and Rocket.Chat's audio and video. */
+/** The buttons that open an address, and Rocket.Chat's audio and video. */
 function linksOf(attachment: JsonObject): Link[] {
   const buttons = objectsOf(attachment['actions'], MAX_ENTRIES).map((action) => ({
     label: textOf(firstStringOf(action['text'], action['name'])),
@@ -94,7 +97,7 @@ function moodOf(colour: string): Mood | null {
   return MOOD_BY_COLOUR.get(full) ?? `#${full}`;
 }
 
-/** Seconds since 1970, of whichever type; Rocket.Chat writes ISO 8601 too. */
+/** A time as ISO 8601: it comes as seconds since 1970, as a number or a string, or from Rocket.Chat as ISO 8601. */
 function timeOf(value: unknown): string {
   const seconds = numberOf(value);
   return isoTime(seconds === null ? Date.parse(stringOf(value)) : seconds * 1_000);
@@ -128,6 +131,6 @@ export function listOf(value: unknown): unknown {
   }
 }
 
-/** Attachments of Mattermost may be one level deeper. */
+/** The attachments in a body. Mattermost may have them one level deeper, in `props`. */
 export const attachmentsIn = (body: JsonObject): unknown =>
   listOf(body['attachments'] ?? objectOf(body['props'])['attachments']);

@@ -5,11 +5,11 @@ import { richText } from './slack-rich-text.ts';
 import type { LayoutPiece } from './slack-layout.ts';
 import { firstStringOf, isObject, objectOf, objectsOf, stringOf, type JsonObject } from './values.ts';
 
-/** Slack takes 50. */
+/** The most blocks that are read; Slack takes 50. */
 const MAX_BLOCKS = 100;
 const MAX_ELEMENTS = 100;
 const MAX_ROWS = 1_000;
-/** Depth of containers in containers; Slack allows none. */
+/** The greatest depth of containers within containers; Slack allows no container in another. */
 const MAX_DEPTH = 3;
 const MAX_FIELD_NAME_LENGTH = 100;
 const DIVIDER = '———';
@@ -53,7 +53,7 @@ function textOf(value: unknown): string {
   return object['type'] === 'plain_text' ? unformattedText(text, object['emoji'] !== false) : mrkdwnText(text);
 }
 
-/** The texts of a list that are not blank. Pictures beside them are decoration. */
+/** The texts of a list that are not blank. Pictures among the texts are decoration. */
 function texts(value: unknown): string[] {
   const list = objectsOf(value, MAX_ELEMENTS).filter((element) => element['type'] !== 'image');
   return list.map((element) => textOf(element).trim()).filter((text) => text !== '');
@@ -70,7 +70,7 @@ function sectionPieces(section: JsonObject): LayoutPiece[] {
   return [...pieceOf('text', textOf(section['text'])), ...fields, ...beside];
 }
 
-/** Most senders fill the fields of a section with `*Name*`, a line feed and the value, or with `*Name:* value`. */
+/** A field of a section. Most senders write `*Name*`, a line feed and the value, or `*Name:* value`. */
 function fieldOf(text: string): Field {
   const end = text.startsWith('*') ? text.slice(0, MAX_FIELD_NAME_LENGTH).indexOf('*', 1) : -1;
   const name = text.slice(1, Math.max(end, 1)).trim();
@@ -80,7 +80,9 @@ function fieldOf(text: string): Field {
   return { name: name.replace(/:$/, ''), value: rest.replace(/^:/, '').trim(), isShort: true };
 }
 
-/** Leaves out buttons without an address: they call their own program, which does nothing here. */
+/**
+ * The links of buttons. Buttons without an address are left out: they call their own program, which does nothing here.
+ */
 function buttonPieces(value: unknown): LayoutPiece[] {
   return objectsOf(value, MAX_ELEMENTS).flatMap((button): LayoutPiece[] => {
     const url = safeLink(stringOf(button['url']));
@@ -105,7 +107,7 @@ function videoPieces(video: JsonObject): LayoutPiece[] {
   return [...link, ...pieceOf('text', textOf(video['description']))];
 }
 
-/** One line for each row. Cells are plain texts, numbers or rich text. */
+/** The rows of a table, one line for each. Cells are plain texts, numbers or rich text. */
 function tablePieces(table: JsonObject): LayoutPiece[] {
   const rows = Array.isArray(table['rows']) ? table['rows'].slice(0, MAX_ROWS) : [];
   const lines = rows.map((row) => objectsOf(row, MAX_ELEMENTS).map(cellText).join(' | '));

@@ -11,7 +11,7 @@ export type LayoutPiece =
 const TAIL_SLOTS = ['field', 'link', 'image', 'footer'] as const;
 type TailSlot = (typeof TAIL_SLOTS)[number];
 const MAX_OF_SLOT: Readonly<Record<TailSlot, number>> = { field: MAX_FIELDS, link: MAX_LINKS, image: 1, footer: 1 };
-/** A longer footer becomes part of the text, since a card's footer is cut. */
+/** The longest footer of a card. A longer one becomes part of the text, since a card's footer is cut. */
 const MAX_FOOTER_LENGTH = 400;
 
 /**

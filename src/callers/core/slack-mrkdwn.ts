@@ -2,7 +2,7 @@ import { emojiOf } from './emoji-shortcodes.ts';
 import { clipped, defusedText, labelledLink } from './plain-text.ts';
 import { isoTime, numberOf } from './values.ts';
 
-/** Slack takes 40,000 characters. 100,000 names of emoji took 50 ms. */
+/** The longest text that is read. Slack takes 40,000 characters. Reading 100,000 names of emoji took 50 ms. */
 const MAX_SOURCE_LENGTH = 60_000;
 
 /**
@@ -76,7 +76,10 @@ function bracketsText(typed: string, content: string, written = labelledLink): s
   return typed;
 }
 
-/** Jenkins and others write `(<address|Open>)`: parentheses within parentheses are hard to read. */
+/**
+ * A link in parentheses, as Jenkins and others write it (`(<address|Open>)`). The address gets no parentheses of its
+ * own, since nested ones are hard to read.
+ */
 function linkInParentheses(label: string, url: string): string {
   return label === '' || labelledLink(label, url) === url ? url : `${label}: ${url}`;
 }
@@ -97,7 +100,7 @@ function nameText(typed: string, target: string, label: string): string {
 
 const withoutSign = (sign: string, name: string): string => (name.startsWith(sign) ? name.slice(sign.length) : name);
 
-/** Called once, as the last step, so that `&amp;lt;` becomes `&lt;` and not `<`. */
+/** Replaces entities. Called once, as the last step, so that `&amp;lt;` becomes `&lt;` and not `<`. */
 function unescaped(text: string): string {
   return text.includes('&') ? text.replace(ESCAPED, (_, name: string) => UNESCAPED[name]!) : text;
 }

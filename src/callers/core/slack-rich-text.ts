@@ -69,7 +69,9 @@ function elementText(element: JsonObject): string {
 const CODE_POINTS = /^[0-9a-f]{2,6}(?:-[0-9a-f]{2,6}){0,9}$/i;
 const MAX_CODE_POINT = 0x10ffff;
 
-/** An emoji whose name is not in the table is built from its code points, such as `1f469-200d-1f692`. */
+/**
+ * The emoji of an element. If its name is unknown, the emoji is built from its code points, such as `1f469-200d-1f692`.
+ */
 function emojiText(element: JsonObject): string {
   const name = stringOf(element['name']);
   const known = emojiOf(name);

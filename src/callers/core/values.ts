@@ -11,7 +11,7 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** An empty object for every other value. */
+/** The value if it is an object; otherwise an empty object. */
 export const objectOf = (value: unknown): JsonObject => (isObject(value) ? value : NO_OBJECT);
 
 /**
@@ -23,7 +23,9 @@ export function objectsOf(value: unknown, max: number): readonly JsonObject[] {
   return Array.isArray(value) ? value.slice(0, max).filter(isObject) : [];
 }
 
-/** The first `max` members. With an object of many thousand members, this costs less than `Object.entries`. */
+/**
+ * The first `max` entries of an object. For an object of many thousand entries, this costs less than `Object.entries`.
+ */
 export function entriesOf(value: unknown, max: number): readonly (readonly [string, unknown])[] {
   const entries: [string, unknown][] = [];
   if (!isObject(value)) return entries;
@@ -34,13 +36,13 @@ export function entriesOf(value: unknown, max: number): readonly (readonly [stri
   return entries;
 }
 
-/** Numbers and booleans as they are written; empty for everything else. */
+/** The text of a string, a number or a boolean; empty for everything else. */
 export function stringOf(value: unknown): string {
   if (typeof value === 'string') return value;
   return typeof value === 'number' || typeof value === 'boolean' ? String(value) : '';
 }
 
-/** The first of the values that says something besides white space; empty where none does. */
+/** The first of the values that is not blank as a string; empty if there is none. */
 export function firstStringOf(...values: readonly unknown[]): string {
   for (const value of values) {
     const found = stringOf(value);
@@ -49,7 +51,7 @@ export function firstStringOf(...values: readonly unknown[]): string {
   return '';
 }
 
-/** Null for everything that is no finite number. A string of digits counts as a number. */
+/** The value as a number; null if it is no finite number. A string that holds a number counts as that number. */
 export function numberOf(value: unknown): number | null {
   const found = typeof value === 'string' && value.trim() !== '' ? Number(value) : value;
   return typeof found === 'number' && Number.isFinite(found) ? found : null;

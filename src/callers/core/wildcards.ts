@@ -10,7 +10,10 @@ export function matchesAnyPattern(list: string | null, ...values: readonly strin
   return named.length === 0 || values.some((value) => named.some((pattern) => matchesPattern(pattern, value)));
 }
 
-/** `*` stands for any characters, including `/`. Searches for the parts between in one pass, without backtracking. */
+/**
+ * Whether a value fits a pattern, in which `*` stands for any characters, including `/`. The parts between the stars
+ * are searched for in one pass, without backtracking.
+ */
 export function matchesPattern(pattern: string, value: string): boolean {
   if (value.length > MAX_VALUE_LENGTH) return false;
   const [first, ...rest] = pattern.split('*');

@@ -14,7 +14,7 @@ interface ServerCall<Input, Output> {
   readonly lines: (result: Output) => readonly string[];
 }
 
-/** Calls an operation of the server that the command line means, and prints the result; with `--json`, as JSON. */
+/** Calls an operation of the server that the command line selects, and prints the result; with `--json`, as JSON. */
 export async function callAndPrint<Input, Output>(
   context: CommandContext,
   command: Command,
@@ -23,7 +23,7 @@ export async function callAndPrint<Input, Output>(
   await callPrintReturn(context, command, call);
 }
 
-/** Does the same as `callAndPrint`, and resolves with the result. */
+/** Calls an operation of the server, prints the result as `callAndPrint` does, and resolves with it. */
 export async function callPrintReturn<Input, Output>(
   context: CommandContext,
   command: Command,

@@ -7,7 +7,7 @@ export interface CommandContext {
   readonly env: Environment;
   /** Folder of the program as `findConfigFile` wants it: `<dir>/bin`. */
   readonly programBinDir: string;
-  /** Where to search for PostgreSQL servers of this machine; absent: in the places of the system. */
+  /** Where to search for PostgreSQL servers of this machine; absent: at the system's usual paths. */
   readonly postgresqlClusterLocations?: ClusterLocations;
   readonly input: NodeJS.ReadStream;
   readonly output: NodeJS.WriteStream;

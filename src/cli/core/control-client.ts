@@ -7,9 +7,9 @@ import { exitCodes } from './exit-codes.ts';
 import { CommandError } from './failure.ts';
 
 const TIMEOUT_MS = 30_000;
-/** A group's 100 hooks with URLs of 2,048 characters are a fifth of this. */
+/** The limit of an answer: a group's 100 hooks with URLs of 2,048 characters take a fifth of it. */
 const MAX_ANSWER_BYTES = 1024 * 1024;
-/** The server closes the connection after a longer line. */
+/** The limit of a request: the server closes the connection after a longer line. */
 const MAX_REQUEST_BYTES = 1024 * 1024;
 /** Codes of the server that mean "try again later": they do not show that the operation is impossible. */
 const UNAVAILABLE_CODES = new Set(['database_unavailable', 'overloaded', 'stopping']);
@@ -31,14 +31,14 @@ interface ControlCall<Input, Output> {
   readonly dataDir: string;
   readonly operation: Operation<Input, Output>;
   readonly input: Input;
-  /** From connecting to the end of the answer. */
+  /** The limit of the time from connecting to the end of the answer. */
   readonly timeoutMs?: number;
 }
 
 /**
  * Calls an operation of the running server as the administrator, through the control socket of its data directory.
  * Rejects with CommandError:
- * - `unavailable`: no server runs or answers there, or a server of another version answers
+ * - `unavailable`: no server runs or answers at the socket, or a server of another version answers
  * - `notPermitted`: this user may not use the socket
  * - `operationFailed`: the server refused the operation; `message` is its public sentence
  */

@@ -7,16 +7,17 @@ import { readSettings } from '../../config/settings.ts';
 import type { CommandContext } from './context.ts';
 
 /**
- * The data directory that a configuration names, or the default where there is no such file. Reads only this key: a
- * command must find the running server while another key is being edited, and for users who may not read the server's
- * private keys. Throws ConfigError or NotConfiguredError for problems of this key only.
+ * The data directory that the configuration `file` sets, or the default if the file does not exist. Reads no other key:
+ * a command must find the running server while another key is being edited. A user who may not read the server's
+ * private keys must find it too. Throws ConfigError or NotConfiguredError for problems of this key only.
  */
 export function readDataDir(file: string, env: CommandContext['env']): string {
   return readSetting(file, env, 'data-dir').path;
 }
 
 /**
- * One key of a configuration, even if other keys have problems. Its value in reference.conf if there is no such file.
+ * The value of one key of a configuration, even if other keys have problems; the value in reference.conf if `file` does
+ * not exist.
  */
 export function readSetting<Key extends SettingKey>(file: string, env: CommandContext['env'], key: Key): Settings[Key] {
   const reference = { name: REFERENCE_NAME, text: readAsset('config/reference.conf') };

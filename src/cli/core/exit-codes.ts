@@ -12,7 +12,7 @@ export const exitCodes = {
   operationFailed: 1,
   /** The command line is wrong or lacks something (EX_USAGE). */
   usage: 64,
-  /** No server runs, or the database is away or cannot be used (EX_UNAVAILABLE). */
+  /** No server runs, or the database does not answer or cannot be used (EX_UNAVAILABLE). */
   unavailable: 69,
   /** A defect of the program (EX_SOFTWARE). */
   internal: 70,
@@ -22,7 +22,7 @@ export const exitCodes = {
   outputLost: 74,
   /** Another process uses the data directory, or a database that must not be in use (EX_TEMPFAIL). */
   dataDirInUse: 75,
-  /** The database has the schema of a newer Klatch, or of a program that this one does not know (EX_PROTOCOL). */
+  /** The database has the schema of a newer Klatch, or a schema that this program does not know (EX_PROTOCOL). */
   incompatibleSchema: 76,
   /**
    * Why an operation is not permitted (EX_NOPERM):

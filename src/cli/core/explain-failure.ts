@@ -55,7 +55,7 @@ export function explainFailure(error: unknown): Failure {
   return { exitCode: exitCodes.internal, text };
 }
 
-/** Advice that the message of the error lacks, because programs read it too. */
+/** Advice for a person. The error's message does not contain it, because programs read that message too. */
 function failureHint(error: unknown): string {
   if (!(error instanceof DatabaseUnavailableError)) return '';
   return '. Check that PostgreSQL runs and that services.postgresql in server.conf leads to it.';
@@ -65,7 +65,7 @@ function expectedExitCode(error: unknown): ExitCode | null {
   return expectedFailures.find(([, kinds]) => kinds.some((kind) => error instanceof kind))?.[0] ?? null;
 }
 
-/** The message of such an error names the system call and the path, so a person can act on it. */
+/** Whether the system caused an error. Its message names the system call and the path, so a person can act on it. */
 function isSystemError(error: unknown): error is NodeJS.ErrnoException {
   return error instanceof Error && 'syscall' in error && 'code' in error;
 }

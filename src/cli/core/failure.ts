@@ -1,6 +1,6 @@
 import type { ExitCode } from './exit-codes.ts';
 
-/** A command ends with this status; `message` is one or more plain sentences, one per line. */
+/** A failure of a command, with its exit status. `message` is one or more plain sentences, one per line. */
 export class CommandError extends Error {
   override readonly name = 'CommandError';
   readonly exitCode: ExitCode;

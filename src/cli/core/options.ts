@@ -5,7 +5,7 @@ export function configFlag(command: Command): string | undefined {
   return command.optsWithGlobals<{ config?: string }>().config;
 }
 
-/** Ends a command's help with lines that can be copied. */
+/** Appends examples that can be copied to a command's help. */
 export function withExamples(command: Command, examples: readonly string[]): void {
   const title = examples.length === 1 ? 'Example' : 'Examples';
   command.addHelpText('after', `\n${title}:\n${examples.map((line) => `  ${line}`).join('\n')}`);

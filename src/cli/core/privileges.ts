@@ -26,7 +26,7 @@ function realPathIfAny(file: string): string {
   try {
     return realpathSync(file);
   } catch {
-    // The next read of the file reports the problem.
+    // The file cannot be resolved: the next read of it reports the problem.
     return resolve(file);
   }
 }

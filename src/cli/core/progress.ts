@@ -73,7 +73,7 @@ export class ProgressLine {
   }
 }
 
-/** For instance "12,345 rows, 1.2 MiB". */
+/** A number of rows and bytes for people, such as "12,345 rows, 1.2 MiB". */
 export function describeRowsAndBytes(rows: number, bytes: number): string {
   const size = bytes < MIB ? `${(bytes / KIB).toFixed(1)} KiB` : `${(bytes / MIB).toFixed(1)} MiB`;
   return `${describeRows(rows)}, ${size}`;

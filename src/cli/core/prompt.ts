@@ -61,7 +61,7 @@ export class Prompt {
   async #question(shown: string, isTypingHidden: boolean): Promise<string> {
     try {
       const answer = this.#readline.question(shown, { signal: this.#readlineClosed.signal });
-      // Set only now, because the question itself must be shown.
+      // Set after the question was shown, because nothing is shown from now on.
       this.#muted = isTypingHidden;
       return isTypingHidden ? await answer : (await answer).trim();
     } catch (error) {

@@ -26,7 +26,9 @@ function unreadableReason(file: string, error: unknown): string {
   return message;
 }
 
-/** The text without the line break that editors add at the end. */
+/**
+ * Reads a stream to its end, without the line break that editors add at the end of a file. Rejects if it is too long.
+ */
 async function readBounded(stream: Readable): Promise<string> {
   const chunks: Buffer[] = [];
   let bytes = 0;

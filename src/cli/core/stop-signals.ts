@@ -1,16 +1,16 @@
 import { isatty } from 'node:tty';
 
 /**
- * Ctrl-C sends the signal to the whole process group, and npm also forwards it to its child. So a second signal within
- * this time belongs to the same request.
+ * Ctrl-C sends SIGINT to the whole process group, and npm also forwards it to its child. So a second signal within this
+ * time belongs to the same request.
  */
 const SAME_REQUEST_WINDOW_MS = 1_000;
 const SIGNALS = ['SIGTERM', 'SIGINT'] as const;
 
 /**
- * The signals that ask a process to stop: the first one gracefully, a later one at once. The loss of the terminal
- * (SIGHUP) does too, but only if a standard stream is a terminal. Under nohup none is, and Node resets at its start
- * that nohup ignores SIGHUP.
+ * The signals that ask a process to stop: the first one gracefully, a later one at once. SIGHUP, the loss of the
+ * terminal, counts only if a standard stream is a terminal. Under nohup no stream is one: nohup ignores SIGHUP, but
+ * Node restores its default action at the start.
  */
 export class StopSignals {
   /** Resolves with the first signal. */

@@ -12,7 +12,7 @@ const OVERWRITE_WORD = 'overwrite';
 const BACKUP_DESCRIPTOR = 3;
 const GIVE_FINAL_NAME_COMMAND = 'name\n';
 
-/** The outcome that the child reports at its end. */
+/** The outcome that the child writes to its standard output before it exits. */
 const finalizerOutcomeSchema = z.object({
   error: z.object({ message: z.string(), code: z.string().optional(), syscall: z.string().optional() }).nullable(),
   isExpected: z.boolean(),
@@ -25,9 +25,9 @@ interface RenameTarget {
 }
 
 /**
- * Starts a child that names the file of a descriptor with root's rights, which this process is about to give up. The
- * child opens no file and gets the path at its start. So an attacker who controls this process can only make it name or
- * remove that file. The child removes the file if this process dies.
+ * Starts a child that gives the backup file behind `descriptor` its final name. The child keeps root's rights, which
+ * this process is about to give up. It opens no file and gets the path at its start, so an attacker who controls this
+ * process can only make it name or remove that file. The child removes the file if this process dies.
  */
 export function spawnPrivilegedFinalizer(descriptor: number, { path, overwrite }: RenameTarget): PartialFileFinalizer {
   const words = [RENAME_BACKUP_ARGUMENT, path, ...(overwrite ? [OVERWRITE_WORD] : [])];
@@ -38,10 +38,11 @@ export function spawnPrivilegedFinalizer(descriptor: number, { path, overwrite }
     detached: true,
     stdio: ['pipe', 'pipe', 'inherit', descriptor],
   });
-  // A failure to start is reported by the first `order`. Without a handler, the rejection would end the process.
+  // The first `order` reports that the child could not be started. Without this handler, the rejection would end the
+  // process.
   const ended = Promise.all([text(child.stdout!), once(child, 'close')]);
   ended.catch(() => {});
-  // A write to an ended child fails; its outcome tells why it ended.
+  // A write to a child that has exited fails; the outcome that the child reported tells why.
   child.stdin!.on('error', () => {});
   const order = async (command: string): Promise<void> => {
     child.stdin!.end(command);

@@ -72,7 +72,7 @@ interface BackupTask {
 async function writeToTarget(context: CommandContext, task: BackupTask): Promise<WrittenBackup> {
   const { loaded, path, options, signal } = task;
   const configuration = readConfiguration(context, loaded, options);
-  // Before the search for the database, so that the command reports an existing file at once.
+  // Created before the search for the database, so that the command reports an existing file at once.
   const file = path === null ? null : await createPartialFile(path, { loaded, overwrite: options.force === true });
   dropPrivileges(loaded.config.dataDir);
   const progress = new ProgressLine(context);

@@ -17,7 +17,7 @@ interface CheckOptions {
   readonly json?: boolean;
 }
 
-/** The most problems that are listed one by one; the counts include the others. */
+/** The most problems that are listed one by one; the counts include all problems. */
 const MAX_SHOWN = 10_000;
 /** One request removes up to a thousand files from a store that may be slow. */
 const PAGE_TIMEOUT_MS = 10 * 60_000;

@@ -54,7 +54,7 @@ function generateKeys(context: CommandContext, flag: string | undefined, { dir, 
   const files = serverKeyPaths(resolve(dir ?? dirname(findConfigOf(context, flag))));
   const file = findConfigIfAny(context, flag);
   refuseExistingFiles(files);
-  // Read before the first write: if the configured pairs cannot be read, the shown setting could not contain them.
+  // Read before the first write: without the configured pairs, the setting that this command shows would be incomplete.
   const others = file === null ? [] : keyPairsUnlessPlaceholder(context, file);
   const owner = serverOwnerIfRoot(context, file);
   ensureServerKeys(dirname(files.private), owner === null ? {} : { owner });
@@ -74,8 +74,8 @@ function generateKeys(context: CommandContext, flag: string | undefined, { dir, 
 }
 
 /**
- * The shown lines contain a full key path, which would name another key inside a section. Only the end of the file is
- * outside of all sections for sure.
+ * The setting that this command shows begins with its full path. Inside a section of server.conf the path would name
+ * another key, and only the end of the file is certainly outside of all sections.
  */
 function signingAdvice(file: string | null, replaces: boolean): string {
   const old = replaces ? ' There they replace the list of before, which can be deleted.' : '';
@@ -94,7 +94,7 @@ function findConfigOf({ env, programBinDir }: CommandContext, flag: string | und
   return findConfigFile({ configOption: flag, env, programBinDir });
 }
 
-/** Null if neither `--config` nor `KLATCH_CONFIG` names a configuration, and none is found. */
+/** Null if neither `--config` nor `KLATCH_CONFIG` names a configuration, and none exists at the default paths. */
 function findConfigIfAny(context: CommandContext, flag: string | undefined): string | null {
   const isNamed = flag !== undefined || (context.env['KLATCH_CONFIG'] ?? '') !== '';
   try {
@@ -105,7 +105,10 @@ function findConfigIfAny(context: CommandContext, flag: string | undefined): str
   }
 }
 
-/** If this process runs as root, the private key must belong to the user that the server runs as. */
+/**
+ * The owner of the data directory, as which the server runs, so that the private key can be given to that user. Null
+ * unless this process runs as root, and if there is no configuration, no data directory, or root owns it.
+ */
 function serverOwnerIfRoot({ env }: CommandContext, file: string | null): Owner | null {
   return process.geteuid?.() !== 0 || file === null ? null : nonRootOwnerOf(readDataDir(file, env));
 }
@@ -115,7 +118,9 @@ function configuredKeyPairs({ env }: CommandContext, file: string): ServerKeyFil
   return pairs.map((pair) => ({ public: pair.public.path, private: pair.private.path }));
 }
 
-/** The configured pairs; none if the list still contains its placeholder, which the new pair replaces. */
+/**
+ * The configured pairs of server keys; none if the list still contains its placeholder, which the new pair replaces.
+ */
 function keyPairsUnlessPlaceholder(context: CommandContext, file: string): ServerKeyFiles[] {
   try {
     return configuredKeyPairs(context, file);
@@ -126,8 +131,8 @@ function keyPairsUnlessPlaceholder(context: CommandContext, file: string): Serve
 }
 
 /**
- * Puts the new pair before the configured ones: the first pairs sign, and receivers that only know an old key still
- * accept requests.
+ * The setting with these pairs, in their order. The new pair comes first, because the first pairs sign. The old pairs
+ * stay, for receivers that only have an old public key.
  */
 function renderSetting(file: string | null, pairs: readonly ServerKeyFiles[]): string {
   const shown = (path: string): string => toHoconLiteral(file === null ? path : relativeToConfig(file, path));

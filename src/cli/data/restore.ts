@@ -86,7 +86,9 @@ function contentLines({ header, manifest }: ReadBackupResult): string[] {
   ];
 }
 
-/** The reason why this program cannot load the backup, although it is complete; empty: it can. */
+/**
+ * The reason why this program cannot load the backup, although the backup is complete; empty: the program can load it.
+ */
 function schemaProblem(header: BackupHeader): string[] {
   try {
     checkBackupSchema(header);

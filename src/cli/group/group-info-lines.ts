@@ -6,7 +6,7 @@ type GroupInfo = Awaited<ReturnType<(typeof groupInfo)['run']>>;
 type Addresses = NonNullable<GroupInfo['addresses']>;
 type RefusedPosts = NonNullable<GroupInfo['refused_posts']>;
 
-/** The most programs that the line of an address names; the others are only counted. */
+/** The most programs that the line of an address lists by name; a number stands for the others. */
 const MAX_NAMED_PROGRAMS = 4;
 
 /** A group for a terminal; text of other people in it is sanitized. */

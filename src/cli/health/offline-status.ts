@@ -5,23 +5,23 @@ import { formatDuration } from '../../../client/terminal/table.ts';
 
 /** Why the server does not answer. */
 export type OfflineState =
-  /** The server opens its database or migrates it, or waits until it can. */
+  /** The server waits for its database, opens it or migrates it. */
   | 'starting'
   | 'stopping'
-  /** The server runs but does not answer. */
+  /** The process of the server exists but does not answer. */
   | 'unresponsive'
   /** Another process holds the lock of the data directory, such as `klatch migrate`. */
   | 'locked'
   | 'stopped'
   | 'failed'
-  /** The server recorded no end: kill -9, a crash of the machine, or no free memory. */
+  /** The server did not record that it stopped or failed: kill -9, a crash of the machine, or no free memory. */
   | 'killed'
   | 'never started';
 
 /** The status of a server that does not answer, as far as other processes can determine it. */
 export interface OfflineStatus {
   readonly state: OfflineState;
-  /** The process that holds the lock of the data directory. */
+  /** The process that holds the lock of the data directory; null: none, or the process is unknown. */
   readonly holderPid: number | null;
   readonly lastRun: LastRun | null;
 }
@@ -31,7 +31,7 @@ export function isDataDirUnlocked({ state }: OfflineStatus): boolean {
   return ['stopped', 'failed', 'killed', 'never started'].includes(state);
 }
 
-/** Finds the problems that would prevent a server from starting now. Call it only while none runs. */
+/** Finds the problems that would prevent a server from starting now. Call it only while no server runs. */
 export async function findStartBlockers(file: string, env: Environment): Promise<readonly Finding[]> {
   // Imported here: the checks load most of the server, which a command that reaches a running one does not need.
   const { findStartupBlockers } = await import('../../doctor/startup-blockers.ts');
@@ -39,7 +39,7 @@ export async function findStartBlockers(file: string, env: Environment): Promise
 }
 
 /**
- * The problems that would prevent a start now; none are searched for while a process holds the data directory's lock.
+ * The problems that would prevent a start now; empty without a search while a process holds the data directory's lock.
  */
 export async function findBlockersIfUnlocked(
   offline: OfflineStatus,

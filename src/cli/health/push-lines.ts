@@ -14,7 +14,7 @@ const CONTENT_PHRASES = {
   none: 'that there is something',
 } as const;
 
-/** A line for each vendor, its problems on the next lines, and then the last events. */
+/** A table of the vendors, then the vendors' problems, and then the last events. */
 export function pushStatusLines({ content, vendors, events }: PushStatus): string[] {
   const heading = ['VENDOR', 'STATE', 'DEVICES', 'PENDING', 'OLDEST', 'IN FLIGHT', 'SENT', 'FAILED', 'GIVEN UP'];
   const rows = vendors.map((vendor) => [

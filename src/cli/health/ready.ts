@@ -60,7 +60,7 @@ async function waitUntilReady(awaited: ReadinessWait): Promise<void> {
   const deadline = performance.now() + awaited.waitMs;
   const started = awaited.pid === null ? null : new StartedProcess(awaited.pid);
   for (;;) {
-    // Checked before the request for the status: a process that is gone now can no longer change its record.
+    // Checked before the status is requested: the record of a process that is gone by then can no longer change.
     const isGone = started?.isGone() ?? false;
     const reason = await whyNotReady(awaited, isGone);
     if (reason === null) return;
@@ -93,22 +93,25 @@ async function askStatusOrOtherVersion(dataDir: string): Promise<Status | Offlin
   try {
     return await askStatus(dataDir);
   } catch (error) {
-    // A server of this version may be about to replace it.
+    // Returned, so that the caller goes on waiting: a server of this version may be about to replace the other one.
     if (error instanceof OtherVersionError) return error;
     throw error;
   }
 }
 
 /**
- * The failure of a run that failed since this command began to wait. An older failure says nothing about the current
- * start.
+ * The failure of the last run, if the run failed after this command had started. Null for an older failure, which says
+ * nothing about the current start, and if the command waits for one particular process.
  */
 function failureSinceWaiting({ pid }: ReadinessWait, { state, lastRun }: OfflineStatus): StartFailure | null {
   if (pid !== null || state !== 'failed' || Date.parse(lastRun!.since) < performance.timeOrigin) return null;
   return startFailureOf(lastRun!);
 }
 
-/** Why the awaited process is gone. `holder`: the process that holds the data directory's lock now. */
+/**
+ * Why the awaited process is gone. `holder`: the process that now holds the data directory's lock; null: none or
+ * unknown.
+ */
 async function explainProcessEnd(awaited: ReadinessWait, holder: number | null = null): Promise<CommandError> {
   const { context, file, dataDir, pid } = awaited;
   const { lastRun } = await findOfflineStatus(dataDir);
@@ -120,7 +123,7 @@ async function explainProcessEnd(awaited: ReadinessWait, holder: number | null =
     }
     return new StartFailure(exitCodes.unavailable, 'the server was killed before it was ready');
   }
-  // The process ended before it wrote a record.
+  // The awaited process ended before it wrote a record of its run.
   if (holder !== null) return otherProcessError(awaited, holder);
   const blockers = await findStartBlockers(file, context.env);
   if (blockers.length > 0) return blockedStartFailure(blockers);
@@ -134,7 +137,8 @@ function startFailureOf({ reason, exit_code }: LastRun): StartFailure {
 }
 
 /**
- * The server can only name the user of a port that is in use. This command, if root runs it, can also name the program.
+ * The failed server can only name the user of the program that has its port. If root runs this command, the command can
+ * also name the program.
  */
 async function withPortHoldersIfRoot({ context, file }: ReadinessWait, failure: StartFailure): Promise<StartFailure> {
   if (failure.exitCode !== exitCodes.cannotCreate || process.geteuid?.() !== 0) return failure;
@@ -150,8 +154,8 @@ function otherProcessError({ dataDir, pid }: ReadinessWait, holder: number | nul
 }
 
 /**
- * For problems of the configuration the status is the one that the server itself would end with. For other problems it
- * is `unavailable`.
+ * The exit status is `notConfigured` if only the configuration has problems, as for the server itself. Otherwise it is
+ * `unavailable`.
  */
 function blockedStartFailure(blockers: readonly Finding[]): StartFailure {
   const isConfiguration = blockers.every(({ check }) => check === 'configuration');

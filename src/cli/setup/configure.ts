@@ -21,7 +21,8 @@ const SERVICE_USER = 'klatch';
 const CONFIG_TEMPLATE = 'etc/klatch/server.conf.template';
 const SERVER_KEYS = 'modules.security.server-keys';
 /**
- * The names that `ensureServerKeys` uses, relative to the configuration, so that the folder can be moved as a whole.
+ * The file names that `ensureServerKeys` uses, relative to the configuration's folder, so that the folder can be moved
+ * as a whole.
  */
 const SERVER_KEY_FILES = { public: 'server-key.public.pem', private: 'server-key.private.pem' };
 
@@ -38,7 +39,7 @@ export interface ConfigureResult extends Omit<SetupResult, 'text'> {
 interface ConfigureOptions {
   /** The environment, for substitutions that the configuration does not define. */
   readonly env: Environment;
-  /** Comments to put above keys that are written now. */
+  /** Comments to put above keys of the configuration that this call writes. */
   readonly notes?: Partial<Record<SettingKey, string>>;
 }
 
@@ -49,8 +50,8 @@ export function readConfigOrTemplate(file: string): ConfigText {
 
 /**
  * Completes a configuration, or creates one, with the answers, a secret, server keys beside it, and keys of web push.
- * Existing values stay. `file` is absolute. Throws ConfigError for answers that the server would refuse, before it
- * writes anything, and the system's errors.
+ * Existing values stay. `file` is absolute. Throws ConfigError for answers that the server would refuse, before
+ * anything is written. Throws the system's error if a file cannot be written.
  */
 export function configure(file: string, answers: Answers, { env, notes = {} }: ConfigureOptions): ConfigureResult {
   const source = readConfigOrTemplate(file);
@@ -61,7 +62,7 @@ export function configure(file: string, answers: Answers, { env, notes = {} }: C
   const folder = dirname(file);
   mkdirSync(folder, { recursive: true, mode: 0o750 });
   const server = serverOwnerIfRoot(source, answers, env);
-  // Written before the configuration that names them: if this run breaks off, the next one uses these files.
+  // The key files are written before the configuration that names them. If this run breaks off, the next one uses them.
   const keys = set.includes(SERVER_KEYS) ? ensureServerKeys(folder, server === null ? {} : { owner: server }) : null;
   const isNew = !existsSync(file);
   // The server must be able to read its configuration, but not to write it, unless its user owns the whole folder.
@@ -85,9 +86,9 @@ function insertNotes({ text, set }: SetupResult, notes: Partial<Record<SettingKe
 }
 
 /**
- * The user that the server runs as, if this process runs as root and the server does not. That user is the owner of the
- * data directory, or of the nearest existing folder above it, and must be able to read the result. Null if it is
- * unknown or makes no difference.
+ * The user that the server runs as, who must be able to read the configuration. It is the owner of the data directory,
+ * or of the nearest existing folder above it. If the service's data directory does not exist yet, it is the user of the
+ * service. Null unless this process runs as root, and if that user is root or unknown.
  */
 export function serverOwnerIfRoot(source: ConfigText, { dataDir }: Answers, env: Environment): Owner | null {
   if (process.geteuid?.() !== 0) return null;
@@ -97,7 +98,7 @@ export function serverOwnerIfRoot(source: ConfigText, { dataDir }: Answers, env:
   return nonRootOwnerOf(folderOrNearestExistingAncestor(folder));
 }
 
-/** The folder itself, or the nearest existing folder above it. */
+/** The path itself if it exists, otherwise the nearest existing folder above it. */
 export function folderOrNearestExistingAncestor(path: string): string {
   const above = dirname(path);
   return existsSync(path) || above === path ? path : folderOrNearestExistingAncestor(above);

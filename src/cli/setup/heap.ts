@@ -6,14 +6,14 @@ const HEAP_GUARD_VARIABLE = 'KLATCH_HEAP_MIB';
 const MIB = 1024 ** 2;
 /** V8's own bound for each semi-space of the young generation. */
 const MAX_SEMI_SPACE_MIB = 64;
-/** V8 counts three semi-spaces, so they take at most 3/16 of a small heap. */
+/** V8 counts three semi-spaces, each of at most 1/16 of the heap: together they take at most 3/16 of it. */
 const SEMI_SPACE_COUNT = 3;
 const HEAP_SHARE_PER_SEMI_SPACE = 1 / 16;
 
 /** The process as `restartServerWithHeapLimit` sees and replaces it. */
 export interface ReplaceableServerProcess extends ProgramStart {
   readonly env: Record<string, string | undefined>;
-  /** Replaces the program of this process and keeps its id; the process ends where that fails. */
+  /** Runs another program in this process, under the same process id; if that fails, the process aborts. */
   readonly execve: (file: string, args: string[], env: Record<string, string>) => void;
 }
 
@@ -42,8 +42,8 @@ export function restartServerWithHeapLimit(
 }
 
 /**
- * V8's options for a total heap of this many MiB. The bound that V8 reports and enforces is the old space plus three
- * semi-spaces, whose size is a power of two (seen on Node 24.21: exact from 64 MiB to 64 GiB).
+ * V8's options for a total heap of this many MiB. V8 reports and enforces the sum of the old space and three
+ * semi-spaces. The size of a semi-space is a power of two (seen on Node 24.21: exact from 64 MiB to 64 GiB).
  */
 export function heapOptions(heapMib: number): string {
   const share = 2 ** Math.floor(Math.log2(heapMib * HEAP_SHARE_PER_SEMI_SPACE));

@@ -92,8 +92,8 @@ export function readDatabaseFlags({ env }: CommandContext, options: SetupOptions
 }
 
 /**
- * Throws CommandError if an option contradicts the file, whose values stay: a script must learn that its option has no
- * effect. Nothing has been written by then.
+ * Throws CommandError, before anything is written, if an option contradicts the configuration. Setup does not change
+ * existing values, and a script must learn that its option has no effect.
  */
 export function refuseContradictions(source: ConfigText, options: SetupOptions, database: DatabaseFlags): void {
   const lines = [
@@ -133,7 +133,10 @@ function contradictionLines(
   return [`  ${where}: ${says}, and ${given.name} says ${text === null ? 'something else' : given.typedValue}`];
 }
 
-/** Checks only a password from `--db-password-file`: the environment variable may be set for another reason. */
+/**
+ * Checks only a password from `--db-password-file`: the environment variable with a password may be set for another
+ * reason.
+ */
 function passwordContradiction(source: ConfigText, options: SetupOptions, { password }: DatabaseFlags): string[] {
   if (options.dbPasswordFile === undefined || password === undefined) return [];
   const given = { name: '--db-password-file', hoconLiteral: toHoconLiteral(password), typedValue: '' };
@@ -141,8 +144,8 @@ function passwordContradiction(source: ConfigText, options: SetupOptions, { pass
 }
 
 /**
- * A configuration with a database cannot be switched to another kind of database: the server would start with an empty
- * one.
+ * Reports options that would switch a configuration between the embedded and an external database: the server would
+ * start with an empty database.
  */
 function databaseKindContradictions(source: ConfigText, options: SetupOptions): string[] {
   const { embedded = false } = options;

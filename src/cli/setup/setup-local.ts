@@ -38,7 +38,7 @@ export async function examineClusters(
   socketDir: string | undefined,
 ): Promise<readonly ExaminedCluster[]> {
   const all = findClusters({ ...postgresqlClusterLocations, ...(socketDir !== undefined && { socketDir }) });
-  // A person who names a socket folder means only the servers in it.
+  // A person who names a socket folder means only the servers that listen in that folder.
   const clusters = socketDir === undefined ? all : all.filter((cluster) => cluster.socketDir === socketDir);
   return Promise.all(clusters.map(examineCluster));
 }
@@ -56,8 +56,8 @@ async function examineCluster(cluster: LocalCluster): Promise<ExaminedCluster> {
 }
 
 /**
- * True for root and for the user of the server. Also true for a stopped server, so that everybody gets the message that
- * it does not run.
+ * Whether this user may administer the PostgreSQL server, as root and the server's own user may. True also for a
+ * stopped server, so that everybody gets the message that it does not run.
  */
 function mayAdministerIfRunning({ socketOwnerUid }: LocalCluster): boolean {
   const uid = process.geteuid?.();
@@ -81,7 +81,8 @@ export function usableClusters(
 }
 
 /**
- * The one server that the options, or the port in the file, select. Throws CommandError if they select none or several.
+ * The one PostgreSQL server of this machine that the options, or the port in the configuration, select. Throws
+ * CommandError if they select no usable server or several.
  */
 export function chooseCluster(
   examined: readonly ExaminedCluster[],
@@ -127,7 +128,8 @@ export interface LocalDatabase {
 }
 
 /**
- * Creates the role and the database that the file or the options name, and tests them. Throws CommandError with advice.
+ * Creates the role and the database that the configuration or the options name, and tests them. Throws CommandError
+ * with advice.
  */
 export async function makeLocalDatabase(
   source: ConfigText,
@@ -155,13 +157,16 @@ export async function makeLocalDatabase(
   }
 }
 
-/** The port in the file, which selects the server. */
+/** The port of the database in the configuration, which selects a PostgreSQL server; undefined: no port is set. */
 export function configuredDatabasePort(source: ConfigText, env: CommandContext['env']): number | undefined {
   const port = existingAnswer(source, 'services.postgresql.port', env);
   return port === null ? undefined : Number(port);
 }
 
-/** Throws CommandError if the database in the file is not on this machine. */
+/**
+ * The host of the database in the configuration; null: none is set. Throws CommandError if the host is another machine,
+ * or if the configuration selects the embedded database.
+ */
 function requireLocalConfiguredHost(
   source: ConfigText,
   { socketDir }: LocalCluster,
@@ -177,7 +182,10 @@ function requireLocalConfiguredHost(
   throw new CommandError(exitCodes.operationFailed, message);
 }
 
-/** The value of a key in the file, with variables of the environment substituted; null: the key has no value yet. */
+/**
+ * The value of a key in the configuration, with environment variables substituted; null: the key has no value yet.
+ * Throws CommandError if a variable is not set.
+ */
 function existingAnswer(source: ConfigText, key: SettingKey, env: CommandContext['env']): string | null {
   if (keyState(source, key) === 'open') return null;
   const { file } = source;

@@ -10,12 +10,12 @@ import type { Prompt } from '../core/prompt.ts';
 export const databaseConnectionDefaults = { host: '127.0.0.1', port: 5432, db: 'klatch', user: 'klatch' } as const;
 const POSTGRESQL = 'services.postgresql';
 
-/** The flags about the database. `embedded` excludes all others, and `local` excludes `host`. */
+/** The flags about the database. `embedded` excludes all other flags, and `local` excludes `host`. */
 export interface DatabaseFlags {
   readonly embedded: boolean;
-  /** True: setup creates one in PostgreSQL on this machine. */
+  /** True: setup creates a database in PostgreSQL on this machine. */
   readonly local?: boolean;
-  /** Debian's name of the server to use, such as "15/main". */
+  /** Debian's name of the PostgreSQL server to use, such as "15/main". */
   readonly cluster?: string;
   readonly host?: string;
   readonly port?: number;
@@ -40,7 +40,7 @@ export const missingAnswerAdvice: Readonly<Record<MissingAnswer, string>> = {
 export interface DatabaseOffers {
   /** PostgreSQL servers, each with a sentence for a person. */
   readonly local: readonly { readonly cluster: LocalCluster; readonly text: string }[];
-  /** A sentence about the private server; null: its programs are not installed. */
+  /** A sentence about the embedded database; null: PostgreSQL's programs are not installed. */
   readonly embedded: string | null;
   /** Sentences on servers that exist and cannot be used, with the reasons. */
   readonly unusableReasons: readonly string[];
@@ -87,8 +87,8 @@ export async function askMissing(
 }
 
 /**
- * Adds the flags about the database to the answers. Flags without host, port, name or user count only if an external
- * database lacks its password.
+ * Adds the database that the flags describe to the answers. Flags without host, port, name and user add one only if the
+ * configuration selects an external database and lacks its password.
  */
 export function answersWithDatabase(source: ConfigText, { answers, database: flags }: GivenAnswers): Answers {
   if (flags.embedded) return { ...answers, database: { embedded: true } };
@@ -99,7 +99,10 @@ export function answersWithDatabase(source: ConfigText, { answers, database: fla
   return { ...answers, database };
 }
 
-/** A password alone names no database: its environment variable may be set for another reason. */
+/**
+ * Whether the flags choose a database. A password alone does not: its environment variable may be set for another
+ * reason.
+ */
 function namesDatabase({ host, port, db, user }: DatabaseFlags): boolean {
   return [host, port, db, user].some((each) => each !== undefined);
 }
@@ -118,12 +121,17 @@ function databaseChoice(source: ConfigText, flags: DatabaseFlags): 'embedded' | 
   return impliesExternalServer(flags) ? 'external' : 'open';
 }
 
-/** Names alone may also mean a database to create on this machine. With a password they mean one that exists. */
+/**
+ * Whether the flags mean an existing database: they contain a host, or a password with a port, name or user. Without a
+ * password, a name may also mean a database to create on this machine.
+ */
 function impliesExternalServer(flags: DatabaseFlags): boolean {
   return flags.host !== undefined || (flags.password !== undefined && namesDatabase(flags));
 }
 
-/** Over a Unix socket, PostgreSQL usually identifies its users without a password. */
+/**
+ * Whether setup needs a password. Over a Unix socket it needs none: PostgreSQL usually identifies the user without one.
+ */
 function needsPassword(source: ConfigText, { host, password }: DatabaseFlags): boolean {
   if (password !== undefined || !isUnanswered(source, `${POSTGRESQL}.password`)) return false;
   const value = currentValue(source, `${POSTGRESQL}.host`);

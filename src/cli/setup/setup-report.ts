@@ -57,7 +57,7 @@ interface HostFacts {
   readonly isService?: boolean;
 }
 
-/** The next step of the person, as a sentence that ends with a command. */
+/** What the person has to do next, as a sentence at whose end there is a command. */
 export function nextStep(
   { programBinDir }: Pick<CommandContext, 'programBinDir'>,
   file: string,

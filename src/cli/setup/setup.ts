@@ -94,7 +94,7 @@ async function setup(context: CommandContext, flag: string | undefined, options:
   };
   refuseContradictions(source, options, asked.database);
   const missing = findMissing(source, asked.answers, asked.database);
-  // Checked before setup asks a question or creates anything.
+  // Checked before setup asks a question or creates anything: can this user write the configuration?
   if (!existsSync(file) || missing.length > 0 || asked.database.local === true) requireReplaceable(file);
   const given = missing.length === 0 ? asked : await askForMissing(context, source, { given: asked, missing, options });
   const local =
@@ -106,8 +106,9 @@ async function setup(context: CommandContext, flag: string | undefined, options:
 }
 
 /**
- * The path at which the server will find its configuration: the named file, an existing one, or the default for this
- * installation.
+ * The path of the configuration to complete or create: the named one, else `conf/server.conf` beside the program, else
+ * SYSTEM_CONFIG. The file beside the program is chosen in an archive, if the file exists, or if its folder exists and
+ * SYSTEM_CONFIG does not.
  */
 function chooseConfigFile({ env, programBinDir }: CommandContext, flag: string | undefined): string {
   const named = flag ?? env['KLATCH_CONFIG'];
@@ -121,7 +122,10 @@ function requireReadableIfExists(file: string): void {
   requireAccessIfExists(file, { path: file, mode: constants.R_OK, access: 'read' });
 }
 
-/** Throws CommandError if this user cannot write a new file beside the configuration, which replaces it. */
+/**
+ * Throws CommandError if this user cannot write into the folder of the configuration. Setup writes a new file there,
+ * which then replaces the old one.
+ */
 function requireReplaceable(file: string): void {
   const path = existsSync(file) ? realpathSync(file) : file;
   const folder = folderOrNearestExistingAncestor(dirname(path));
@@ -205,7 +209,7 @@ async function findDatabaseOffers(context: CommandContext, { socketDir }: SetupO
   };
 }
 
-/** The version of the programs for a private server, or why there are none, as a sentence. */
+/** The version of the PostgreSQL programs for an embedded database, or a sentence that says why there are none. */
 async function findPostgresqlPrograms(): Promise<{ readonly version: string } | string> {
   try {
     return await findPrograms({ binDir: null, clusterMajor: null, clusterDir: '' });

@@ -1,7 +1,7 @@
-/** The required key, in words for sentences. */
+/** The key of a service account, as messages describe it. */
 export const SERVICE_ACCOUNT_DESCRIPTION =
   'a service account of the project (Firebase: project settings, service accounts, new private key)';
-/** Server keys of Google's legacy API, in both of their forms, which people mistake for the required key. */
+/** Server keys of Google's legacy API, in both of their forms. People mistake them for the key of a service account. */
 const LEGACY_SERVER_KEY = /^(?:AIza|AAAA[\w-]*:APA91)/;
 
 /** Why a text is neither a path nor the JSON of a service account; null where it may be one. */

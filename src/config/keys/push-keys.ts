@@ -14,7 +14,10 @@ export interface ServiceAccount {
 
 const MAX_KEY_FILE_BYTES = 65_536;
 
-/** The service account of a key (JSON, or an absolute path), or a sentence that quotes no part of the key. */
+/**
+ * The service account of `key` (JSON, or the absolute path of a file with it). Returns a sentence if the key cannot be
+ * used, which quotes no part of the key.
+ */
 export function readServiceAccount(projectId: string, key: string): ServiceAccount | string {
   const name = isJson(key) ? 'the JSON' : keyPathForMessage(key);
   const text = isJson(key) ? { content: key } : readKeyText(key, name);

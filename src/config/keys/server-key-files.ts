@@ -58,7 +58,7 @@ export function describePublicKeyFile(path: string): PublicServerKey | null {
   return typeof key === 'string' ? null : describePublicKey(key);
 }
 
-/** Whether users other than the file's owner and group can read it; false if that cannot be determined. */
+/** Whether users other than the owner and the group of a file can read it; false if that cannot be determined. */
 export function isReadableByOthers(path: string): boolean {
   try {
     return (statSync(path).mode & 0o004) !== 0;
@@ -114,7 +114,7 @@ function errorCodeOf(error: unknown): string {
   return typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : 'no code';
 }
 
-/** A pair of server keys on disk; `created` is false if it existed before. */
+/** A pair of server keys on disk. `created`: this call created it. */
 interface EnsuredServerKeys extends ServerKeyFiles {
   readonly created: boolean;
 }

@@ -11,10 +11,10 @@ export interface WebPushKeys {
 
 const UNCOMPRESSED_POINT_PREFIX = 4;
 
-/** Creates a pair of P-256 keys. */
+/** Creates a pair of P-256 keys for web push. */
 export function createWebPushKeys(): WebPushKeys {
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'prime256v1' });
-  // In JWK, all three have exactly 32 bytes, with leading zeros.
+  // In JWK, `x`, `y` and `d` have exactly 32 bytes each, with leading zeros.
   const { x, y, d } = privateKey.export({ format: 'jwk' }) as { x: string; y: string; d: string };
   const point = [Buffer.from([UNCOMPRESSED_POINT_PREFIX]), Buffer.from(x, 'base64url'), Buffer.from(y, 'base64url')];
   return { public: Buffer.concat(point).toString('base64url'), private: d };

@@ -31,7 +31,7 @@ interface NextEvent {
   readonly headSeq: Seq;
 }
 
-/** Bounds of one query at one position: it reads 64 events, or the first ones whose text exceeds 128 KiB. */
+/** Bounds of one query at one position: it reads at most 64 events, and stops once their texts exceed 128 KiB. */
 const PAGE_LIMITS = { limit: 64, bytes: 128 * 1024 } as const;
 /** Positions of one query. */
 const MAX_POSITIONS_PER_QUERY = 128;

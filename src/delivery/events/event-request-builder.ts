@@ -98,7 +98,7 @@ export class EventRequestBuilder {
       const { event } = await this.#read(after);
       if (event === null || event.afterSeq > maxAfterSeq) break;
       if (resendRangeEnd !== null && event.rev > resendRangeEnd) break;
-      // Events of another epoch get a request of their own, whatever range was tried before.
+      // Events of another log epoch get a request of their own, whatever range was tried before.
       if (event.logEpoch !== head.logEpoch) return { events, resendRangeEnd: null };
       after = event.rev;
       if (this.#isSkipped(event)) {

@@ -5,7 +5,7 @@ import type { EventBounds, EventRequestBuilder } from './event-request-builder.t
 
 /** Bounds of one request of messages or events. */
 export interface OrderedBounds extends RequestRangeBounds, Omit<EventBounds, 'resendRangeEnd' | 'maxAfterSeq'> {
-  /** The event counterpart of `resendRangeEnd`. */
+  /** The end of a range of events that was tried before: the request sends exactly this range again. */
   readonly resendRangeEndRev: Rev | null;
 }
 
@@ -37,7 +37,7 @@ export class OrderedRequests {
     this.#events = events;
   }
 
-  /** The next request, if it holds one message that is cached; it needs no query. */
+  /** The next request, made without a query. Null if an event or a message that is not cached may come next. */
   peek(position: LanePosition): DeliveryRequest | null {
     return this.#isMessageNext(position) ? this.#messages.peek(position.cursor) : null;
   }

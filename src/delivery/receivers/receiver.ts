@@ -90,7 +90,7 @@ export class Receiver {
 
   /**
    * Posts the reply in a delivery's answer. `unknown`: the lane ended before the reply was posted, so the delivery must
-   * not count. While the reply is pending, the message is not sent again: its receiver would act twice.
+   * not be settled. While the reply is pending, the message is not sent again: its receiver would act twice.
    */
   async postReply(
     { last: seq, logEpoch, hops }: DeliveredMessage,

@@ -6,9 +6,9 @@ import { remainderKey, type S3Bucket } from './s3-bucket.ts';
 import type { S3UploadState } from './s3-state.ts';
 import type { AppendSource, FileKey, UploadProgress } from '../store.ts';
 
-/** The buffer while a part waits for its slot. */
+/** The most bytes in the buffer while a part waits for its slot. */
 const MAX_BUFFERED_BYTES = 256 * 1024;
-/** This much of a part needs no slot: small uploads, and uploads that stall early, block nobody. */
+/** The bytes of a part that need no slot: small uploads, and uploads that stall early, block no other upload. */
 const UNRESERVED_BYTES = 256 * 1024;
 
 const REMAINDER_NAME_BYTES = 12;
@@ -21,8 +21,8 @@ interface AppendTarget {
 }
 
 /**
- * Appends a stream to an upload. It sends full parts as they arrive, one while the next one is filled. The rest is
- * stored as the tail, or as the last part if no more bytes come. It holds at most two parts.
+ * Appends a stream to an upload. It sends full parts as they arrive, one while the next one is filled. The remaining
+ * bytes are stored as the tail, or as the last part if the upload ends with them. At most two parts are in memory.
  */
 export async function appendToS3(
   target: AppendTarget,
@@ -58,7 +58,7 @@ class S3Append {
   #chunks: Buffer[] = [];
   #bufferedBytes = 0;
   #reservation: PartReservation | null = null;
-  /** The part that is being sent; resolves to its error. */
+  /** The part that is being sent. It resolves to the part's error, or to null. */
   #partInFlight: Promise<unknown> | null = null;
 
   constructor(target: AppendTarget, state: S3UploadState, source: AppendSource) {
@@ -93,7 +93,7 @@ class S3Append {
     return { received: this.#addedUpTo, state: { ...this.#state } };
   }
 
-  /** Releases the slot; a part that is being sent ends first. */
+  /** Releases the slot, after the part that is being sent has ended. */
   async release(): Promise<void> {
     await this.#partInFlight;
     this.#reservation?.release();
@@ -117,7 +117,9 @@ class S3Append {
     return etags.length * partBytes + remainder;
   }
 
-  /** When the slot is reclaimed, the source ends: its bytes are stored as if its client had left. */
+  /**
+   * Takes a slot. When the slot is reclaimed, the source is destroyed: its bytes are stored as if its client had left.
+   */
   #reservePartMemory(): Promise<PartReservation> {
     const sentence = 'Other uploads waited for this one, which came too slowly; what is not complete can be sent again';
     return this.#target.partBuffers.take(() => {
@@ -136,7 +138,7 @@ class S3Append {
     this.#reservation?.markFull();
     await this.#awaitPartInFlight();
     const body = this.#takeBody();
-    // The slot belongs to the part that is being sent.
+    // From here on the slot belongs to the part that is being sent.
     const reservation = this.#reservation;
     this.#reservation = null;
     this.#partInFlight = this.#putPart(body)
@@ -147,7 +149,7 @@ class S3Append {
       .finally(() => reservation?.release());
   }
 
-  /** Throws the error of the part that was being sent. */
+  /** Waits for the part that is being sent, and throws its error. */
   async #awaitPartInFlight(): Promise<void> {
     const failure = await this.#partInFlight;
     this.#partInFlight = null;

@@ -16,7 +16,7 @@ import { elementContents, escapeXml, firstElementText } from './xml.ts';
 const REMAINDERS_PREFIX = 'uploads/';
 const PAGE_SIZE = '1000';
 
-/** A page of keys of any files; `next` null: this was the last page. */
+/** A page of the keys of files; `next` null: this was the last page. */
 interface FileKeyPage {
   readonly files: readonly StoredObject[];
   readonly next: string | null;
@@ -85,12 +85,14 @@ export class S3Bucket {
       body.destroy();
       throw new StoreUnavailableError(`${this.#client.description} does not give parts of files`);
     }
-    // When the reader leaves, the request ends as well.
+    // When the reader leaves, the request is aborted as well.
     out.on('close', () => body.destroy());
     return body.pipe(out);
   }
 
-  /** The text of a short object, trimmed; null: there is none. It reads at most `maxBytes` of a longer one. */
+  /**
+   * The text of a short object, trimmed; null: there is no such object. It reads at most `maxBytes` of a longer one.
+   */
   async readText(key: string, maxBytes: number): Promise<string | null> {
     try {
       const text = await buffer(await this.read(key, { start: 0, end: maxBytes - 1 }));
@@ -108,7 +110,7 @@ export class S3Bucket {
     throw new NotInStoreError(`${this.#client.description} has lost a part of this upload`);
   }
 
-  /** Removes the tails of an upload except one, at most one page: no crash leaves more. */
+  /** Removes an upload's tails except the one named `except`. One page suffices: no crash leaves more tails. */
   async removeRemainders(key: FileKey, except: string | null): Promise<void> {
     const { objects } = await this.#requestObjectPage(null, remainderKeyPrefix(key));
     const kept = except === null ? null : remainderKey(key, except);
@@ -140,7 +142,7 @@ export class S3Bucket {
     const headers = { 'content-type': 'application/xml' };
     const body = Buffer.from(xml);
     const document = await this.#client.requestDocument({ method: 'POST', key, query: { uploadId }, headers, body });
-    // Combining the parts takes long, so the store sends a 200 first and reports the outcome in the document.
+    // Combining the parts takes long, so the store first answers 200, and reports the outcome in the answer's document.
     if (elementContents(document, 'Error').length > 0)
       throw toStoreError(this.#client.description, parseErrorResponse(200, document));
   }
@@ -169,7 +171,10 @@ export class S3Bucket {
     return { files: [...files.values()], next: isTruncated ? last!.slice(REMAINDERS_PREFIX.length) : null };
   }
 
-  /** Uploads that were begun and not ended. Some stores list only uploads whose whole key is given. */
+  /**
+   * Uploads of this file that were begun, and neither completed nor aborted. Some stores list only uploads whose whole
+   * key is given.
+   */
   async uploadsOf(key: FileKey): Promise<readonly FoundUpload[]> {
     const { uploads } = await this.#requestUploadPage({ prefix: key });
     return uploads.filter((upload) => upload.key === key);

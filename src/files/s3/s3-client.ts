@@ -15,7 +15,9 @@ import { StoreUnavailableError } from '../store.ts';
 /** The limits of each request. */
 export interface S3Bounds {
   readonly connectTimeoutMs: number;
-  /** The time-out until the headers of the answer. The time that the request's body takes on a slow line is added. */
+  /**
+   * The time-out until the headers of the answer. The time that the request's body takes at the minimum speed is added.
+   */
   readonly responseTimeoutMs: number;
   /** The time-out between two chunks of an answer. */
   readonly responseBodyStallTimeoutMs: number;
@@ -32,7 +34,10 @@ const DEFAULT_S3_BOUNDS: S3Bounds = {
 
 /** A line slower than this, in bytes a second, counts as stalled. */
 const MIN_BYTES_PER_SECOND = 64 * 1024;
-/** Each download takes a connection for as long as its reader takes; it blocks no other request. */
+/**
+ * The most connections of downloads. A download holds a connection for as long as its reader takes, and blocks no other
+ * request.
+ */
 const MAX_DOWNLOAD_CONNECTIONS = 1_000;
 const MAX_CONNECTIONS = 64;
 const MAX_HEADER_BYTES = 16 * 1024;
@@ -47,8 +52,8 @@ interface S3Response {
 }
 
 /**
- * Signed requests to one bucket, each retried a few times where that may help. All requests here are safe to retry.
- * Every failure becomes one of the errors of a store, with a sentence for people that contains no key's value.
+ * Signed requests to one bucket, each retried a few times where a retry may help. All requests here are safe to retry.
+ * Every failure becomes a store error, whose sentence for people contains no secret.
  */
 export class S3Client {
   readonly description: string;
@@ -104,7 +109,7 @@ export class S3Client {
     return this.#signing.signDownloadUrl(key, options);
   }
 
-  /** The store error for a failure during an answer. */
+  /** The store error for a connection that failed during an answer. */
   toTransferError(cause: unknown): StoreUnavailableError {
     return unreachableError(this.description, this.#signing.host, cause);
   }
@@ -164,7 +169,7 @@ export class S3Client {
   }
 }
 
-/** Rejects an answer of more than `maxBytes`: no store sends one. */
+/** Reads an answer's document. Rejects a document of more than `maxBytes`: no store sends one. */
 async function readText(body: Dispatcher.ResponseData['body'], maxBytes: number): Promise<string> {
   const chunks: Buffer[] = [];
   let bytes = 0;

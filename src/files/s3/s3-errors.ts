@@ -4,7 +4,7 @@ import { firstElementText } from './xml.ts';
 /** An error answer of the store. */
 export interface S3ErrorResponse {
   readonly status: number;
-  /** The code in its error document; null: there is none that can be read. */
+  /** The code in the answer's error document; null: the answer has no readable one. */
   readonly code: string | null;
 }
 
@@ -26,7 +26,7 @@ const STORE_FULL_CODES = new Set([
 const NOT_FOUND_CODES = new Set(['NoSuchKey', 'NoSuchUpload', 'NotFound']);
 
 const CONFIG_KEY = 'services.aws.s3';
-/** The remedy, with the key of the configuration. Never the key's value. */
+/** The remedy for an error code, with the configuration key to change. It never contains the value of an access key. */
 const SENTENCE_BY_CODE: Readonly<Record<string, string>> = {
   NoSuchBucket: `${CONFIG_KEY}.default-bucket: there is no such bucket; make it, or name another one`,
   InvalidBucketName: `${CONFIG_KEY}.default-bucket: the store takes this for no name of a bucket`,
@@ -52,13 +52,13 @@ export function parseErrorResponse(status: number, document: string): S3ErrorRes
   return { status, code: code !== null && /^[A-Za-z0-9.]{1,64}$/.test(code) ? code : null };
 }
 
-/** Whether a retry may help. */
+/** Whether a retry of the request may help. */
 export function isRetryable({ status, code }: S3ErrorResponse): boolean {
   if (code !== null && (STORE_FULL_CODES.has(code) || SENTENCE_BY_CODE[code] !== undefined)) return false;
   return RETRYABLE_STATUSES.has(status) || (code !== null && RETRYABLE_CODES.has(code));
 }
 
-/** The store error for a refusal. */
+/** The store error for an error answer of the store. */
 export function toStoreError(description: string, response: S3ErrorResponse): Error {
   const { status, code } = response;
   const label = code === null ? String(status) : `${status} ${code}`;
@@ -78,7 +78,7 @@ export function toStoreError(description: string, response: S3ErrorResponse): Er
   return new StoreUnavailableError(`${description} answered ${label}`);
 }
 
-/** The error for a store that was not reached, or did not answer in time. */
+/** The store error for a store that was not reached, or did not answer in time. */
 export function unreachableError(description: string, host: string, cause: unknown): StoreUnavailableError {
   const { code, name } = cause as { code?: unknown; name?: unknown };
   const label = typeof code === 'string' ? code : String(name);

@@ -3,7 +3,7 @@ import type { S3Config } from '../../config/services.ts';
 
 /** SHA-256 of an empty body. */
 const EMPTY_BODY_SHA256 = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855';
-/** The store's own limit: a week. */
+/** The store's own limit for the validity of a signed URL: a week. */
 const MAX_DOWNLOAD_URL_S = 604_800;
 /** Headers that a signed URL can set in the store's answer. */
 const OVERRIDABLE_RESPONSE_HEADERS = ['content-type', 'content-disposition', 'cache-control'] as const;
@@ -12,12 +12,12 @@ const GENERAL_ENDPOINT = 's3.amazonaws.com';
 /** A request to the bucket, or to a key in it. */
 export interface S3Request {
   readonly method: 'GET' | 'HEAD' | 'PUT' | 'POST' | 'DELETE';
-  /** Null: the bucket itself. Characters of base64url and "/" only. */
+  /** The object's key; null: the bucket itself. It has only characters of base64url and "/". */
   readonly key: string | null;
   readonly query?: Readonly<Record<string, string>>;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: Buffer;
-  /** The answer is read only as fast as the client takes it. */
+  /** True: the answer is read only as fast as the client takes it. */
   readonly isDownload?: boolean;
 }
 
@@ -29,7 +29,8 @@ export class S3RequestSigner {
   readonly #config: S3Config;
   readonly #baseUrl: URL;
   /**
-   * Derived keys by day, in the signer's format; the map is replaced now and then, so that it does not grow forever.
+   * Derived signing keys by day, in the signer's format. The map is replaced now and then, so that it does not grow
+   * forever.
    */
   #signingKeyCache = new Map<string, ArrayBuffer>();
 
@@ -55,7 +56,7 @@ export class S3RequestSigner {
     return { url: this.#withEncodedSpaces(signed.url), headers: Object.fromEntries(signed.headers) };
   }
 
-  /** A URL that returns the file to any client that has it. Headers that the store cannot set are left out. */
+  /** A URL that returns the file to any client that has the URL. Headers that the store cannot set are left out. */
   async signDownloadUrl(
     key: string,
     { forMs, headers }: { forMs: number; headers: Readonly<Record<string, string>> },
@@ -103,7 +104,7 @@ export class S3RequestSigner {
   }
 }
 
-/** Where signed URLs of a bucket lead: scheme, host and port. */
+/** The origin of signed URLs of a bucket: scheme, host and port. */
 export function bucketOriginOf(config: S3Config): string {
   return baseUrlOf(config).origin;
 }

@@ -17,13 +17,13 @@ const uploadStateSchema = z.object({
   uploadId: z.string().nullable(),
   /** The store's ETag of each part, in order. */
   etags: z.array(z.string()).readonly(),
-  /** Bytes of the tail that count. */
+  /** The length of the tail in bytes. */
   remainder: z.int().nonnegative(),
-  /** The name of the current tail: a new tail does not overwrite the recorded one. Null: there is none. */
+  /** The name of the current tail, since a new tail does not overwrite the recorded one; null: there is no tail. */
   remainderName: z.string().nullable(),
-  /** An object with a tail exists, or existed. */
+  /** Whether an object with a tail exists or existed. */
   hasRemainder: z.boolean(),
-  /** The last bytes are stored as well: as the last part, or as the whole file. */
+  /** Whether the last bytes are stored too: as the last part, or as the whole file. */
   isComplete: z.boolean(),
 });
 
@@ -42,7 +42,7 @@ export function newUploadState(partBytes: number): S3UploadState {
   };
 }
 
-/** Throws NotInStoreError for a state of another store: the upload was begun there. */
+/** Throws NotInStoreError for a state in another store's form: the upload was begun in that store. */
 export function parseUploadState(state: UploadState): S3UploadState {
   const parsed = uploadStateSchema.safeParse(state);
   if (parsed.success) return parsed.data;
@@ -60,7 +60,7 @@ export function parseProgress({ received, state: given }: UploadProgress): S3Upl
   throw new NotInStoreError('the upload does not stand where its row says');
 }
 
-/** The part size, so that the largest file fits into the parts that a store accepts. Whole MiB. */
+/** The part size, in whole MiB: large enough that the largest file fits into the parts that a store accepts. */
 export function partBytesFor(maxFileBytes: number): number {
   return Math.max(MIN_PART_BYTES, Math.ceil(maxFileBytes / MAX_PARTS / MIB) * MIB);
 }

@@ -19,7 +19,7 @@ import {
   type UploadState,
 } from '../store.ts';
 
-/** Uploads of one file that are aborted at once; no crash leaves more. */
+/** The most uploads of one file that are aborted in one call; no crash leaves more. */
 const MAX_ABORTED_UPLOADS_PER_FILE = 100;
 
 /** Files as objects of a bucket, by their keys. An upload is one request, or several parts that the store combines. */
@@ -70,7 +70,7 @@ export class S3Store implements FileStore {
     try {
       await this.#finish(key, state);
     } catch (error) {
-      // A store forgets a completed upload, so this may be a repeated call: the file's size tells.
+      // A store forgets a completed upload. If the file has the right size, this is a repeated call.
       if (!(error instanceof NotInStoreError) || (await this.size(key)) !== progress.received) throw error;
     }
     if (state.hasRemainder) await this.#bucket.removeRemainders(key, null);
@@ -120,7 +120,7 @@ export class S3Store implements FileStore {
     return this.#bucket.list(after);
   }
 
-  /** Lists first the tails, then the store's own uploads, whose sizes the store does not list. */
+  /** Lists first the tails, then the uploads that the store lists itself, without sizes. */
   async listUploads(after: string | null): Promise<StoredPage> {
     if (after === null || after.startsWith('t')) {
       const { files, next } = await this.#bucket.listFileKeysOfRemainders(after === null ? null : after.slice(1));

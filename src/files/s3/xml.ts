@@ -49,7 +49,7 @@ function findOpeningTag(xml: string, name: string, from: number): { end: number;
   }
 }
 
-/** Anything but a character reference stays unchanged. */
+/** Decodes character references; everything else stays unchanged. */
 function decodeCharacterReferences(text: string): string {
   return text.replace(/&(?:#x([0-9a-f]{1,6})|#([0-9]{1,7})|([a-z]{2,4}));/gi, (whole, hex, decimal, name) => {
     if (name !== undefined) return XML_ENTITIES[name as string] ?? whole;

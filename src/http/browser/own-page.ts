@@ -4,7 +4,8 @@ import { KlatchError } from '../../errors.ts';
 /** Methods that change nothing. Browsers send no Origin with such requests to the page's own server. */
 const SAFE_METHODS: ReadonlySet<string | undefined> = new Set(['GET', 'HEAD']);
 /**
- * The header is absent if the connection is no secure context for the browser, or the client is older than the header.
+ * The accepted values of Sec-Fetch-Site. A browser omits the header if it does not trust the connection (no secure
+ * context), and an old client does not know the header.
  */
 const OWN_FETCH_SITES: ReadonlySet<string | undefined> = new Set([undefined, 'same-origin', 'none']);
 

@@ -46,7 +46,8 @@ export function sessionRoutes(services: Services, authenticator: Authenticator):
       return;
     }
     try {
-      // Checked without a cookie too: another page must not sign a visitor in as somebody else.
+      // Also checked for a request without a cookie: a page of another origin must not sign a visitor in as somebody
+      // else.
       requireOwnPage(req, services.sessionCookie.origin);
       refuseToken(req);
       await handle(req, res);
@@ -100,7 +101,7 @@ async function signIn(services: Services, authenticator: Authenticator, req: Req
   const input = await services.parseBudget.run(caller.source, refusal, () =>
     parseJsonBodyAsInput(req, body, ANYBODY_OPERATION_LIMITS),
   );
-  // Made before the code or link is used up, since this may need the database.
+  // Made before the code or link is used up, since making the serializer may need the database, and may fail.
   const serialize = await services.sessionCookie.serializer();
   const call = { services, caller, input };
   const output = await authenticator.throttleFailedGuesses<VerifyOutput>(
@@ -113,22 +114,25 @@ async function signIn(services: Services, authenticator: Authenticator, req: Req
   }
   const { token, ...shown } = output;
   const expiresAt = fixedEndOf(input);
-  // On a computer that others use, the browser must not keep the cookie for the next person.
+  // A session with a fixed end may be on a shared computer, whose browser must not keep the cookie for the next person.
   const cookie = serialize(token, { isPersistent: expiresAt === null });
   sendJson(res, 200, { ...shown, expires_at: expiresAt }, { 'set-cookie': cookie });
   await endReplacedSession(services, previous);
 }
 
 /**
- * The end of a session that was just opened with this valid input, by the clock of this server; null: use renews the
- * session.
+ * The fixed end of a session that was just opened with this valid input, by the clock of this server; null: each use
+ * renews the session.
  */
 function fixedEndOf(input: { readonly expires_in_s?: number }): string | null {
   const { expires_in_s: expiresInS } = input;
   return expiresInS === undefined ? null : new Date(Date.now() + expiresInS * 1_000).toISOString();
 }
 
-/** No browser has the cookie of the former session any longer. If ending it fails, the session expires without use. */
+/**
+ * Ends the session that the browser had before this sign-in, whose cookie it no longer has. If ending it fails, that
+ * session expires by itself.
+ */
 async function endReplacedSession(services: Services, previous: Caller): Promise<void> {
   if (previous.kind !== 'account') return;
   const end = callOperation(endOwnSession, { services, caller: previous, input: { session: previous.sessionId } });
@@ -141,7 +145,7 @@ async function signOut(services: Services, authenticator: Authenticator, req: Re
     try {
       await callOperation(endOwnSession, { services, caller, input: { session: caller.sessionId } });
     } catch (error) {
-      // Another request has ended the session at the same moment.
+      // `not_found`: another request has ended the session at the same moment.
       if (!(error instanceof KlatchError) || error.code !== 'not_found') throw error;
     }
   }

@@ -8,7 +8,7 @@ const MEDIA_TYPES: ReadonlyMap<string, string> = new Map([
   ['js', 'text/javascript; charset=utf-8'],
   ['svg', 'image/svg+xml'],
 ]);
-/** In the order of preference, for a browser that knows both. */
+/** The encodings of compressed files, the preferred one first. */
 export const webFileEncodings = ['br', 'gzip'] as const;
 const SUFFIXES = { br: '.br', gzip: '.gz' } as const;
 
@@ -28,7 +28,7 @@ export interface WebFiles {
   readonly assets: ReadonlyMap<string, WebFile>;
 }
 
-/** Null in a source tree in which the client was not built (`npm run web`). */
+/** The files of the browser client; null in a source tree in which the client was not built (`npm run web`). */
 export function readWebFiles(): WebFiles | null {
   const shell = readShell();
   if (shell === null) return null;
@@ -42,8 +42,8 @@ export function readBuildId(): string | null {
 }
 
 /**
- * A hash of the shell, and so of all files: the shell names the first files by hashes of their content, and those name
- * the others by theirs.
+ * A hash of the shell, which changes with any file: the shell names the first files by hashes of their content, and the
+ * content of a file names further files by their hashes.
  */
 export function buildIdOf(shell: string): string {
   return createHash('sha256').update(shell).digest('hex').slice(0, BUILD_ID_DIGITS);
@@ -52,7 +52,7 @@ export function buildIdOf(shell: string): string {
 function readShell(): string | null {
   try {
     const shell = readAsset(`${FOLDER}/shell.html`);
-    // This is the shell of the sources, not of a build.
+    // A shell with `{{script}}` is the template among the sources, not a built one.
     return shell.includes('{{script}}') ? null : shell;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;

@@ -21,7 +21,7 @@ const PAGE_PATHS = [
 const LOOPBACK_NAMES: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '[::1]']);
 const HTML_PATTERN = /(?:^|[,\s])text\/html\s*(?:$|[,;])/i;
 
-/** Headers of everything that is served to browsers here. */
+/** Headers of every answer of the browser client's routes. */
 const COMMON_HEADERS = {
   'cross-origin-resource-policy': 'same-origin',
   'referrer-policy': 'no-referrer',
@@ -65,7 +65,7 @@ const SHELL_HEADERS = {
 /** Browsers report this header as an error on an address that is neither https nor loopback. */
 const OPENER_POLICY = { 'cross-origin-opener-policy': 'same-origin' } as const;
 
-/** The page as it is sent. */
+/** The page of the browser client, ready to be sent. */
 interface Shell {
   readonly html: Buffer;
   readonly headers: Readonly<Record<string, string>>;
@@ -98,7 +98,7 @@ export function webRoutes(config: WebConfig, log: Log): Router {
   return router;
 }
 
-/** The path of base-uri is part of each address, since a page may not have `<base>`. */
+/** Fills the shell's placeholders. Addresses contain the path of base-uri, since the page may not have `<base>`. */
 function fillShell(shell: string, { projectName, http }: WebConfig): string {
   const base = `${http.baseUri}/`;
   const values = new Map([
@@ -117,7 +117,8 @@ function pageHandler({ html, headers, base }: Shell): RequestHandler {
       return;
     }
     if (isOtherLoopbackName(req.headers.host, base)) {
-      // Another name is another origin, whose requests would be refused.
+      // The page is loaded from base-uri instead: another loopback name is another origin, whose requests would be
+      // refused.
       const location = `${base.origin}${base.pathname.replace(/\/$/, '')}${req.path}`;
       res.writeHead(307, { ...COMMON_HEADERS, 'cache-control': 'no-store', location }).end();
       return;
@@ -131,7 +132,7 @@ function isTrustworthy({ protocol, hostname }: URL): boolean {
 }
 
 /**
- * Whether the request names this machine by another loopback name than base-uri, on the same port: it is the same
+ * Whether the request's Host is another loopback name than that of base-uri, with the same port: both lead to this
  * server.
  */
 function isOtherLoopbackName(host: string | undefined, base: URL): boolean {
@@ -155,7 +156,7 @@ function assetHandler({ assets }: WebFiles): RequestHandler {
     sendBytes(req, res, encoding === undefined ? file.plain : file[encoding], {
       ...COMMON_HEADERS,
       'content-type': file.mediaType,
-      // The name changes with the content.
+      // The file's name changes with its content.
       'cache-control': 'public, max-age=31536000, immutable',
       vary: 'Accept-Encoding',
       ...(encoding === undefined ? {} : { 'content-encoding': encoding }),

@@ -8,19 +8,22 @@ import { ALERT_UPDATE_MODES, alertTexts, type AlertTextSource, type AlertUpdateM
 
 /** A post's report about an alert. */
 export interface AlertReport {
-  /** The name of the format that the key is of. */
+  /** The namespace of the alert's key: the name of the post's format, or OWN_SOURCE. */
   readonly source: string;
   readonly update: AlertUpdate;
   readonly mode: AlertUpdateMode;
-  /** The post's content, made with the known state of the alert; with `only`, a short content about these alerts. */
+  /**
+   * The post's content for the known state of the alert. With `only`: a short content about the sender's alerts with
+   * these fingerprints.
+   */
   readonly contentOf: (known: KnownAlert, only?: ReadonlySet<string>) => MessageContent;
   readonly maxTextCodePoints: number;
 }
 
-/** The source of the alert keys in posts without a format. */
+/** `AlertReport.source` of posts in this server's own form. */
 export const OWN_SOURCE = 'klatch';
 
-/** The parameter `updates` of an address. Throws KlatchError for a value that is not known. */
+/** The parameter `updates` of an address; `both` without it. Throws KlatchError for an unknown value. */
 export function alertUpdateModeOf(url: string): AlertUpdateMode {
   const start = url.indexOf('?');
   const value = start === -1 ? null : new URLSearchParams(url.slice(start)).get('updates');
@@ -31,8 +34,8 @@ export function alertUpdateModeOf(url: string): AlertUpdateMode {
 }
 
 /**
- * `key` and `state` of a body in this server's own form. Null where they do not name an alert; they count as unknown
- * fields then.
+ * The alert that `key` and `state` of a body in this server's own form name. Null where they name none, which refuses
+ * no post.
  */
 export function ownAlertUpdate({ key, state }: JsonObject): AlertUpdate | null {
   if (typeof key !== 'string' || (state !== 'firing' && state !== 'resolved')) return null;
@@ -47,7 +50,7 @@ export interface ReportedAlert {
 
 type SentBesides = Pick<AlertPost, 'label' | 'iconUrl' | 'hops' | 'key' | 'bodyHash' | 'expectation'>;
 
-/** The second parameter has the other parts of the request. `charge` measures the time for which texts are written. */
+/** The second parameter holds the message's other parts. `charge` runs the writing of texts and charges its time. */
 export function reportedAlert(
   { text, alertReport }: { readonly text: string; readonly alertReport: AlertReport },
   { label, iconUrl, hops, key, bodyHash, expectation }: SentBesides,
@@ -74,7 +77,7 @@ export function reportedAlert(
   return { alertPost, text };
 }
 
-/** A start in the future, from a sender whose clock is ahead, counts as now. */
+/** When the alert began; `now` if the post names no valid time, or a future one because the sender's clock is ahead. */
 function beginningOf({ since }: AlertUpdate, now: Date): Date {
   const ms = since === undefined ? null : momentOf(since);
   return ms === null || ms > now.getTime() ? now : new Date(ms);

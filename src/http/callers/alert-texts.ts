@@ -14,11 +14,14 @@ export type AlertUpdateMode = (typeof ALERT_UPDATE_MODES)[number];
 /** The input for the texts of an alert. */
 export interface AlertTextSource {
   readonly mode: AlertUpdateMode;
-  /** The key names a message that its sender replaces, not an alert that fires. */
+  /** True: the key names a message that its sender replaces, not an alert that fires. */
   readonly isReplacement: boolean;
   /** The fingerprints of the alerts in the post; empty: the sender does not tell alerts apart. */
   readonly fingerprints: ReadonlySet<string>;
-  /** The post's content, made with the known state of the alert; with `only`, a short content about these alerts. */
+  /**
+   * The post's content for the known state of the alert. With `only`: a short content about the sender's alerts with
+   * these fingerprints.
+   */
   readonly contentOf: (known: KnownAlert, only?: ReadonlySet<string>) => MessageContent;
   readonly maxLength: number;
 }
@@ -27,7 +30,9 @@ const RESOLVED_BEGINNING = `${markOf('good')} resolved · `;
 const MARK_BEGINNINGS = MOODS.map((mood) => `${markOf(mood)} `);
 const MAX_HEADLINE_LENGTH = 200;
 
-/** The texts that show a change; `shown` is the message that has shown the alert so far. */
+/**
+ * The texts that show a change of an alert. `shown` is the message that shows the alert so far; null: there is none.
+ */
 export function alertTexts(source: AlertTextSource, change: AlertChange, shown: AlertMessage | null): AlertTexts {
   const current = currentContent(source, change.after);
   if (shown === null) return { ...current, followUp: null };
@@ -47,7 +52,7 @@ export function alertTexts(source: AlertTextSource, change: AlertChange, shown: 
   return { ...edited, followUp: reminderOf(edited.text) };
 }
 
-/** A message of one line needs no cards. */
+/** The content of a message of one line, which needs no cards. */
 const line = (text: string): MessageContent => ({ text, cardsJson: null });
 const shownContent = ({ text, cards }: AlertMessage): MessageContent => ({ text, cardsJson: boundedCardsJson(cards) });
 const tellsApart = ({ fingerprints }: AlertTextSource): boolean => fingerprints.size > 0;
@@ -62,8 +67,8 @@ function isWorthMessage(source: AlertTextSource, change: AlertChange, isOtherTex
 }
 
 /**
- * The report of an end may say less than the shown message, so it does not replace the message, which is only marked as
- * resolved.
+ * The shown message's content after a change. A report of an end that lists no single alerts may say less than the
+ * shown message. So it only marks that message as resolved.
  */
 function editedContent(
   source: AlertTextSource,
@@ -76,7 +81,8 @@ function editedContent(
 }
 
 /**
- * Marks a resolved alert's content whose headline does not say so: a sender's own title may be the same in both states.
+ * The content for this state of the alert. A resolved group of alerts is marked unless its headline says "resolved": a
+ * sender's own title may be the same in both states.
  */
 function currentContent(source: AlertTextSource, after: AlertState): MessageContent {
   const content = source.contentOf(knownAlert(after, source.fingerprints));
@@ -86,7 +92,7 @@ function currentContent(source: AlertTextSource, after: AlertState): MessageCont
   return resolvedContent(source, { text: content.text, cards });
 }
 
-/** The cards take the mood of the text's mark. */
+/** Marks a content as resolved: its text gets the mark, and its cards get the mood `good`. */
 function resolvedContent(
   { maxLength }: AlertTextSource,
   { text, cards }: Pick<AlertMessage, 'text' | 'cards'>,
@@ -106,7 +112,7 @@ function withoutMark(text: string): string {
 function knownAlert({ since, senderAlerts }: AlertState, told: ReadonlySet<string>): KnownAlert {
   const isFiringByFingerprint = new Map<string, boolean>();
   for (const { fingerprint, startsAt, state } of senderAlerts) {
-    // The state also holds resolved alerts of an earlier incident.
+    // Leaves out resolved alerts of an earlier incident, unless this post reports them.
     if (state === 'resolved' && startsAt < since && !told.has(fingerprint)) continue;
     const isFiring = state === 'firing' || isFiringByFingerprint.get(fingerprint) === true;
     isFiringByFingerprint.set(fingerprint, isFiring);

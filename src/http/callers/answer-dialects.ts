@@ -4,17 +4,14 @@ import { adaptiveCard } from '../../callers/adaptive-card.ts';
 import { formatNameOf, type Answer, type AnswerDialect } from './caller-route.ts';
 import { parseMessageId, type ConversationId } from '../../model/ids.ts';
 
-/**
- * Answers of a group's own address. The keys of a success pass the check of every program that is known to look at
- * them.
- */
+/** Answers at a group's own address. A success has every field that a known program looks for. */
 export const ownDialect: AnswerDialect = {
   success: ({ id }) => ({ status: 200, body: { status: 'Ok', ok: true, success: true, id } }),
   ignored: ({ ignored }) => ({ status: 200, body: { status: 'Ok', ok: true, success: true, ignored } }),
   failure: (error) => ({ status: error.status, body: { message: error.message } }),
 };
 
-/** The same answer for every message, and for a request that posts none. */
+/** Answers every message alike, and also a request that posts none. */
 function constantSuccess(answer: Answer): Pick<AnswerDialect, 'success' | 'ignored'> {
   return { success: () => answer, ignored: () => answer };
 }
@@ -38,7 +35,7 @@ export const rocketChatDialect: AnswerDialect = {
   failure: (error) => ({ status: error.status, body: { success: false, error: error.message } }),
 };
 
-/** Discord's codes: unknown webhook, empty message, invalid form body. */
+/** Discord's error codes: 10015 for an unknown webhook, 50035 for an invalid form body. */
 const DISCORD_CODES: Partial<Record<ErrorCode, number>> = {
   invalid_token: 10_015,
   group_archived: 10_015,
@@ -81,12 +78,12 @@ export function discordWebhook(group: ConversationId): Answer {
 /** Python's libraries write `True`. */
 const WAIT_PATTERN = /[?&]wait=(?:true|1)(?:&|$)/i;
 const asksToWait = (req: IncomingMessage): boolean => WAIT_PATTERN.test(req.url ?? '');
-/** Libraries that send a file take another status than 200 for a failure. */
+/** With files, Discord's libraries take any status but 200 for a failure. */
 const carriesFiles = (req: IncomingMessage): boolean => /^multipart\//i.test(req.headers['content-type'] ?? '');
 
 /**
- * Microsoft Teams' connectors for a MessageCard, and its workflows for an Adaptive Card; programs distinguish them by
- * the status.
+ * Microsoft Teams: 202 for an Adaptive Card, as its workflows answer, otherwise 200, as its connectors answer. Programs
+ * tell the two apart by the status.
  */
 export const teamsDialect: AnswerDialect = {
   ...constantSuccess({ status: 200, body: '1' }),
@@ -109,7 +106,9 @@ export const gotifyDialect: AnswerDialect = {
   }),
 };
 
-/** ntfy's publishing. The topic of a group is its token, which no answer repeats. */
+/**
+ * ntfy's publishing. The real topic of a group is its token, which no answer repeats: `topic` is the group's number.
+ */
 export const ntfyDialect: AnswerDialect = {
   ...constantSuccess({ status: 200, body: {} }),
   success: ({ id, text }) => {
@@ -154,7 +153,7 @@ export const okDialect: AnswerDialect = {
   failure: (error) => ({ status: error.status, body: { ok: false, success: false, message: error.message } }),
 };
 
-/** Not the title of the group, which is for its members: a sender with the token may only post. */
+/** The name of a group in answers. Its title is for its members, and a sender with the token may only post. */
 const nameOf = (group: ConversationId): string => `Klatch ${group}`;
 
 function retryAfterOf({ retryAfterS }: KlatchError): { readonly retry_after?: number } {

@@ -25,8 +25,8 @@ export interface PostWithStoredFiles {
 const MAX_UNSTORED_NAMES = 10;
 const MAX_FILE_NAME_LENGTH = 100;
 /**
- * One character class: a pattern that also checks the end takes quadratic time on much white space that is not at the
- * end.
+ * Text that may be base64. The pattern is one character class: with a check of the end, it would take quadratic time on
+ * much white space that is not at the end.
  */
 const BASE64_PATTERN = /^[A-Za-z0-9+/=\s]+$/;
 /** A file that is refused with one of these errors is left out of its message, and the message says so. */
@@ -39,7 +39,7 @@ const REFUSALS_OF_FILES: ReadonlySet<ErrorCode> = new Set([
   'too_many_uploads',
 ]);
 
-/** The files that a message may carry, decoded, and the names of the others. */
+/** The files that a message may carry, decoded, and the names of those that it does not carry. */
 export function decodeBodyFiles(
   encoded: readonly EncodedFile[],
   { attachmentsPerMessage, fileBytes }: Pick<LimitsConfig, 'attachmentsPerMessage' | 'fileBytes'>,
@@ -64,8 +64,8 @@ export function unstoredText(names: readonly string[]): string {
 }
 
 /**
- * Stores the files, one after the other, and resolves to the message that carries them. Rejects with the error of the
- * store or the database, and keeps no file then.
+ * Stores the files, one after the other, and resolves to the message that carries them. The message only names a file
+ * that is refused with one of REFUSALS_OF_FILES. Any other error discards the stored files and rejects.
  */
 export async function storeBodyFiles(
   { uploads, config: { limits } }: Services,

@@ -36,7 +36,7 @@ export interface PostInput {
   readonly files?: readonly BodyFile[];
 }
 
-/** A post that reports about an alert. Its text is complete without the report. */
+/** A post that also reports about an alert. Its `text` suffices for posting it as an ordinary message. */
 interface AlertPostInput extends PostInput {
   readonly alertReport: AlertReport;
 }
@@ -61,15 +61,15 @@ export interface PostContext {
   /** Called with the format that the body is read as, before the body can be refused. */
   readonly onFormat: (format: CallerFormat) => void;
   /**
-   * The group has a secret for signatures, and the post has no signature. Formats whose senders sign are refused then.
+   * The group has a secret for signatures, and the post has no signature. Then formats whose senders sign are refused.
    */
   readonly isUnsigned: boolean;
 }
 
-/** Posting every success would hide the failures. */
+/** The answer to a success that no failure came before: posting every success would hide the failures. */
 export const NEEDLESS_SUCCESS = ignoredEvent('a success that no failure came before');
 
-/** An object without other keys is a post as docs/webhooks.md describes it. */
+/** An object with no other fields is a post in this server's own form, as docs/webhooks.md describes it. */
 const OWN_KEYS: ReadonlySet<string> = new Set(['text', 'username', 'icon_url']);
 
 const invalid = (sentence: string): KlatchError => new KlatchError('invalid_input', { sentence });
@@ -115,15 +115,18 @@ function withReport(
   return { ...input, alertReport: { ...report, mode, maxTextCodePoints } };
 }
 
-/** Comparing a post with the foreign formats would be a fifth of its cost, so most posts are not compared. */
+/**
+ * Whether an object has only the fields of this server's own form, as most posts do. Such posts skip the comparison
+ * with foreign formats, which would be a fifth of their cost.
+ */
 function isOwnPost(object: JsonObject): boolean {
   for (const key in object) if (!OWN_KEYS.has(key)) return false;
   return true;
 }
 
 /**
- * The format `generic`, for any object with usual names of fields, does not apply to one with a `text` of this server's
- * form.
+ * The foreign format of an object; null: none. `generic` fits any object with usual names of fields, so it does not
+ * apply where `text` is present: that is this server's own form.
  */
 function foreignFormatOf(body: JsonObject, context: PostContext): CallerFormat | null {
   const format = detectFormat(callerRequest(body, context));
@@ -132,7 +135,10 @@ function foreignFormatOf(body: JsonObject, context: PostContext): CallerFormat |
   return format === generic && hasText ? null : format;
 }
 
-/** Reads plain text with ntfy's headers, which may hold the message itself; null: the request has none of them. */
+/**
+ * Reads plain text as a message of ntfy, whose headers may hold the message itself. Null: the address names another
+ * format, or names none and the request has none of ntfy's headers.
+ */
 export function postFromNtfyText(text: string, context: PostContext): PostInput | Ignored | null {
   const request = callerRequest({}, context);
   const isNtfy = context.format === null ? hasNtfyHeaders(request.headers) : context.format === ntfy;
@@ -169,7 +175,7 @@ function postFromForm(form: MessageForm | Ignored, format: CallerFormat, context
   return withReport(input, { source: format.name, update, contentOf }, context);
 }
 
-/** A multipart form has its files beside the body, so files within the body are only named. */
+/** Decodes the files within the body. If a multipart form has files beside the body, those within it are only named. */
 function filesOf({ files }: MessageForm, context: PostContext): ReturnType<typeof decodeBodyFiles> {
   if (context.hasAttachments) return { files: [], unstoredNames: files.map(({ name }) => name) };
   return decodeBodyFiles(files, context);
@@ -180,7 +186,7 @@ function withUnstoredNames(form: MessageForm, names: readonly string[]): Message
   return names.length === 0 ? form : { ...form, cards: [...form.cards, card({ text: unstoredText(names) })] };
 }
 
-/** Node joins the repeated headers that formats look at, and gives only `set-cookie` as a list. */
+/** Formats get the headers unchanged: Node joins repeated headers, and gives only `set-cookie` as a list. */
 function callerRequest(body: JsonObject, { headers, url }: PostContext): CallerRequest {
   const start = url.indexOf('?');
   const query = new URLSearchParams(start === -1 ? '' : url.slice(start));

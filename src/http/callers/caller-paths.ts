@@ -23,7 +23,7 @@ export interface CallerPath {
   readonly format: string | null;
   /** Null: answers are as on the group's own address. */
   readonly dialect: AnswerDialect | null;
-  /** The answer to GET, for programs that ask before they post; without it GET is not allowed. */
+  /** The answer to GET, for programs that ask before they post; absent: GET is not allowed. */
   readonly information?: (group: ConversationId) => Answer;
 }
 
@@ -34,7 +34,7 @@ export interface InformationPath {
   readonly information: (group: ConversationId) => Answer;
 }
 
-/** Suffixes with an answer or a name of their own. */
+/** Suffixes with answers of their own, or with another name than their format. */
 const SPECIAL_SUFFIXES: Readonly<Record<string, Omit<CallerPath, 'path'>>> = {
   slack: { format: 'slack', dialect: slackDialect },
   discord: { format: 'discord', dialect: discordDialect, information: discordWebhook },
@@ -51,11 +51,13 @@ export const suffixes: readonly CallerPath[] = suffixNames.map((name) => ({
   ...(SPECIAL_SUFFIXES[name] ?? { format: name, dialect: null }),
 }));
 
-/** A token of Telegram has digits and a colon before it, which its libraries check and which mean nothing here. */
+/**
+ * In a token of Telegram, digits and a colon come first: Telegram's libraries check them, and this server ignores them.
+ */
 const TELEGRAM_PATH = /^\/bot(?:\d+:)?(?<token>[\w-]+)\/(?:sendMessage|sendPhoto|sendDocument)$/;
 const TELEGRAM_BOT_PATH = /^\/bot(?:\d+:)?(?<token>[\w-]+)\/getMe$/;
 
-/** Paths that programs make from a server's address and a token; `any` may be anything. */
+/** Paths that programs make from a server's address and a token; the segment `:any` may be anything. */
 export const aliases: readonly CallerPath[] = [
   { path: '/hooks/:token', format: 'slack', dialect: slackDialect },
   { path: '/hooks/:any/:token', format: 'slack', dialect: rocketChatDialect },
@@ -76,7 +78,7 @@ export const informationPaths: readonly InformationPath[] = [
   { path: TELEGRAM_BOT_PATH, dialect: telegramDialect, information: telegramBot },
 ];
 
-/** Whether a path is one of the aliases, by how it begins: for metrics alone. */
+/** Whether a path looks like one of the aliases, judged by its beginning; only for metrics. */
 export function isAliasPath(path: string): boolean {
   return (
     path === '/' ||
@@ -85,7 +87,7 @@ export function isAliasPath(path: string): boolean {
   );
 }
 
-/** A format by its name; null for null. Throws for a name without a format. */
+/** The format with this name; null if `name` is null. Throws for an unknown name. */
 export function formatNamed(name: string | null): CallerFormat | null {
   if (name === null) return null;
   const format = [...formats, teams].find((each) => each.name === name);

@@ -5,7 +5,7 @@ import type { KlatchError } from '../../errors.ts';
 
 /** A message as it was stored. */
 interface PostedMessage {
-  /** "7:42", with an epoch where the log has one. */
+  /** The message's id: "7:42", followed by the log epoch unless that is 0. */
   readonly id: string;
   readonly text: string;
 }
@@ -16,14 +16,14 @@ export interface Answer {
   readonly body: unknown;
 }
 
-/** How the imitated product answers: callers look for its keys before they call a post a success. */
+/** How an imitated product answers: callers look for the product's fields before they call a post a success. */
 export interface AnswerDialect {
   readonly success: (posted: PostedMessage, req: IncomingMessage) => Answer;
-  /** The request was understood, and nothing is posted for it. */
+  /** The answer to a request that was understood and posts nothing. */
   readonly ignored: (event: Ignored) => Answer;
   /**
-   * The answer to a refused request; the server adds `Retry-After`. A dialect does not change a status that asks for a
-   * repeat (429, 503): it is that of the catalogue of errors.
+   * The answer to a refused request; the server adds `Retry-After`. A dialect keeps the catalogue's status if that asks
+   * for a repeat (429, 503).
    */
   readonly failure: (error: KlatchError) => Answer;
 }
@@ -38,12 +38,12 @@ interface CallerRoute {
 
 type RoutedRequest = IncomingMessage & { callerRoute?: CallerRoute; readFormat?: CallerFormat };
 
-/** From here on every answer to the request is in the route's dialect, whichever code sends it. */
+/** Sets the route of a request. From here on every answer is in the route's dialect, whichever code sends it. */
 export function setCallerRoute(req: IncomingMessage, route: CallerRoute): void {
   (req as RoutedRequest).callerRoute = route;
 }
 
-/** Null for one of this server's own paths. */
+/** The route of a request; null for one of this server's own paths. */
 export function callerRouteOf(req: IncomingMessage): CallerRoute | null {
   return (req as RoutedRequest).callerRoute ?? null;
 }

@@ -60,7 +60,7 @@ function addRoute(
   route.all((req, res) => sendMethodNotAllowed(req, res, allowed));
 }
 
-/** Answers only for a group that would accept a post. */
+/** Handles a request for information. It is refused if the token is not valid, or if the group is archived. */
 function informationHandler(
   { dialect, information }: Pick<InformationPath, 'information'> & Pick<CallerPath, 'dialect'>,
   { tokenAuth, log }: CallerRouteDeps,
@@ -78,7 +78,7 @@ function informationHandler(
 
 const BEARER_PATTERN = /^Bearer +([\w-]+)$/i;
 
-/** The token in the path, or else where Gotify's callers put it; empty if there is none. */
+/** The token in the path, else in the query, in X-Gotify-Key or in Authorization; empty if none of them has one. */
 function tokenOf(req: Request): string {
   const inPath = req.params['token'];
   if (typeof inPath === 'string') return inPath;

@@ -10,7 +10,7 @@ const SENTENCES = {
 } as const;
 
 const POST_METHODS: ReadonlySet<string> = new Set(['POST', 'PUT']);
-/** First segments below a token that are not meant for posts. */
+/** Path segments after the token below which hooks are managed and the token's status is asked: no posts go there. */
 const MANAGEMENT_SEGMENTS: ReadonlySet<string> = new Set(['reverse', 'status']);
 
 /** Records a post that was sent to a path, or by a method, that takes none. */
@@ -29,9 +29,9 @@ export function recordMisaddressedPost(
 }
 
 /**
- * `POST` and `PUT` to paths below `/v1/webhooks/:token` that no route has: the sender believes that the group gets
- * these posts. The group's owners see them among the refused ones; the answer is the 404 of every unknown path. Mounted
- * after all routes.
+ * Records `POST` and `PUT` to unknown paths below `/v1/webhooks/:token`, whose sender believes that the group gets
+ * these posts. The group's owners see them among the refused posts; the answer is the 404 of every unknown path.
+ * Mounted after all routes.
  */
 export function misaddressedPosts(deps: {
   readonly tokenAuth: TokenAuth;
@@ -45,7 +45,7 @@ export function misaddressedPosts(deps: {
     throw new KlatchError('not_found');
   };
   const router = Router({ caseSensitive: true });
-  // Not by `post` and `put`: Express would then answer OPTIONS.
+  // Not `router.post` and `router.put`: Express would then answer OPTIONS.
   router.all('/:token/*path', record);
   return router;
 }

@@ -16,8 +16,8 @@ import { setCallerRoute } from './caller-route.ts';
 const TOKEN_PATTERN = /^[\w-]{16,128}$/;
 
 /**
- * `POST /` as programs post to a server of ntfy: the token is the body's `topic`. The body is read before the sender is
- * known, so within the bounds of anonymous callers. A body without a topic gets `not_found`.
+ * `POST /` as programs post to a server of ntfy: the token is the body's `topic`. The body is read before the token is
+ * known, so the limits of anonymous callers apply. A body without a topic gets `not_found`.
  */
 export function ntfyRootRoute(services: Services, tokenAuth: TokenAuth, handlePost: PostHandler): Router {
   const { config, log } = services;

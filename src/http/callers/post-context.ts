@@ -16,7 +16,7 @@ export function mayBeGitEvent(req: IncomingMessage): boolean {
   return isFromGitHost({ headers: req.headers as Readonly<Record<string, string | undefined>> });
 }
 
-/** Throws KlatchError for an invalid parameter of the address. */
+/** The context of a request's post. Throws KlatchError for an invalid parameter `updates` of the address. */
 export function postContext(
   req: IncomingMessage,
   limits: Pick<LimitsConfig, 'textCodePoints' | 'attachmentsPerMessage' | 'fileBytes' | 'hopLimit'>,

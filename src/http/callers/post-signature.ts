@@ -13,7 +13,9 @@ const BODY_HMAC_HEADERS = [
   { header: 'Sentry-Hook-Signature', prefix: '' },
 ] as const;
 const GRAFANA_HEADER = 'X-Grafana-Alerting-Signature';
-/** Grafana lets its administrators choose the name of this header; with it the time is signed too. */
+/**
+ * Grafana's administrators have to choose this name for the header with the time. If it is present, the time is signed.
+ */
 const GRAFANA_TIMESTAMP_HEADER = 'X-Grafana-Alerting-Timestamp';
 const GITLAB_HEADER = 'X-Gitlab-Token';
 const STANDARD_HEADER = 'webhook-signature';
@@ -30,29 +32,29 @@ interface Claim {
 
 /**
  * The signatures of one post, verified over its body as it was sent. Each signature that is present has to be valid. An
- * empty one, as git hosts send it without a secret, counts as absent.
+ * empty signature, which git hosts send if they have no secret, counts as absent.
  */
 export class PostSignature {
   readonly #claims: readonly Claim[];
   readonly #hmacs: Hmac[] = [];
   #isVerified = false;
 
-  /** Throws `invalid_signature` for a signed time that is too far away. */
+  /** Throws `invalid_signature` if a signed time is more than 5 minutes from `nowMs`, or is no time. */
   constructor(headers: IncomingHttpHeaders, secret: IncomingSecret, nowMs = Date.now()) {
     this.#claims = this.#claimsOf(headers, secret, nowMs);
   }
 
-  /** Whether the post claims to be signed. */
+  /** Whether the post has a signature, valid or not. */
   get isPresent(): boolean {
     return this.#claims.length > 0;
   }
 
-  /** The next bytes of the body. */
+  /** Takes the next bytes of the body. */
   update(chunk: Buffer): void {
     for (const hmac of this.#hmacs) hmac.update(chunk);
   }
 
-  /** To be called once, after the last bytes. Throws `invalid_signature` if a signature is not valid. */
+  /** To be called once, after the last bytes of the body. Throws `invalid_signature` if a signature is not valid. */
   verify(): void {
     // All signatures are computed, so that an answer takes equally long whichever of them is wrong.
     const wrong = this.#claims.filter(({ isTrue }) => !isTrue());
@@ -69,7 +71,7 @@ export class PostSignature {
     this.verify();
   }
 
-  /** False before `verify`, and for a post without a signature. */
+  /** True once `verify` has succeeded for a post with a signature. */
   get isSigned(): boolean {
     return this.#isVerified;
   }
@@ -100,7 +102,10 @@ export class PostSignature {
     return standard === null ? claims : [...claims, standard];
   }
 
-  /** An id and a time without a signature count as Standard Webhooks with the signature left out. */
+  /**
+   * The claim of the headers of Standard Webhooks; null: there is none. An id and a time without a signature make a
+   * claim that is false.
+   */
   #standardClaim(headers: IncomingHttpHeaders, secret: IncomingSecret, nowMs: number): Claim | null {
     const [id, time, signatures] = ['webhook-id', 'webhook-timestamp', STANDARD_HEADER].map((name) =>
       valueOf(headers, name),
@@ -116,7 +121,10 @@ export class PostSignature {
     return { header: STANDARD_HEADER, isTrue };
   }
 
-  /** The digest of an HMAC can be computed only once, and several headers hold the same one. */
+  /**
+   * A function that computes the digest when it is first called: an HMAC gives its digest only once, and several
+   * headers hold the same digest.
+   */
   #digestBehind({ textKey }: IncomingSecret, head: string): () => Buffer {
     const hmac = this.#hmac(textKey, head);
     let digest: Buffer | null = null;
@@ -131,8 +139,9 @@ export class PostSignature {
 }
 
 /**
- * Null: the group has no secret, and signatures are not checked. Throws `invalid_signature` for an unsigned post that
- * needs a signature whatever its body is. `format` is the one that the address names.
+ * The check of a post's signatures; null: the group has no secret, and signatures are not checked. Throws
+ * `invalid_signature` for an unsigned post if the group demands signatures, or if senders of `format` sign. `format` is
+ * the format that the address names.
  */
 export function postSignature(
   { headers }: { readonly headers: IncomingHttpHeaders },
@@ -148,7 +157,7 @@ export function postSignature(
   return signature;
 }
 
-/** Throws `invalid_signature` where the senders of this format sign. */
+/** Throws `invalid_signature` if senders of this format sign their posts when they have a secret. */
 export function requireSignatureOf({ name, isSignedBySenders = false }: CallerFormat): void {
   if (isSignedBySenders) throw absentSignatureError(`Posts of the format ${name} have`);
 }

@@ -15,14 +15,15 @@ interface ExpectationFields {
 }
 
 /**
- * The expectation of plain text, or of a post in this server's own form: the fields of its body, or else those of its
- * address. Null without a key. Throws KlatchError with a sentence that names the field.
+ * The expectation of plain text, or of a post in this server's own form. Each of `key` and `expect` comes from the
+ * body, or else from the address. Null if `key` is no text, or is invalid without `expect`. Throws KlatchError with a
+ * sentence that names the field.
  */
 export function ownExpectation(object: JsonObject | null, url: string): PostedExpectation | null {
   const address = fieldsOfAddress(url);
   const key = object?.['key'] ?? address?.key;
   const expect = object?.['expect'] ?? address?.expect;
-  // Not refused: an existing caller may send a field of this name for its own purpose.
+  // Not refused: an existing caller may send a field `key` for its own purpose.
   if (typeof key !== 'string') return null;
   return parseFields({ key, expect });
 }
@@ -41,7 +42,7 @@ export function foreignExpectation(url: string): PostedExpectation | null {
   }
 }
 
-/** Null where there is no key. */
+/** The fields in the query of an address; null if the query has no `key`. */
 function fieldsOfAddress(url: string): ExpectationFields | null {
   const start = url.indexOf('?');
   if (start === -1) return null;

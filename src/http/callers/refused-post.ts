@@ -5,7 +5,7 @@ import type { RefusedPostRecorder } from '../../operations/core/refused-post-rec
 import type { Integration } from '../../storage/groups/integrations.ts';
 import { formatNameOf } from './caller-route.ts';
 
-/** Records a post that is about to be answered with `error`, if it is refused for what it holds. */
+/** Records a post that is about to be answered with `error`, if the error is about the post's content. */
 export function recordIfRefused(
   recorder: RefusedPostRecorder,
   { req, res, integration }: { req: IncomingMessage; res: ServerResponse; integration: Integration },
@@ -25,10 +25,10 @@ export function recordIfRefused(
 }
 
 /**
- * Decided by the status, so that a new error counts too. An error with `Retry-After` does not count: a repeat of the
- * post can succeed.
+ * Whether an error is about the content of a post: every status 4xx, so that a new error is included. An error with
+ * `Retry-After` is not: a repeat of the post can succeed.
  */
 function isForItsContent({ code, status, retryAfterS }: KlatchError): boolean {
-  // A token that was replaced while the post arrived counts as an unknown one.
+  // `invalid_token`: the token was replaced while the post arrived. Posts with an unknown token are not recorded.
   return status >= 400 && status < 500 && retryAfterS === null && code !== 'invalid_token';
 }

@@ -17,7 +17,10 @@ export interface AuthorizedFile {
   readonly readerKey: string;
 }
 
-/** The caller, by its session. Throws `unauthenticated`, `missing_scope` and `rate_limited`. */
+/**
+ * The caller of a request about files, who needs this scope. Throws `unauthenticated`, `missing_scope` and
+ * `rate_limited`.
+ */
 export async function authenticateForFiles(authenticator: Authenticator, req: Request, scope: Scope): Promise<Caller> {
   const caller = await authenticator.authenticate(req);
   authorizeCaller({ who: 'account', scope }, caller);
@@ -38,8 +41,8 @@ export async function authorizeFileBySession(
 }
 
 /**
- * The file of a signed address. If the request has a session too, the address has to be for the session's account: an
- * address that was made for somebody else does not work. Throws `invalid_link` and `file_not_found`.
+ * The file of a signed address. An address for an account is refused if the request also has a session's token of
+ * another account. Throws `invalid_link` and `file_not_found`.
  */
 export async function authorizeFileByLink(
   services: Services,
@@ -69,7 +72,7 @@ async function findFile({ database }: Services, id: string, reader: FileLinkRead
   return file;
 }
 
-/** Text that cannot be a file's id is refused without asking the database. */
+/** The file id in the path. Text that cannot be one is refused without asking the database. */
 function fileIdOf(req: Request): string {
   const id = req.params['id'] as string;
   if (!isFileKey(id)) throw new KlatchError('file_not_found');

@@ -6,8 +6,8 @@ import { disableTimeoutsUntilAnswered } from '../deadline.ts';
 const LINGER_MS = 2_000;
 
 /**
- * The length that the request announces; null: it comes in chunks. Throws `unsupported_media` for a body that is
- * encoded.
+ * The length of the body that the request announces; null: the body comes in chunks, without a length. Throws
+ * `unsupported_media` for a body that is encoded.
  */
 export function announcedBytes(req: IncomingMessage): number | null {
   const encoding = req.headers['content-encoding'];
@@ -16,13 +16,13 @@ export function announcedBytes(req: IncomingMessage): number | null {
     throw new KlatchError('unsupported_media', { sentence });
   }
   if (req.headers['transfer-encoding'] !== undefined) return null;
-  // Node has checked the header: it has digits, or is absent without a body.
+  // Node has checked Content-Length: it has digits, or is absent if there is no body.
   return Number(req.headers['content-length'] ?? 0);
 }
 
 /**
- * The body of an admitted upload. From here on it may take as long as its bytes flow, and a client that waits for 100
- * Continue is told to send them.
+ * The body of an admitted upload. From here on the upload may last as long as bytes flow. A client that waits for 100
+ * Continue is told to send the body.
  */
 export function acceptUploadBody(req: IncomingMessage, res: ServerResponse): IncomingMessage {
   disableTimeoutsUntilAnswered(req, res);

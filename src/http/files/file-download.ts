@@ -15,7 +15,7 @@ import { fileHeaders, matchesEtag, parseByteRange, etagOf } from './file-headers
 const MAX_CONCURRENT_DOWNLOADS = 1_000;
 /** Downloads of one account, or of the receivers of one group. */
 const MAX_DOWNLOADS_PER_READER = 64;
-/** How long the address in the bucket is valid that a client is redirected to: long enough to begin the download. */
+/** How long a client that is redirected to the bucket can use the address: long enough to begin the download. */
 const REDIRECT_TTL_MS = 5 * 60_000;
 
 /** Sends files to those who may have them, a bounded number at once. */
@@ -97,21 +97,24 @@ export class Downloads {
     try {
       await pipeAndFreeChunks(bytes, res, length);
     } catch (error) {
-      // The client left, or the store failed or has another length. The answer has begun, so only cutting it can show
-      // the error.
+      // The client left, or the store failed or gave another number of bytes. The answer has begun, so only a cut
+      // connection can show the error.
       this.#services.log.debug('a download ended before its time', { error });
       res.destroy();
     }
   }
 
   #logMissingAndRethrow(error: unknown): never {
-    // Not the caller's fault: the database says that the file exists.
+    // Logged, since the database says that the file exists: the client is not at fault.
     if (error instanceof NotInStoreError) this.#services.log.error('a file is missing in the store', { error });
     throw error;
   }
 }
 
-/** If-Range: the client wants a part only if the file is the one that it knows, otherwise the whole file. */
+/**
+ * Whether the Range header applies. With If-Range it does only if that names this file; otherwise the client gets the
+ * whole file.
+ */
 function rangeApplies(req: Request, file: FileRow): boolean {
   const condition = req.headers['if-range'];
   return condition === undefined || (typeof condition === 'string' && condition.trim() === etagOf(file.id));

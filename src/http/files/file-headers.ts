@@ -2,7 +2,7 @@ import type { ByteRange } from '../../files/store.ts';
 import { isSafeImage } from '../../files/media-type.ts';
 import type { FileRow } from '../../storage/files/files.ts';
 
-/** Headers of an answer with a file. An `id` never stands for other bytes. */
+/** Headers of an answer with a file. Its id is the ETag, since the bytes behind an id never change. */
 export function fileHeaders(file: Pick<FileRow, 'id' | 'name' | 'type'>): Record<string, string> {
   const isInline = isSafeImage(file.type);
   return {
@@ -22,7 +22,7 @@ export function etagOf(id: string): string {
   return `"${id}"`;
 }
 
-/** RFC 6266: the name in ASCII for old clients, and as it is for the others. */
+/** RFC 6266: the name in ASCII for old clients, and in UTF-8 for the others. */
 function filenameParameters(name: string): string {
   const ascii = name.replaceAll(/[^\x20-\x7e]|["\\%]/g, '_');
   const encoded = encodeURIComponent(name).replaceAll(
@@ -39,8 +39,8 @@ export function matchesEtag(header: string | undefined, id: string): boolean {
 }
 
 /**
- * The bytes that a Range header asks for. `whole`: all of them, since it asks for nothing, for several parts, or in a
- * way that nobody understands; `none`: for bytes that the file does not have.
+ * The bytes that a Range header asks for. `whole`: the header is absent or malformed, or asks for several parts.
+ * `none`: the file does not have these bytes.
  */
 export function parseByteRange(header: string | undefined, size: number): ByteRange | 'whole' | 'none' {
   const parts = /^bytes=[ \t]*(\d*)[ \t]*-[ \t]*(\d*)[ \t]*$/i.exec(header ?? '');

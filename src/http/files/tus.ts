@@ -79,18 +79,18 @@ export class Tus {
     }
     const uploads = this.#services.resumableUploads;
     let status = await uploads.create({ accountId, name, size });
-    // For an upload of 0 bytes too: a body without a length may bring more bytes than the upload has.
+    // A part is also read for an upload of 0 bytes: a body without a length may bring more bytes than the upload has.
     if (hasPart && bytes !== 0) {
       const part = { offset: 0, announcedChunkBytes: bytes, bytes: () => acceptUploadBody(req, res) };
       try {
         status = await uploads.append(status.id, accountId, part);
       } catch (error) {
-        // The client never learns the upload's address.
+        // The client never learns the upload's address, so it cannot continue the upload.
         await this.#services.uploads.discardIfUnattached(status.id);
         throw error;
       }
     }
-    // Relative, so that it is right behind any proxy.
+    // A relative address is right behind any proxy.
     res.setHeader('location', req.path.endsWith('/') ? status.id : `uploads/${status.id}`);
     if (hasPart) res.setHeader('upload-offset', status.offset);
     sendUploadExpiry(res, 201, status);
@@ -138,7 +138,10 @@ function numericHeader(req: Request, header: 'upload-length' | 'upload-offset'):
   throw new KlatchError('invalid_input', { sentence: `The header ${name} is a number of bytes, and is missing here` });
 }
 
-/** `filename` (or `name`) of the metadata: pairs of a key and base64, with commas between. */
+/**
+ * The file name in the metadata: `filename`, or else `name`. The metadata are pairs of a name and a base64 value, with
+ * commas between.
+ */
 function fileNameFromMetadata(header: string | string[] | undefined): string {
   const text = typeof header === 'string' ? header : '';
   const pairs = new Map(

@@ -17,7 +17,7 @@ const MAX_WAITING_CALLS = 16;
 const MAX_WAIT_MS = 8_000;
 /** A call takes 0.2 s of CPU time at most; a busy machine gives the thread a fraction of a core. */
 const CALL_TIMEOUT_MS = 8_000;
-/** From the start of a thread until it can be called: it compiles all formats. */
+/** The time-out from the start of a thread until it can be called. Meanwhile it compiles all formats. */
 const START_TIMEOUT_MS = 10_000;
 const MIN_RESTART_INTERVAL_MS = 500;
 const THREAD_STOP_TIMEOUT_MS = 500;
@@ -28,7 +28,7 @@ type AnsweredCall = Exclude<ThreadCall, { kind: 'forget' }>;
 
 interface PendingCall {
   readonly call: AnsweredCall;
-  /** Throws if the sender has used up its time of the thread. */
+  /** Throws if the sender has used up its parse budget. */
   readonly admit: () => void;
   readonly resolve: (answer: ThreadAnswer) => void;
   readonly reject: (error: Error) => void;
@@ -37,7 +37,7 @@ interface PendingCall {
 
 /** Charges the time of the thread to the sender of a body. */
 export interface ThreadCharge {
-  /** Throws if the sender has no time left. Called when the thread is free for the body. */
+  /** Throws if the sender has used up its parse budget. Called when the thread is free for the body. */
   readonly admit: () => void;
   readonly charge: (ms: number) => void;
 }
@@ -53,12 +53,12 @@ type LargeReportedAlert = ReportedAlert & { readonly release: () => void };
 
 /**
  * Reads large bodies in a thread, one after the other, so that none blocks the event loop. The first body starts the
- * thread; a thread that takes too long or ends is replaced.
+ * thread. A thread that takes too long or exits is replaced.
  */
 export class LargePostReader {
   readonly #options: LargePostReaderOptions;
   #thread: Worker | null = null;
-  /** Fires if the thread takes too long to start; null: the thread can be called, or there is none. */
+  /** Fires if the thread takes too long to start; null: no thread is starting. */
   #startDeadline: NodeJS.Timeout | null = null;
   #startedMs = -Infinity;
   #restartTimer: NodeJS.Timeout | null = null;
@@ -73,7 +73,7 @@ export class LargePostReader {
 
   /**
    * Resolves and rejects as `readPost` does. Also rejects with `overloaded` if too many calls wait or the thread is
-   * lost, and with `too_large` for a body that takes too much memory. The caller has to `release` an alert.
+   * lost, and with `too_large` for a body that takes too much memory. The caller has to call `release` of an alert.
    */
   async read(
     body: Buffer,
@@ -101,7 +101,7 @@ export class LargePostReader {
     return { message, files: files.map(({ name, content }) => ({ name, content: bufferOf(content) })) };
   }
 
-  /** Waiting and running calls are refused with `stopping`. */
+  /** Rejects waiting and running calls with `stopping`, and ends the thread. */
   async stop(): Promise<void> {
     this.#isStopping = true;
     if (this.#restartTimer !== null) clearTimeout(this.#restartTimer);
@@ -163,7 +163,9 @@ export class LargePostReader {
     }
   }
 
-  /** Null: the last start is too recent, or failed; the waiting calls are tried again later. */
+  /**
+   * The thread; null: the last start was too recent, or starting failed. A timer then tries the waiting calls again.
+   */
   #ensureThread(): Worker | null {
     if (this.#thread !== null) return this.#thread;
     const restInMs = this.#startedMs + MIN_RESTART_INTERVAL_MS - performance.now();
@@ -200,13 +202,12 @@ export class LargePostReader {
     thread.on('exit', () => this.#onThreadLost(thread, 'it ended'));
     const expire = (): void => this.#onThreadLost(thread, `not ready within ${START_TIMEOUT_MS} ms`);
     this.#startDeadline = setTimeout(expire, START_TIMEOUT_MS);
-    // The server decides when the process ends, not this thread. Last, since adding a listener for messages would undo
-    // it.
+    // The thread must not keep the process alive. This comes last, since adding a listener for messages would undo it.
     thread.unref();
     return thread;
   }
 
-  /** Called more than once for one thread: its exit follows an error. */
+  /** May be called twice for one thread, since an exit follows an error: the second call does nothing. */
   #onThreadLost(thread: Worker, why: string, cause?: unknown): void {
     if (this.#thread !== thread) return;
     this.#thread = null;

@@ -1,6 +1,6 @@
 /**
- * The thread that reads large bodies of posts. It parses what strangers send, so it has a bound for its memory, and is
- * ended when it takes too long (`large-post-reader.ts`).
+ * The thread that reads large bodies of posts. It parses what strangers send, so its memory is bounded, and
+ * `large-post-reader.ts` terminates it when it takes too long.
  */
 import { parentPort, type MessagePort } from 'node:worker_threads';
 import type { Ignored } from '../../callers/core/message-form.ts';
@@ -15,10 +15,10 @@ import { readFormFields, readPost } from '../post-reading.ts';
 /** A request without its body, as data. */
 type LargePostRequest = Omit<PostContext, 'format' | 'onFormat'> & { readonly formatName: string | null };
 
-/** A call of the thread, which answers one after the other. */
+/** A call of the thread. The thread answers its calls one after the other. */
 export type ThreadCall =
   | { readonly kind: 'read'; readonly id: number; readonly body: Uint8Array; readonly request: LargePostRequest }
-  /** The texts of the alert that the call `id` read. */
+  /** Asks for the texts of the alert that the call `id` read. */
   | {
       readonly kind: 'write-texts';
       readonly id: number;

@@ -14,7 +14,7 @@ import type { TrustedProxies } from '../../model/trusted-proxies.ts';
 import { TcpConnection } from './tcp-connection.ts';
 import type { WebSocketUpgrades } from './websocket-upgrades.ts';
 
-/** How often Node looks for handshakes that took too long. */
+/** How often Node.js looks for handshakes that took too long. */
 const TIMEOUT_CHECK_INTERVAL_MS = 1_000;
 
 /** The parts that listeners use for their connections. */
@@ -78,7 +78,7 @@ export class Endpoint {
       return createTcpServer({ allowHalfOpen: true, noDelay: true }, (socket) => this.#acceptTcp(socket));
     const options = { ...tls.pem, allowHalfOpen: true, noDelay: true, handshakeTimeout: authTimeoutMs };
     const server = createTlsServer(options, (socket) => this.#acceptTcp(socket));
-    // Node reports a handshake that takes too long, but leaves the socket open.
+    // Node.js reports a handshake that takes too long, but leaves the socket open.
     server.on('tlsClientError', (_error, socket) => socket.destroy());
     server.on('connection', (socket: Socket) => this.#acquirePreSessionQuota(socket));
     return server;

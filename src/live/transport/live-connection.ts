@@ -29,9 +29,9 @@ export interface LiveConnection {
   resume(): void;
   /** Resolves when the queued bytes were sent, or the connection is closed. */
   drained(): Promise<void>;
-  /** Sends queued bytes and the reason, and ends. */
+  /** Sends the queued bytes and the reason, then closes the connection. */
   close(reason: CloseReason): void;
-  /** Ends at once. */
+  /** Closes the connection at once, without sending queued bytes. */
   destroy(): void;
 }
 
@@ -44,6 +44,6 @@ export interface ConnectionListener {
   onProtocolError(reason: CloseReason): void;
   /** The client has closed its sending side and may still read. */
   onEnd(): void;
-  /** The connection has ended. `code` is the close code that was sent; 0: none, the connection broke. */
+  /** The connection has closed. `code` is the close code that was sent; 0: the connection broke before one was sent. */
   onClose(code: number): void;
 }

@@ -10,7 +10,7 @@ import { defineOperation } from '../core/operation.ts';
 import { limitSchema, pageOf, afterNumberSchema, nextNumberSchema } from '../core/page.ts';
 import { accountField, nickField, accountFields } from '../core/schemas.ts';
 
-/** More than anybody has had to block; it bounds the rows of one account. */
+/** At most this many accounts can be blocked by one account: more than anybody has needed. */
 const MAX_BLOCKS = 1_000;
 
 const blockSchema = z.object({ user: nickField, id: accountField });
@@ -26,7 +26,7 @@ export const addBlock = defineOperation({
   run: async ({ database }, { user }, caller) => {
     const { accountId } = requireAccount(caller);
     return database.general.transaction(async (tx) => {
-      // Under the account's lock, so that two blocks at once are counted one after the other.
+      // Under the account's lock, so that two concurrent blocks cannot exceed the bound.
       await lockActiveAccount(tx, accountId);
       const { id, nick } = await requireActiveAccount(tx, user);
       if (id === accountId) throw new KlatchError('invalid_input', { sentence: 'user: nobody can block themselves' });
@@ -50,7 +50,7 @@ export const removeBlock = defineOperation({
   run: async ({ database }, { user }, caller) => {
     const { accountId } = requireAccount(caller);
     return database.general.run(async (sql) => {
-      // Deactivated accounts too, so that every block can be removed from the list.
+      // Finds deactivated accounts too, so that they can be unblocked.
       const blocked = await findTargetAccount(sql, user);
       if (blocked === null) throw userNotFound(user);
       if (!(await deleteBlock(sql, accountId, blocked.id))) {

@@ -17,7 +17,7 @@ import { newSessionToken } from '../core/session-cache.ts';
 import { sessionOrDeviceLabelSchema } from '../auth/sign-in.ts';
 import { nickField } from '../core/schemas.ts';
 
-/** Tokens of one bot: enough for a program in many places, and a bound. */
+/** At most this many tokens for one bot, as its program may run in many places. */
 const MAX_TOKENS_PER_BOT = 100;
 const MIN_TOKEN_LIFETIME_S = 60;
 const MAX_TOKEN_LIFETIME_S = 10 * 366 * 24 * 60 * 60;

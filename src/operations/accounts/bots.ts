@@ -27,7 +27,7 @@ import {
   accountFields,
 } from '../core/schemas.ts';
 
-/** A bot that the caller owns. Throws `not_found`, also for a bot of somebody else. */
+/** The bot of this nick. Throws `not_found`, also if the caller does not own it. */
 export async function requireOwnBot(
   sql: Sql | Transaction,
   ownerId: AccountId,

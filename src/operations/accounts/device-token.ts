@@ -7,30 +7,32 @@ import type { AddressPolicy } from '../../outbound/address-policy.ts';
 
 const MAX_GOOGLE_TOKEN_LENGTH = 4_096;
 const GOOGLE_TOKEN_PATTERN = /^[\x21-\x7e]+$/;
-/** Apple calls the length of tokens variable; it is 32 bytes today. */
+/** 64 hexadecimal digits today. Apple may make its tokens longer. */
 const APPLE_TOKEN_PATTERN = /^(?:[0-9a-fA-F]{2}){32,100}$/;
 const MAX_ENDPOINT_LENGTH = 2_048;
-/** Base64url of 65 and of 16 bytes; some libraries add padding. */
+/** Base64url of 65 bytes (public key) and of 16 bytes (secret). Some libraries add padding. */
 const PUBLIC_KEY_PATTERN = /^[A-Za-z0-9_-]{87}=?$/;
 const AUTH_SECRET_PATTERN = /^[A-Za-z0-9_-]{22}(?:==)?$/;
 const UNCOMPRESSED_POINT_PREFIX = 4;
 
 type AppDeviceKind = Exclude<DeviceKind, 'web'>;
 
-/** Each parser checks the form of a vendor's token, and returns the one spelling in which the token is kept. */
+/** Each parser checks the form of a vendor's token, and returns the only spelling in which the server stores it. */
 const TOKEN_PARSERS: Readonly<Record<AppDeviceKind, (token: string) => string>> = {
   google: parseGoogleToken,
   apple: parseAppleToken,
 };
 
-/** The configuration's name for the apps of each vendor. */
+/** The key that identifies a vendor's app in the configuration. */
 const APP_KEYS: Readonly<Record<AppDeviceKind, string>> = { google: 'project-id', apple: 'bundle-id' };
 
-/** The token by which a vendor knows a device. */
+/** The token that identifies a device to its vendor. */
 interface DeviceToken {
-  /** The vendor's own form; for a browser, the JSON of its `WebSubscription`. Never logged, and kept sealed. */
+  /**
+   * The vendor's own token; for a browser, the JSON of its `WebSubscription`. It is stored sealed, and never logged.
+   */
   readonly token: string;
-  /** SHA-256 (hex), by which the device is found. */
+  /** SHA-256 (hex), which finds the device in the database: of the token, or of a browser's endpoint. */
   readonly hash: string;
 }
 
@@ -42,15 +44,16 @@ interface DeviceTokenInput {
 }
 
 /**
- * The token of a device in its only form. Throws `invalid_input` for a token that its vendor cannot have issued, and
- * `hook_address_forbidden` for an endpoint that the address policy refuses. No sentence repeats the input.
+ * The checked token of a device, in its only spelling. Throws `invalid_input` for a token that its vendor cannot have
+ * issued, and `hook_address_forbidden` for an endpoint that the address policy refuses. No error quotes the token or
+ * the endpoint.
  */
 export function parseDeviceToken({ kind, token, subscription }: DeviceTokenInput, policy: AddressPolicy): DeviceToken {
   if (kind === 'web') {
     if (token !== undefined) throw invalid('token: a browser is registered by its subscription, without a token');
     if (subscription === undefined) throw invalid('subscription: is required for the kind web');
     const parsed = parseSubscription(subscription, policy);
-    // The hash is of the endpoint alone, which names the browser: with new keys it is the same device.
+    // The endpoint alone identifies the browser: with new encryption keys it is still the same device.
     return { token: JSON.stringify(parsed), hash: deviceLookupHash(parsed.endpoint) };
   }
   if (subscription !== undefined) throw invalid(`subscription: is for the kind web; ${kind} has a token`);
@@ -60,8 +63,8 @@ export function parseDeviceToken({ kind, token, subscription }: DeviceTokenInput
 }
 
 /**
- * Throws `invalid_input` if pushes to such devices, or for this app, are not configured. The sentence names the key of
- * the configuration, so that the administrator can be told.
+ * Throws `invalid_input` if the server sends no pushes to this kind of device, or to this app. The error names the
+ * setting that the administrator would have to change.
  */
 export function requirePushConfigured(config: Config, kind: DeviceKind, app: string | null): void {
   if (!configuredDeviceKinds(config).includes(kind)) {
@@ -84,7 +87,7 @@ function parseGoogleToken(token: string): string {
   );
 }
 
-/** In lower case, since both spellings name one device. */
+/** Returns the token in lower case, since upper and lower case name the same device. */
 function parseAppleToken(token: string): string {
   if (APPLE_TOKEN_PATTERN.test(token)) return token.toLowerCase();
   throw invalid('token: is no device token of Apple (64 to 200 hexadecimal digits)');
@@ -97,7 +100,7 @@ function parseSubscription({ endpoint, keys }: WebSubscription, policy: AddressP
   };
 }
 
-/** The endpoint has to use TLS, unless the administrator has named its host in delivery.allow. */
+/** Checks the endpoint of a browser. It has to use TLS, unless `delivery.allow` names its host. */
 function parseEndpoint(text: string, policy: AddressPolicy): string {
   const invalidEndpoint = (what: string): KlatchError => invalid(`subscription.endpoint: ${what}`);
   const url = URL.parse(text);
@@ -122,7 +125,9 @@ function parseEndpoint(text: string, policy: AddressPolicy): string {
   return url.href;
 }
 
-/** An uncompressed point of P-256 (RFC 8291): nothing can be encrypted for other bytes. */
+/**
+ * Checks a browser's public key: an uncompressed point of P-256 (RFC 8291). Nothing can be encrypted for other bytes.
+ */
 function parsePublicKey(text: string): string {
   const bytes = Buffer.from(text, 'base64url');
   if (PUBLIC_KEY_PATTERN.test(text) && bytes[0] === UNCOMPRESSED_POINT_PREFIX && isOnP256Curve(bytes))
@@ -135,7 +140,7 @@ function isOnP256Curve(point: Buffer): boolean {
     ECDH.convertKey(point, 'prime256v1');
     return true;
   } catch {
-    // OpenSSL reports a point that is not on the curve by an error alone.
+    // OpenSSL throws for a point that is not on the curve.
     return false;
   }
 }

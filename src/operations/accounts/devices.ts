@@ -21,11 +21,11 @@ import { limitSchema, pageOf, afterNumberSchema, nextNumberSchema } from '../cor
 import { sessionOrDeviceLabelSchema } from '../auth/sign-in.ts';
 import { createdAtField } from '../core/schemas.ts';
 
-/** A first bound for every kind; each kind has a bound of its own besides. */
+/** A bound for tokens and endpoints of all kinds of devices. Each kind also has a lower bound of its own. */
 const MAX_TOKEN_OR_ENDPOINT_LENGTH = 8_192;
 const MAX_SUBSCRIPTION_KEY_LENGTH = 200;
 const MAX_APP_ID_LENGTH = 200;
-/** Bound of attempts: somebody else may register the same phone at the same moment, and again. */
+/** At most this many attempts to register a phone: another account may register the same one at the same time. */
 const MAX_INSERT_ATTEMPTS = 3;
 
 const deviceKindSchema = z
@@ -99,17 +99,20 @@ export const registerDevice = defineOperation({
       push.onDeviceRegistered();
       return serializeDevice(registered);
     } catch (error) {
-      // The device may have been registered.
+      // Although the commit's answer was lost, the device may have been registered.
       if (error instanceof CommitUnknownError) push.onDeviceRegistered();
       throw translateCommitUnknown(error, 'This device may have been registered; registering it again is safe');
     }
   },
 });
 
-/** Takes the account's lock, so that of several registrations at once each one counts those before it. */
+/**
+ * Registers a device under the account's lock: so concurrent registrations cannot exceed the account's number of
+ * devices.
+ */
 async function register(tx: Transaction, device: NewDevice, keep: number): Promise<Device> {
   const { accountId, sessionId } = device;
-  // The cached session may be a minute old, so it is checked here. A later end of the session removes its devices.
+  // The session is checked here, since the cached one may be a minute old. If it ends later, its devices are removed.
   const isActive = (await lockActiveAccount(tx, accountId)) !== null && (await lockSession(tx, sessionId));
   if (!isActive) throw new KlatchError('unauthenticated');
   for (let n = 0; n < MAX_INSERT_ATTEMPTS; n += 1) {

@@ -58,7 +58,7 @@ export const showOwnProfile = defineOperation({
     return translateLostRead(
       database.general.run(async (sql) => {
         const profile = await findProfile(sql, { id: accountId });
-        // The account was deactivated at this very moment.
+        // The account was deactivated after its request was authenticated.
         if (profile === null) throw new KlatchError('unauthenticated');
         return { ...serializeProfile(profile), addresses: await listAddresses(sql, accountId) };
       }),

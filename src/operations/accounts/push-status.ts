@@ -88,7 +88,7 @@ export const pushStatus = defineOperation({
   },
 });
 
-/** Null while the database is away: the state of the vendors is known without it. */
+/** The push data in the database; null while the database is unavailable. The state of the vendors is in memory. */
 async function readStoredPushStatus(
   { database }: Services,
   limit: number,

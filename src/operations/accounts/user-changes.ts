@@ -80,7 +80,8 @@ export const deactivateUser = defineOperation({
   run: (services, { user }) =>
     withAccountChangeEvents(services, async (tx) => {
       const { id, nick } = await requireAccountEvenDeactivated(tx, user);
-      // A sign-in at this moment holds the account's lock: this waits for it, and then finds its session.
+      // A concurrent sign-in holds the lock of the account: this statement waits for it, so that the next one ends its
+      // session too.
       const changedAccounts = await deactivateWithBotsOrReactivate(tx, id, true);
       const endedSessions = await endSessionsOfAccounts(tx, [id, ...changedAccounts]);
       await deleteSignInLinks(tx, id);
@@ -111,8 +112,8 @@ interface AccountChangeResult<T> {
 }
 
 /**
- * Runs one transaction and then publishes its changes. It also does so if the answer of the commit was lost, since the
- * changes may have been made.
+ * Runs one transaction, and publishes the changed accounts and ended sessions after its commit. Publishes them also if
+ * the answer to the commit was lost, since the changes may have been made.
  */
 async function withAccountChangeEvents<T>(
   { database, bus }: Services,
@@ -136,7 +137,7 @@ async function withAccountChangeEvents<T>(
   return made.result;
 }
 
-/** The account of a nick, a deactivated one too. Throws `not_found`. */
+/** The account of a nick, which may be deactivated. Throws `not_found`. */
 async function requireAccountEvenDeactivated(tx: Transaction, user: string): Promise<TargetAccount> {
   const found = await findTargetAccount(tx, user);
   if (found === null) throw userNotFound(user);

@@ -32,7 +32,7 @@ import {
 import { nickSchema, nameOrTitleSchema } from '../core/schemas.ts';
 
 interface SignUpRequest extends SessionChoice {
-  /** Null: the invitation alone is the proof. */
+  /** The hash of the transaction that proved an address; null: an invitation is the proof. */
   readonly transactionHash: string | null;
   readonly nick: string;
   readonly name: string;
@@ -71,7 +71,10 @@ export const signUp = defineOperation({
     signUpWith(services, input, { source: callerSource(caller), defaultLifetime: null }),
 });
 
-/** `auth.sign-up` for a browser, whose session ends when nobody uses it; only `POST /v1/session` serves it. */
+/**
+ * `auth.sign-up` for a browser; only `POST /v1/session` calls it. Unless the input has `expires_in_s`, the session ends
+ * after a month without use.
+ */
 export const signUpInBrowser: typeof signUp = {
   ...signUp,
   run: (services, input, caller) =>
@@ -107,15 +110,15 @@ async function signUpWith(
     return publishEndedSurplusSessions(services, opened);
   } catch (error) {
     if (violatesUnique(error, 'account_nick_key')) throw new KlatchError('nick_taken', { cause: error });
-    // Another transaction proved the same address and was faster.
+    // Another sign-up with the same address was faster.
     if (violatesUnique(error, 'account_address_pkey')) throw new KlatchError('activation_expired', { cause: error });
     throw error;
   }
 }
 
 /**
- * The invitation alone is a proof only if the server sends no codes: nobody can prove an address there. On a server
- * that sends codes, an account needs an address, with which people can sign in again without help.
+ * Throws `invalid_input` unless an invitation is given and the server sends no codes. If it sends codes, an account
+ * needs an address: with that, people can sign in again without help.
  */
 function requireInviteAsProof({ activations }: Services, invite: string | undefined): void {
   if (activations.providers.length > 0) {
@@ -129,15 +132,15 @@ function requireInviteAsProof({ activations }: Services, invite: string | undefi
 }
 
 /**
- * Account, address, session and membership are created in one commit. If anything fails, the transaction and the
- * invitation stay valid for another attempt.
+ * Creates account, address, session and membership in one transaction of the database. If it fails, the invitation and
+ * the proof of the address stay valid for another attempt.
  */
 async function createAccountWithSession(
   services: Services,
   { tx, events }: { tx: Transaction; events: PendingEvents },
   { transactionHash, nick, name, label, lifetime, invite }: SignUpRequest,
 ): Promise<OpenedSession> {
-  // Before the nick is tried: without a valid invitation the answer does not tell which nicks are taken.
+  // Checked before the nick: without a valid invitation, the answer must not show which nicks are taken.
   if (invite !== undefined) await requireInvite(tx, invite);
   const address = transactionHash === null ? null : await consumeFreeAddress(tx, transactionHash);
   const accountId = await insertAccount(tx, { kind: 'user', nick, name, role: 'user' });
@@ -150,7 +153,10 @@ async function createAccountWithSession(
   return opened;
 }
 
-/** The address that a transaction has proven. Throws `activation_expired`, also when an account has it. */
+/**
+ * The address that `auth.start` and `auth.verify` proved in this transaction, which is used up. Throws
+ * `activation_expired`, also if an account has the address.
+ */
 async function consumeFreeAddress(tx: Transaction, transactionHash: string): Promise<ProofAddress> {
   const address = await consumeVerifiedActivation(tx, transactionHash);
   if (address === null) throw new KlatchError('activation_expired');

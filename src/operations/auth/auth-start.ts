@@ -25,15 +25,19 @@ import { defineOperation } from '../core/operation.ts';
 import type { Services } from '../core/services.ts';
 import { hashOpaqueToken, newOpaqueToken } from './sign-in.ts';
 
-/** How often a code may be typed, how long it is good for, and when another one may be asked for. */
+/**
+ * How often a code may be tried, how long it is valid, and when a network may ask for another one for the same address.
+ */
 export const MAX_CODE_ATTEMPTS = 3;
 const CODE_TTL_MS = 24 * 60 * 60_000;
 const RESEND_INTERVAL_PER_NETWORK_MS = 60_000;
-/** Activations without a code that are kept for an hour, for each code that may be sent; each is a row. */
+/**
+ * For each code that may be sent in an hour, at most this many activations without a code are stored. Each is a row.
+ */
 const UNSENT_ACTIVATIONS_PER_HOURLY_CODE = 100;
-/** A /48 network may begin as many activations as this many of its /64 networks. */
+/** A /48 network may begin this many times as many activations as one of its /64 networks. */
 const NETWORK_TO_SOURCE_LIMIT_FACTOR = 4;
-/** An address gets at most as many codes as this many networks may ask for. */
+/** In a day an address gets at most this many times as many codes as one network may ask for. */
 const ALL_NETWORKS_ADDRESS_LIMIT_FACTOR = 4;
 
 export const startSignIn = defineOperation({
@@ -112,15 +116,20 @@ export const startSignIn = defineOperation({
   },
 });
 
-/** Whether a code may still be sent in this hour, for addresses of accounts and for new addresses. */
+/**
+ * Whether this request may still get a code in this hour, for an address that an account has, and for a new address.
+ */
 interface CodeBudgets {
   readonly hasBudgetForAccounts: boolean;
   readonly hasBudgetForNewAddresses: boolean;
-  /** Whether strangers get codes at all. */
+  /** Whether a new address gets a code: registration is open, or it needs an invitation and the request has one. */
   readonly maySignUp: boolean;
 }
 
-/** Strangers and accounts have a budget each, so that strangers cannot use up the codes that people sign in with. */
+/**
+ * Addresses of accounts and new addresses have separate budgets: so strangers cannot use up the codes that people sign
+ * in with.
+ */
 function codeBudgetsOf(counts: ActivationCounts, config: Config, isInvited: boolean): CodeBudgets {
   const { registration, limits } = config;
   const maySignUp = registration === 'open' || (registration === 'invite' && isInvited);
@@ -133,7 +142,7 @@ function codeBudgetsOf(counts: ActivationCounts, config: Config, isInvited: bool
 
 /**
  * Whether an account has the address, and whether a code is sent. If only the budget for this kind of address is used
- * up, the answer does not show it: an error would reveal whether somebody has this address.
+ * up, `auth.start` answers as usual: an error would reveal whether an account has the address.
  */
 async function decideCodeSending(
   tx: Transaction,
@@ -148,9 +157,10 @@ async function decideCodeSending(
 }
 
 /**
- * Refuses only by facts that the caller knows: its own network, and the address as it was given. Whether a code would
- * be sent makes no difference: otherwise the limits would reveal who has an account. A network that asks for somebody
- * else's address blocks only itself: waiting times and bounds of an address are counted by network.
+ * Throws `rate_limited` for reasons that do not depend on whether an account has the address: otherwise the limits
+ * would reveal it. Intervals and daily limits are counted for each address and network, so that a network that asks for
+ * codes for somebody else's address blocks only itself. Only a daily limit of the address, for all networks together,
+ * blocks others.
  */
 function enforceCodeLimits(
   counts: ActivationCounts,
@@ -189,7 +199,10 @@ function enforceCodeLimits(
   }
 }
 
-/** Says which kinds of addresses this installation can serve. This reveals nothing about any address. */
+/**
+ * The error for an address that no provider serves. It depends only on the kind of the address and on the
+ * configuration.
+ */
 function unsupportedAddressError(
   { activations }: Services,
   { kind }: ProofAddress,

@@ -35,7 +35,9 @@ import {
 } from './sign-in.ts';
 
 const MAX_LINK_LENGTH = 2_048;
-/** By this age of an activation the gate has answered, if it answers before the telephone rings. */
+/**
+ * An activation of this age has the answer of the activation gate, if the gate answers before it calls the telephone.
+ */
 const VERIFIER_READ_MIN_AGE_MS = 1_000;
 
 export const transactionSchema = z.string().min(1).max(100).describe('The name of the sign-in, as auth.start gave it.');
@@ -83,7 +85,10 @@ export const verifySignIn = defineOperation({
   run: (services, input, caller) => verify(services, input, { source: callerSource(caller), defaultLifetime: null }),
 });
 
-/** `auth.verify` for a browser, whose session ends when nobody uses it; only `POST /v1/session` serves it. */
+/**
+ * `auth.verify` for a browser; only `POST /v1/session` calls it. Unless the input has `expires_in_s`, the session ends
+ * after a month without use.
+ */
 export const verifyBrowserSignIn: typeof verifySignIn = {
   ...verifySignIn,
   run: (services, input, caller) =>
@@ -104,7 +109,7 @@ function verify(
   return signInByCode(services, { transaction: transaction!, code: code! }, choice);
 }
 
-/** A link works once. Its second use gets `activation_expired`, like a link that never existed. */
+/** Signs in with a link, which works once. A used link gets `activation_expired`, like a link that never existed. */
 async function signInByLink(services: Services, link: string, choice: SessionChoice): Promise<SignedIn> {
   const { database, config, activations } = services;
   const expired = (): KlatchError =>
@@ -152,8 +157,9 @@ async function signInByCode(
 }
 
 /**
- * The gate's name for the code. A telephone may ring before the gate's answer is stored here, so a very quick caller
- * has to wait. A caller without a code waits as well, or the time would show whether there is a code.
+ * The verifier with which the gate checks the code. The telephone may ring before the verifier is stored, so the
+ * verifier of a new activation is read only after a wait. The wait is the same if no code was sent, so that its time
+ * does not show whether there is a code.
  */
 async function readVerifierAfterMinAge(
   { database }: Services,
@@ -165,14 +171,16 @@ async function readVerifierAfterMinAge(
   return database.general.run((sql) => findCodeVerifier(sql, transactionHash));
 }
 
-/** Takes an attempt, then looks at the code. Throws `activation_expired`, `invalid_code`, `provider_unavailable`. */
+/**
+ * Uses up an attempt, and then checks the code. Throws `activation_expired`, `invalid_code` and `provider_unavailable`.
+ */
 async function consumeAttemptAndCheckCode(services: Services, transactionHash: string, code: string): Promise<void> {
   const { database, activations } = services;
   const attempted = await database.general.run((sql) => consumeAttempt(sql, transactionHash));
   if (attempted === null) throw new KlatchError('activation_expired');
   const { kind, provider: name, attemptsLeft } = attempted;
   const provider = activations.chooseProvider(kind, name);
-  // The configuration was changed since the code was sent.
+  // The provider was removed from the configuration after it had sent the code.
   if (provider === null) throw new KlatchError('activation_expired');
   let isCorrect: boolean;
   try {

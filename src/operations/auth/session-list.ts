@@ -16,7 +16,7 @@ import { limitSchema, pageOf, afterNumberSchema, nextNumberSchema } from '../cor
 import { withUnknownCommitInvalidation } from './session-revocation.ts';
 import { createdAtField } from '../core/schemas.ts';
 
-/** A session, or a bot's token, without the secret that is sent to use it. */
+/** A session or a bot's token, without its secret. */
 export const listedSessionOrTokenSchema = z.object({
   id: z.int().describe('Its number.'),
   label: z.string().describe('Name of the session, for people.'),
@@ -109,8 +109,8 @@ export const endOtherSessions = defineOperation({
     const ended = await withUnknownCommitInvalidation({ bus }, (revokesSessionsOf) => {
       revokesSessionsOf(accountId);
       return database.general.transaction(async (tx) => {
-        // One of the sessions may be creating an app password. With the lock, it is created before and ends too, or is
-        // refused.
+        // One of the sessions may be creating an app password at this moment. Because of the lock, the app password is
+        // either created before and ends too, or is refused.
         await lockActiveAccount(tx, accountId);
         return endSessionsOfAccounts(tx, [accountId], sessionId);
       });

@@ -3,8 +3,8 @@ import type { AccountId } from '../../model/ids.ts';
 import { CommitUnknownError } from '../../storage/db/database-error.ts';
 
 /**
- * Runs `work`, which may end sessions and names their accounts. If the answer of its commit is lost, the sessions may
- * have ended, and a repeat would find nothing to end. All nodes then look up the sessions of those accounts again.
+ * Runs `work`, which may end sessions of accounts that it reports. If the answer to its commit is lost, the sessions
+ * may have ended: then all nodes look up the sessions of these accounts again.
  */
 export async function withUnknownCommitInvalidation<T>(
   { bus }: { readonly bus: Bus },

@@ -17,10 +17,10 @@ import { newSessionToken } from '../core/session-cache.ts';
 const TOKEN_BYTES = 32;
 const LINK_TOKEN_PREFIX = 'kll_';
 const LINK_TOKEN_PATTERN = /^kll_[A-Za-z0-9_-]{43}$/;
-/** Label of a session whose client gives none. */
+/** The label of a session whose client gives no label. */
 const DEFAULT_LABEL = 'a client';
 
-/** The label of a session, for people: a device, a program. */
+/** The label of a session or device, for people to read: the name of a device or program. */
 export const sessionOrDeviceLabelSchema = z
   .string()
   .trim()
@@ -31,15 +31,15 @@ export const sessionOrDeviceLabelSchema = z
 const MIN_EXPIRES_IN_S = 60;
 const MAX_EXPIRES_IN_S = 10 * 365 * 24 * 60 * 60;
 
-/** Seconds after which a session ends, whatever uses it. */
+/** The seconds after which a session ends, even if it is in use. */
 export const expiresInSchema = z.int().min(MIN_EXPIRES_IN_S).max(MAX_EXPIRES_IN_S);
 
-/** `byDefault`: the lifetime of a session that asks for none of its own. */
+/** The lifetime that a request asks for; `byDefault` if it asks for none. */
 export function chooseLifetime(expiresInS: number | undefined, byDefault: SessionLifetime): SessionLifetime {
   return expiresInS === undefined ? byDefault : { expiresInS };
 }
 
-/** An account as it is shown to itself. */
+/** An account as its owner sees it. */
 const ownAccountSchema = z.object({
   id: accountField,
   kind: accountKindField,
@@ -48,7 +48,7 @@ const ownAccountSchema = z.object({
   role: installationRoleSchema,
 });
 
-/** The answer to a sign-in. It is the only one that shows the token. */
+/** The answer to a sign-in. No other answer shows the token. */
 export const signedInSchema = z.object({
   status: z.literal('signed_in').describe('The caller is signed in.'),
   token: z.string().describe("The session's, for `Authorization: Bearer` and `live.authenticate`."),
@@ -57,12 +57,12 @@ export const signedInSchema = z.object({
 });
 export type SignedIn = z.infer<typeof signedInSchema>;
 
-/** A name that cannot be guessed, for a transaction: 256 random bits. */
+/** A new secret of 256 random bits: the name of a sign-in transaction, or a part of a link's token. */
 export function newOpaqueToken(): string {
   return randomBytes(TOKEN_BYTES).toString('base64url');
 }
 
-/** SHA-256 (hex) of a secret name, as it is kept. */
+/** SHA-256 (hex) of a secret name or link token, as the database stores it. */
 export function hashOpaqueToken(name: string): string {
   return createHash('sha256').update(name).digest('hex');
 }
@@ -72,20 +72,23 @@ export function newLinkToken(): string {
   return LINK_TOKEN_PREFIX + newOpaqueToken();
 }
 
-/** A sign-in link as people pass it on. The token is after the #, which browsers send to no server and no log. */
+/**
+ * A sign-in link that people can pass on. The token is behind the #: browsers do not send this part to servers, so no
+ * log has it.
+ */
 export function signInLinkFor({ config }: Pick<Services, 'config'>, token: string): string {
   return `${config.http.baseUri}/v1/sign-in#${token}`;
 }
 
 /**
- * The sign-in link to the browser client, which signs in without a click on the server's machine; null without a
- * browser client.
+ * The sign-in link to the browser client, for use on the server's machine: it signs in without a click. Null: the
+ * server has no browser client.
  */
 export function browserLinkFor({ config }: Pick<Services, 'config'>, token: string): string | null {
   return config.web.webClientEnabled ? `${config.http.baseUri}/#${token}` : null;
 }
 
-/** The token in a whole link, or the token as it is; null for a text that has none. */
+/** The token of a sign-in link. `text` is the link or the token itself; null: it holds no such token. */
 export function parseLinkToken(text: string): string | null {
   const token = text.trim().split('#').at(-1)!;
   return LINK_TOKEN_PATTERN.test(token) ? token : null;
@@ -97,15 +100,15 @@ export interface SessionChoice {
   readonly lifetime: SessionLifetime;
 }
 
-/** A session that was made, and the sessions that had to end for it. */
+/** A new session, and the older sessions that were ended since the account had too many. */
 export interface OpenedSession {
   readonly response: SignedIn;
   readonly ended: readonly SessionOrTokenId[];
 }
 
 /**
- * Makes a session of a person within the transaction that proved who it is; null for an account that is deactivated, or
- * a bot's. The code that commits publishes the ended sessions on the bus.
+ * Makes a session within the transaction that proved who the person is. Null: the account is deactivated or a bot's.
+ * After the commit, the caller publishes the ended sessions with `publishEndedSurplusSessions`.
  */
 export async function openSession(
   tx: Transaction,
@@ -121,7 +124,7 @@ export async function openSession(
   return { response: { status: 'signed_in', token, session, account: serializeOwnAccount(account) }, ended };
 }
 
-/** Publishes the sessions that a new one ended. */
+/** Publishes the sessions that a new session ended, and returns the answer to the sign-in. */
 export function publishEndedSurplusSessions(
   { bus }: Pick<Services, 'bus'>,
   { response: answer, ended }: OpenedSession,

@@ -16,20 +16,20 @@ import type { Sealer } from '../../storage/db/sealed.ts';
 import { translateLostRead } from './database-errors.ts';
 
 /**
- * 256 random bits in base64url. Old installations' tokens may look different: tokens are made in this form, but not
- * judged by it.
+ * A new token is 256 random bits in base64url. `TOKEN_PATTERN` accepts other forms too: tokens of old installations may
+ * look different.
  */
 const TOKEN_BYTES = 32;
-/** The form of every token; any other text is answered without asking the database. */
+/** The form of every token, also of old ones. Any other text is refused without asking the database. */
 const TOKEN_PATTERN = /^[A-Za-z0-9_-]{16,128}$/;
 const MAX_CACHED_TOKENS = 50_000;
-/** A cached token is looked up again after this, in case the event of its revocation was lost. */
+/** A cached token is looked up again after this time, in case the event that it was revoked got lost. */
 const CACHE_TTL_MS = 60_000;
-/** A caller is told within 2 s that the database is away; a look-up by an index takes a millisecond. */
+/** A caller is told within 2 s that the database is unavailable. A look-up, which uses an index, takes about 1 ms. */
 const LOOKUP_TIMEOUT_MS = 1_500;
 const SEAL_PURPOSE = 'integration-token';
 
-/** A new integration token, with its hash for look-ups and its sealed form, in which it is kept. */
+/** A new integration token, with the hash that finds it, and its sealed form, in which it is stored. */
 export function newIntegrationToken(sealer: Sealer): HashedAndSealedToken & { readonly token: string } {
   const token = randomBytes(TOKEN_BYTES).toString('base64url');
   return { token, hash: hashIntegrationToken(token), sealed: sealer.seal(SEAL_PURPOSE, token) };
@@ -43,23 +43,26 @@ function hashIntegrationToken(token: string): string {
   return createHash('sha256').update(token).digest('hex');
 }
 
-/** The integration of a valid token, with the keys that verify signatures; null: nothing has to be signed. */
+/**
+ * The integration of a valid token, and the opened secret that verifies signed posts. Null: the group has no incoming
+ * secret.
+ */
 export interface KnownIntegration extends Integration {
   readonly incomingSecret: IncomingSecret | null;
 }
 
-/** A cached integration, with the number of resyncs of the bus by then. */
+/** A cached integration, and the value of `#busResyncCount` when it was cached. */
 interface CachedIntegration {
   readonly integration: KnownIntegration;
   readonly busResyncCountWhenCached: number;
 }
 
 /**
- * Finds the group that a token belongs to: the only way in for webhooks. The cache is a hint: the statement that writes
- * a message checks the token in the database, so a rotation on another node holds at once.
+ * Finds the group that an integration token belongs to: the only way in for webhooks. The cache may be outdated, but
+ * the statement that writes a message checks the token in the database: a replaced token is refused at once.
  */
 export class IntegrationTokenCache {
-  /** Requests with a token that is not known, for metrics. */
+  /** Requests with a token that belongs to no group, for metrics. */
   readonly counts = { unknown: 0 };
   readonly #pool: Pick<Pool, 'run'>;
   readonly #sealer: Sealer;
@@ -71,7 +74,7 @@ export class IntegrationTokenCache {
   readonly #unknownTokens: BoundedCache<string, true>;
   readonly #lookupByToken = new Map<string, Promise<KnownIntegration | null>>();
   #revocationGeneration = 0;
-  /** Rises when events may have been lost: integrations that were cached before are outdated. */
+  /** Rises when revocation events may have been lost: integrations that were cached before are outdated. */
   #busResyncCount = 0;
 
   constructor(pool: Pick<Pool, 'run'>, bus: Bus, limits: LimitsConfig, sealer: Sealer) {
@@ -95,8 +98,8 @@ export class IntegrationTokenCache {
   }
 
   /**
-   * The token's integration, or null when there is none. While the database is away, an outdated entry is returned, so
-   * that a post can wait for the database. Without an entry this rejects.
+   * The token's integration; null: no group has the token. While the database is unavailable, it returns an outdated
+   * integration from the cache, so that the post can wait for the database. If the cache has none, it rejects.
    */
   async find(token: string): Promise<KnownIntegration | null> {
     const cached = this.cached(token);
@@ -117,9 +120,9 @@ export class IntegrationTokenCache {
     }
   }
 
-  /** The token's integration as the database has it now, without the cache of valid tokens. */
+  /** The token's integration as the database has it now. Only tokens that are cached as unknown are not looked up. */
   async findBypassingCache(token: string): Promise<KnownIntegration | null> {
-    // The result is not cached, and the look-up is not shared: one that is under way may be older than a revocation.
+    // The result is not cached, and no running look-up is shared: that one may have begun before a revocation.
     if (!TOKEN_PATTERN.test(token) || this.#unknownTokens.has(token)) return this.#countUnknown();
     const integration = await this.#query(token);
     if (integration === null) this.#unknownTokens.set(token, true);
@@ -137,9 +140,9 @@ export class IntegrationTokenCache {
   async #queryAndCache(token: string): Promise<KnownIntegration | null> {
     const revocationGeneration = this.#revocationGeneration;
     const integration = await this.#query(token);
+    // An integration is not cached if a token was revoked during the look-up, since the result may be older than the
+    // revocation. An archived group is not cached either, so that posts succeed as soon as the group is active again.
     if (integration === null) this.#unknownTokens.set(token, true);
-    // A result that was under way while a token was revoked may be older than the revocation. An archived group is not
-    // cached, so that its return is noticed at once.
     else if (revocationGeneration === this.#revocationGeneration && !integration.archived)
       this.#integrationByToken.set(token, { integration, busResyncCountWhenCached: this.#busResyncCount });
     return integration;
@@ -166,8 +169,8 @@ export class IntegrationTokenCache {
 }
 
 /**
- * The group that an administrator names by its number, or by a title that no other group has. Throws `not_found`, and
- * `invalid_input` for a title of several groups.
+ * The group with this number, or with this title if only one group has it. Throws `not_found`, and `invalid_input` if
+ * several groups have the title.
  */
 export async function resolveGroup(pool: Pool, reference: string | number): Promise<ConversationId> {
   const number = typeof reference === 'number' ? reference : /^\d{1,15}$/.test(reference) ? Number(reference) : null;
@@ -186,7 +189,7 @@ export async function resolveGroup(pool: Pool, reference: string | number): Prom
   return found[0]!;
 }
 
-/** The account of a person or bot that an administrator names by its nick. Throws `not_found`. */
+/** The active account with this nick. Throws `not_found`. */
 export async function resolveActiveAccount(sql: Sql | Transaction, nick: string): Promise<Account> {
   const account = await findActiveAccountByNick(sql, nick);
   if (account === null) {
@@ -195,7 +198,7 @@ export async function resolveActiveAccount(sql: Sql | Transaction, nick: string)
   return account;
 }
 
-/** The hook with this number, a removed one too while its row is kept. Throws `not_found`. */
+/** The hook with this number, also a removed one until its row is deleted. Throws `not_found`. */
 export async function resolveHookEvenRemoved(sql: Sql | Transaction, id: number): Promise<HookDetails> {
   const hook = await findHookDetails(sql, id);
   if (hook === null) throw new KlatchError('not_found', { sentence: `There is no reverse webhook ${id}` });

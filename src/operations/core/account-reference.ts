@@ -8,14 +8,14 @@ export const userReference = z
   .union([z.int().positive(), nickSchema])
   .describe('The person or bot, by nick or by number.');
 
-/** The account that was named. Throws `not_found`, for a deactivated one as well. */
+/** The account with this number or nick. Throws `not_found`, also for a deactivated account. */
 export async function requireActiveAccount(sql: Sql | Transaction, user: string | number): Promise<TargetAccount> {
   const found = await findTargetAccount(sql, user);
   if (found === null || found.deactivated) throw userNotFound(user);
   return found;
 }
 
-/** The error for an account that does not exist. */
+/** The error for an account that does not exist, or that is deactivated where only an active one will do. */
 export function userNotFound(user: string | number): KlatchError {
   const which = typeof user === 'number' ? `number ${user}` : `nick ${user}`;
   return new KlatchError('not_found', { sentence: `There is no user with the ${which}` });

@@ -11,17 +11,17 @@ import { RateLimiter } from './rate-limiter.ts';
 /** How long the result of a health check is reused, for a healthy and for an unhealthy provider. */
 const HEALTHY_PROVIDER_TTL_MS = 10_000;
 const UNHEALTHY_PROVIDER_TTL_MS = 3_000;
-/** Bound of codes that are being sent, and of codes that a gate checks, at the same time. */
+/** At most this many codes are being sent at the same time; a gate checks at most as many. */
 const MAX_IN_FLIGHT_PER_CALL_KIND = 32;
-/** Steps of signing in that one source may take: a burst, and then so many a second. */
+/** Requests for signing in that one source may make: a burst, and then this many a second. */
 const SIGN_IN_STEP_BURST_PER_SOURCE = 100;
 const SIGN_IN_STEPS_PER_SECOND_PER_SOURCE = 5;
 const MAX_SOURCES = 10_000;
 const SECONDS_PER_HOUR = 3_600;
-/** The log says at most at this interval that codes are not sent since their budget is used up. */
+/** At most once in this time the log reports that codes are not sent because the hourly budget is used up. */
 const BUDGET_LOG_INTERVAL_MS = 10 * 60_000;
 
-/** Numbers since the start, for metrics. */
+/** Counts since the start of the process, for metrics. */
 export interface ActivationMetrics {
   startedActivations: number;
   /** Refused activations, by reason. */
@@ -38,7 +38,7 @@ interface ProviderHealth {
   healthValidUntilMs: number;
 }
 
-/** The providers of codes, with their common bounds and metrics, and a log that names nobody. */
+/** Sends and checks codes with the configured providers, within common bounds. Its log entries name no address. */
 export class ActivationCodes {
   readonly metrics: ActivationMetrics = {
     startedActivations: 0,
@@ -78,26 +78,26 @@ export class ActivationCodes {
     this.#log = parts.log;
   }
 
-  /** Counts a step of signing in. Throws `rate_limited` for a source that takes too many. */
+  /** Counts a request for signing in. Throws `rate_limited` for a source that makes too many. */
   limitSignInSteps(source: SourceKey): void {
     if (this.#signInStepLimiter.reserve(source, 0) === null) throw new KlatchError('rate_limited');
   }
 
-  /** Counts a sign-up that no code proves. Throws `rate_limited` for a source that has too many in an hour. */
+  /** Counts a sign-up without a code. Throws `rate_limited` for a source that has made too many in an hour. */
   limitUncodedSignUps(source: SourceKey): void {
     if (this.#uncodedSignUpLimiter.reserve(source, 0) !== null) return;
     const sentence = 'Too many accounts were created from your network in the last hour; please try again later';
     throw new KlatchError('rate_limited', { sentence });
   }
 
-  /** The first provider that serves such addresses, or the one that is asked for. */
+  /** The first provider for this kind of address, of this name if one is given; null: there is none. */
   chooseProvider(kind: AddressKind, name: string | undefined): CodeProvider | null {
     return this.providers.find((each) => each.kind === kind && (name === undefined || each.name === name)) ?? null;
   }
 
   /**
-   * Throws `provider_unavailable` when the provider can send nothing at this moment. The provider is asked in the same
-   * way for every address, known or not, and only from time to time.
+   * Throws `provider_unavailable` if the provider cannot send codes at this moment. The provider is probed from time to
+   * time, and without the address: so the error does not show whether an account has it.
    */
   async requireHealthy(provider: CodeProvider): Promise<void> {
     const now = performance.now();
@@ -117,7 +117,8 @@ export class ActivationCodes {
   }
 
   /**
-   * A new code for an activation, and the verifier with which this server checks it; null if the provider checks it.
+   * A new code for an activation. `localCheckVerifier` is the verifier with which this server checks the code; null:
+   * the provider checks it.
    */
   newCode(provider: CodeProvider, transactionHash: string): { code: string; localCheckVerifier: string | null } {
     const code = newCode();
@@ -126,8 +127,8 @@ export class ActivationCodes {
   }
 
   /**
-   * Sends a code after the answer that is being given now, so that the answer's time does not show whether there is a
-   * code. Failures are logged and counted.
+   * Sends a code after the current request has been answered: the time of the answer must not show whether a code is
+   * sent. Failures are logged and counted.
    */
   sendInBackground(provider: CodeProvider, transactionHash: string, code: OutgoingCode): void {
     if (this.#stopped || this.#sending.size >= MAX_IN_FLIGHT_PER_CALL_KIND) {
@@ -141,7 +142,7 @@ export class ActivationCodes {
     void sending.finally(() => this.#sending.delete(sending));
   }
 
-  /** Counts an activation whose code is not sent, since the hour's budget for such addresses is used up. */
+  /** Counts an activation whose code is not sent because the hourly budget is used up. */
   recordHourlyBudgetExceeded(): void {
     this.metrics.refused.installation += 1;
     const now = performance.now();
@@ -150,7 +151,7 @@ export class ActivationCodes {
     this.#log.warn('codes are not sent: as many were sent in the last hour as limits.codes-per-hour allows');
   }
 
-  /** Whether the code is right. Throws `provider_unavailable` when the gate cannot say. */
+  /** Whether the code is right. Throws `provider_unavailable` if the gate fails, or checks too many codes already. */
   async checkCode(
     provider: CodeProvider,
     { transactionHash, verifier, code }: { transactionHash: string; verifier: string | null; code: string },
@@ -168,7 +169,7 @@ export class ActivationCodes {
     }
   }
 
-  /** Stops the providers, and waits for the codes that are being sent. */
+  /** Stops the providers, and waits until no code is being sent. */
   async stop(): Promise<void> {
     this.#stopped = true;
     await Promise.all(this.providers.map((provider) => provider.stop()));
@@ -188,7 +189,7 @@ export class ActivationCodes {
   async #send(provider: CodeProvider, transactionHash: string, code: OutgoingCode): Promise<void> {
     try {
       const verifier = await provider.send(code);
-      // Without the verifier the gate's code could not be checked: the code counts as sent once the verifier is stored.
+      // The gate's code can only be checked with the gate's verifier: the code counts as sent once that is stored.
       if (verifier !== null) await this.#pool.run((sql) => setProviderVerifier(sql, transactionHash, verifier));
       this.metrics.codes.sent += 1;
     } catch (error) {
@@ -207,7 +208,10 @@ export class ActivationCodes {
   }
 }
 
-/** A provider's own words may quote an address; other errors are the database's, whose messages do not. */
+/**
+ * Of a provider's error only `failure` and `detail`, which quote no address. All other errors come from the database,
+ * whose messages quote none either.
+ */
 function providerFailureLogFields(error: unknown): Record<string, unknown> {
   return error instanceof ProviderError ? { failure: error.failure, detail: error.detail } : { error };
 }

@@ -5,7 +5,7 @@ import type { Scope } from '../../model/scopes.ts';
 import type { SourceKey } from '../../model/source-key.ts';
 import type { KlatchCookie } from './session-cookie.ts';
 
-/** The administrator on the server's own machine, through the control socket. */
+/** The administrator on the server's own machine, who calls through the control socket. */
 interface ControlSocketCaller {
   readonly kind: 'system';
 }
@@ -13,12 +13,15 @@ interface ControlSocketCaller {
 /** A caller without a session. */
 export interface AnonymousCaller {
   readonly kind: 'anonymous';
-  /** The network that the request comes from; behind trusted proxies, that of the client. */
+  /**
+   * The network that the request comes from. Behind a trusted proxy, it is the network of the client and not of the
+   * proxy.
+   */
   readonly source: SourceKey;
   readonly live: LiveSession | null;
 }
 
-/** A person, or a bot. */
+/** A person or a bot, with the session or token that it calls with. */
 export interface AccountCaller {
   readonly kind: 'account';
   readonly accountId: AccountId;
@@ -33,31 +36,36 @@ export interface AccountCaller {
   readonly isAppPassword: boolean;
   /** Whether each use of the session moves `expiresAt`. */
   readonly isRenewedByUse: boolean;
-  /** Null: a person's session, which has every right. */
+  /** The scopes of a bot's token; null: a person's session, to which scopes do not apply. */
   readonly scopes: ReadonlySet<Scope> | null;
   readonly source: SourceKey;
   readonly live: LiveSession | null;
 }
 
-/** The changes that a client has of its conversations when it begins to follow them. */
+/** From where a client follows its conversations. */
 export interface SubscriptionStartPoints {
-  /** The last change that the client has of each of these conversations. It gets the changes after it, in order. */
+  /**
+   * By conversation: the rev of the last change that the client has. The client gets the changes after it, in order.
+   */
   readonly since: ReadonlyMap<ConversationId, Rev>;
-  /** Where to begin in conversations that `since` does not name: with the next change, or with the first one. */
+  /** Where to begin in all other conversations: with the next change (`now`), or with the first one (`start`). */
   readonly default: 'now' | 'start';
 }
 
-/** A followed conversation. Its stream begins after the change `rev`. */
+/** A conversation that a connection follows. The connection gets its changes after `rev`. */
 export interface SubscribedConversation {
   readonly conversationId: ConversationId;
   readonly rev: Rev;
-  /** Messages before it were removed by a retention rule. */
+  /** The first seq of the conversation: retention removed the messages before it. */
   readonly firstSeq: Seq;
-  /** A client that knows the previous epoch drops changes with a greater rev. */
+  /**
+   * The rev at which the current epoch begins: a client that has changes of the previous epoch drops those with a
+   * greater rev.
+   */
   readonly epochRev: Rev;
 }
 
-/** At most so many conversations are followed by one connection. */
+/** A connection follows at most this many conversations. */
 export const MAX_SUBSCRIBED_CONVERSATIONS = 20_000;
 
 /** The conversations that a connection follows. */
@@ -65,25 +73,28 @@ export interface SubscribeResult {
   readonly conversations: readonly SubscribedConversation[];
   /** False: the caller is in more conversations than one connection follows. */
   readonly isComplete: boolean;
-  /** The installation's epoch of the log. */
+  /** The current log epoch of the installation. */
   readonly currentEpoch: LogEpoch;
   readonly previousEpoch: LogEpoch;
 }
 
 /** A live connection as operations see it; the connection itself is `live/session.ts`. */
 export interface LiveSession {
-  /** Cookies of Klatch servers that a page of `http.base-uri` brought along when it connected; else none. */
+  /** The cookies of Klatch servers in the handshake, if a page of `http.base-uri` connected; otherwise empty. */
   readonly handshakeCookies: readonly KlatchCookie[];
-  /** From now on the connection acts as this caller. Throws `quota_exceeded` past the connections of one account. */
+  /**
+   * From now on the connection acts as this caller. Throws `quota_exceeded` if the account has too many connections.
+   */
   onAuthenticated(caller: AccountCaller): void;
-  /** Called for a token that is not valid: resolves when the refusal may be sent. */
+  /** Called for an invalid token; resolves when the refusal may be sent. */
   onTokenRejected(): Promise<void>;
   /**
-   * Begins the stream of changes of all conversations that the caller is in, and of those that it joins later. Once for
-   * a connection. Resolves with the start of each stream; the first change is sent after the answer.
+   * Begins to send the changes of all conversations that the caller is in, and of those that it joins later. May be
+   * called once for a connection. Resolves to the conversations, each with the rev at which it begins. The first change
+   * is sent after the answer.
    */
   subscribe(request: SubscriptionStartPoints): Promise<SubscribeResult>;
-  /** Says whether somebody looks at the client from now on. A new connection is in the foreground. */
+  /** Tells the connection whether the client is in the foreground. A new connection is. */
   setForeground(isForeground: boolean): void;
 }
 
@@ -95,12 +106,12 @@ export function isAdministrator(caller: Caller): boolean {
   return caller.kind === 'system' || (caller.kind === 'account' && caller.role === 'admin' && caller.scopes === null);
 }
 
-/** The network that a call counts for; null on the server's own machine, which nothing bounds. */
+/** The network whose limits a call counts for; null: the call comes through the control socket, which has no limits. */
 export function callerSource(caller: Caller): SourceKey | null {
   return caller.kind === 'system' ? null : caller.source;
 }
 
-/** The account that calls. Throws `forbidden` for the administrator's command line, which is nobody's account. */
+/** The calling account. Throws `forbidden` for any other caller. */
 export function requireAccount(caller: Caller): AccountCaller {
   if (caller.kind === 'account') return caller;
   throw new KlatchError('forbidden', { sentence: 'Only an account can do this: call it with a session token' });

@@ -8,19 +8,19 @@ import { isAdministrator, type Caller } from './caller.ts';
 import { translateLostRead } from './database-errors.ts';
 import type { Services } from './services.ts';
 
-/** The kind of target that an operation has, as the key of its input names it. */
+/** What an operation is about. The key of the input that names it has the same name. */
 export type TargetKind = 'conversation' | 'group' | 'hook';
 
-/** A conversation that the caller may access. Operations get conversations only in this way. */
+/** A conversation that the caller may access. Only `authorize` gives one to an operation. */
 export interface ConversationAccess {
   readonly conversationId: ConversationId;
   readonly kind: 'group' | 'private';
-  /** What the caller may do in it; `administrator`: not as a member, but as the installation's administrator. */
+  /** The caller's role in the conversation; `administrator`: an administrator of the installation who is no member. */
   readonly role: GroupRole | 'administrator';
-  /** Null for the administrator's command line. */
+  /** The caller's account; null: the command line on the server's machine. */
   readonly accountId: AccountId | null;
   readonly archived: boolean;
-  /** The reverse webhook that the input names, a removed one too; null where it names none. */
+  /** The reverse webhook that the input names, which may be a removed one; null: the operation is not about a hook. */
   readonly hookId: HookId | null;
 }
 
@@ -28,10 +28,11 @@ const ROLE_RANKS = { member: 1, admin: 2, owner: 3, administrator: 4 } as const;
 const REQUIRED_RANKS = { member: 1, 'group-admin': 2, 'group-owner': 3 } as const;
 
 /**
- * Finds the target that the input names, and the caller's role there. Throws:
- * - `not_found` if the caller is no member, whether the target exists or not
- * - `forbidden` for a member without the role
- * - `not_a_group` for a private conversation, where only groups have such a target
+ * Finds the target that the input names, and the caller's role in its conversation. Throws:
+ * - `not_found` if the target does not exist, or the caller may not know of it
+ * - `forbidden` for a member whose role is not sufficient
+ * - `not_a_group` if the operation is about groups or hooks, and the conversation is private
+ * - `invalid_input` for a title that names several groups, or that does not come from the command line
  */
 export async function authorize(
   services: Services,
@@ -48,9 +49,9 @@ export async function authorize(
 }
 
 /**
- * Reads data that only members with a role may see, and checks the role again after the read. If connections are rare,
- * seconds pass between `authorize` and the read: a caller who was removed meanwhile must not see what was written
- * since. Throws what `authorize` throws.
+ * Reads data that only members with a role may see, and checks the role again after the read. Between `authorize` and
+ * the read, seconds may pass in which the caller waits for a connection. A caller who was removed in this time must not
+ * see what was written since. Throws what `authorize` throws.
  */
 export function readThenRecheckRole<T>(
   { database }: Services,
@@ -77,7 +78,7 @@ export function readThenRecheckRole<T>(
   );
 }
 
-/** The caller's role in the conversation, by the row that was found; throws what `authorize` throws. */
+/** Checks the caller's role in the row that was read. Throws `not_found`, `forbidden` and `not_a_group`. */
 function requireRoleInFoundConversation(
   status: ConversationAndRole | null,
   caller: Caller,
@@ -86,7 +87,8 @@ function requireRoleInFoundConversation(
   const notFound = (): KlatchError => new KlatchError('not_found', { sentence: NOT_FOUND_SENTENCES[on](input) });
   if (status === null) throw notFound();
   const { kind, archived } = status;
-  // Administrators manage groups, but not messages: without membership they read and write none.
+  // Administrators who are no members may manage groups, but neither read nor write messages. Only the command line
+  // may.
   const isOverride = isAdministrator(caller) && (caller.kind === 'system' || on !== 'conversation');
   const role = status.role ?? (isOverride && kind === 'group' ? 'administrator' : null);
   if (role === null) throw notFound();
@@ -120,7 +122,7 @@ async function resolveTargetIds(
     const hook = await translateLostRead(database.general.run((sql) => resolveHookEvenRemoved(sql, Number(reference))));
     return { conversationId: hook.conversationId, hookId: hook.id };
   }
-  // Only the command line may use titles: to others they would show which groups exist.
+  // Only the command line may name a group by its title: others could find out which groups exist.
   if (typeof reference === 'string' && caller.kind !== 'system') {
     throw new KlatchError('invalid_input', { sentence: `${on}: give the number of the ${on}` });
   }
@@ -129,7 +131,7 @@ async function resolveTargetIds(
   return { conversationId, hookId: null };
 }
 
-/** The error for a caller whom a statement finds to be no longer a member. */
+/** The error for a caller whom a later statement finds to be no member. */
 export function notAMember(conversationId: ConversationId): KlatchError {
   return new KlatchError('not_found', { sentence: `You are in no conversation ${conversationId}` });
 }

@@ -4,14 +4,15 @@ import { DatabaseUnavailableError, CommitUnknownError, sqlState } from '../../st
 import { IntakeFullError, PoisonMessageError } from '../../storage/messages/message-log.ts';
 
 /**
- * Errors with which PostgreSQL rolls back for a temporary reason: read-only (25006), serialization and deadlocks (40),
- * a full disk (53), a lock that was not available (55P03), cancelled or shut down (57), an error of its system (58).
+ * The codes of errors with which PostgreSQL rolls back for a temporary reason: read-only (25006), serialization and
+ * deadlocks (40), a full disk (53), an unavailable lock (55P03), cancelled or shut down (57), an error of its system
+ * (58).
  */
 const TRANSIENT_SQLSTATE = /^(?:25006|40|53|55P03|57|58)/;
 
 /**
- * The public error for an error of the database or of the store of files; any unexpected error becomes `internal` with
- * its cause.
+ * The public error for an error of the database or of the file store. Any unexpected error becomes `internal`, with the
+ * error as its cause.
  */
 export function publicError(error: unknown): KlatchError {
   if (error instanceof KlatchError) return error;
@@ -35,7 +36,7 @@ export function translateCommitUnknown(error: unknown, sentence: string): unknow
   return error instanceof CommitUnknownError ? new KlatchError('outcome_unknown', { sentence, cause: error }) : error;
 }
 
-/** Waits for work that only reads: if the database's answer is lost, nothing was changed. */
+/** Awaits work that only reads, and turns a lost answer into an error which says that nothing was changed. */
 export async function translateLostRead<T>(work: Promise<T>): Promise<T> {
   try {
     return await work;

@@ -5,8 +5,8 @@ import { CommitUnknownError, DatabaseUnavailableError } from '../../storage/db/d
 const RETRY_MS = 100;
 
 /**
- * Repeats work that may be done twice while the database is away, until `deadlineMs` on the monotonic clock. Throws
- * `database_unavailable` after the deadline, and other errors of the work at once.
+ * Retries work while the database is unavailable, until `deadlineMs` on the monotonic clock. The work must be safe to
+ * do twice. Throws `database_unavailable` after the deadline, and all other errors of the work at once.
  */
 export async function retryWhileDatabaseIsAway<Result>(
   work: () => Promise<Result>,

@@ -2,18 +2,22 @@ import type { Log } from '../../log.ts';
 import { readLaneReport, type LaneReport } from '../../storage/hooks/lane-report.ts';
 import type { Pool } from '../../storage/db/pool.ts';
 
-/** Each scrape and each `klatch status` reads the report: the database is asked no more often than this. */
+/**
+ * The database is asked for a report at most once in this time, since every scrape and every `klatch status` reads it.
+ */
 const CACHE_TTL_MS = 10_000;
-/** A caller is answered within this time, with an older report if need be. */
+/** A caller waits at most this long for a new report, and then gets the last one. */
 const MAX_WAIT_MS = 1_000;
-/** The report of a large installation on a busy database may take longer than its first caller waits. */
+/**
+ * The time-out of the query. It may take longer than the caller waits, in a large installation or on a busy database.
+ */
 const QUERY_TIMEOUT_MS = 5_000;
 
 /** A report and how old it is. */
 export interface CachedDeliveryReport {
   readonly report: LaneReport;
   readonly ageMs: number;
-  /** False: the report is outdated, and the database has not answered a newer query. */
+  /** False: the report is older than `CACHE_TTL_MS`, since the query for a newer one failed or is under way. */
   readonly isFresh: boolean;
 }
 
@@ -25,7 +29,7 @@ interface DeliveryReportCacheOptions {
   readonly now?: () => number;
 }
 
-/** The state of the deliveries of all processes, cached for a while. */
+/** Caches the report on the deliveries of all nodes. */
 export class DeliveryReportCache {
   readonly #options: Required<DeliveryReportCacheOptions>;
   #cached: { readonly report: LaneReport; readonly at: number } | null = null;
@@ -35,7 +39,7 @@ export class DeliveryReportCache {
     this.#options = { now: () => performance.now(), ...options };
   }
 
-  /** The latest report, within a second; null when the database has not given one yet. Never rejects. */
+  /** The latest report, within a second; null: the database has not given any yet. Never rejects. */
   async read(): Promise<CachedDeliveryReport | null> {
     const { now } = this.#options;
     if (this.#cached === null || now() - this.#cached.at >= CACHE_TTL_MS) {
@@ -62,7 +66,7 @@ export class DeliveryReportCache {
   }
 }
 
-/** Waits for work that does not reject, but no longer than `ms`. */
+/** Waits for `work`, which must not reject, but at most `ms`. */
 async function waitAtMost(work: Promise<void>, ms: number): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
   const timeout = new Promise<void>((resolve) => {

@@ -11,26 +11,29 @@ import { isAdministrator, type Caller } from './caller.ts';
 import type { ConversationAccess } from './conversation-access.ts';
 import type { Services } from './services.ts';
 
-/** The data of a notice besides its kind: never a secret, a token, or the path of a URL. */
+/** The data of a notice besides its kind. It holds no secrets, no tokens, and no paths of URLs. */
 export type NoticeDetails = Readonly<Record<string, string | number | boolean | null>>;
 
-/** A group whose head is locked: until the commit nobody else numbers, counts or changes anything of it. */
+/**
+ * A conversation whose head is locked until the commit: nobody else numbers messages or changes, counts members or
+ * hooks, or changes the group meanwhile.
+ */
 export interface LockedGroup {
   readonly tx: Transaction;
   readonly conversationId: ConversationId;
   readonly head: LockedHead;
   /** Adds a notice for the members to the conversation, with the caller as its actor. */
   addNotice(kind: string, details?: NoticeDetails): Promise<void>;
-  /** Tells every node, after the commit, that its cached state of this membership is outdated. */
+  /** After the commit, tells every node that its cached state of this membership is outdated. */
   queueMemberChangedEvent(accountId: AccountId): void;
-  /** Tells every node, after the commit, to remove the integration token with this hash from its cache. */
+  /** After the commit, tells every node to remove the integration token with this hash from its cache. */
   queueTokenRevokedEvent(hash: string): void;
 }
 
-/** The caller's rights in the group that is changed. */
+/** The role by which the caller may change the group; `administrator`: as an administrator of the installation. */
 export type Authority = GroupRole | 'administrator';
 
-/** Events about the changes of a transaction, to be published once it is committed. */
+/** Collects the events of a transaction, to publish them once it is committed. */
 export class PendingEvents {
   readonly #conversationsWithNotice = new Set<ConversationId>();
   readonly #changedMemberships: Membership[] = [];
@@ -48,7 +51,7 @@ export class PendingEvents {
     this.#revokedTokenHashes.push(hash);
   }
 
-  /** To be called after the commit, and if its answer was lost: the changes may have been committed. */
+  /** Publishes the events. Also called if the answer to the commit was lost: the changes may have been committed. */
   publish(bus: Bus): void {
     if (this.#revokedTokenHashes.length > 0) bus.publish('tokensRevoked', this.#revokedTokenHashes);
     if (this.#changedMemberships.length > 0) bus.publish('membersChanged', this.#changedMemberships);
@@ -79,7 +82,10 @@ export async function lockConversation(
   };
 }
 
-/** Runs one transaction that changes conversations; once it is committed, its events are published. */
+/**
+ * Runs one transaction that changes conversations, and publishes its events after the commit, also if the answer to the
+ * commit was lost.
+ */
 export async function withEventsAfterCommit<T>(
   { database, bus }: Pick<Services, 'database' | 'bus'>,
   work: (tx: Transaction, events: PendingEvents) => Promise<T>,
@@ -96,9 +102,8 @@ export async function withEventsAfterCommit<T>(
 }
 
 /**
- * Changes the group that an operation was given, under the lock of its head. Under the lock the caller's role is
- * checked again: a caller who was removed meanwhile changes nothing, and gets `not_found` or `forbidden`. Throws what
- * `work` throws.
+ * Runs `work` on a group, under the lock of its head. The caller's role is checked again under the lock: a caller who
+ * was removed meanwhile changes nothing, and gets `not_found` or `forbidden`. Throws what `work` throws.
  */
 export async function withLockedGroup<T>(
   services: Services,
@@ -120,7 +125,7 @@ const SUFFICIENT_ROLES: Readonly<Record<'member' | 'group-admin' | 'group-owner'
 };
 
 /**
- * The caller's authority in the conversation, which cannot change until the commit. Throws `not_found` and `forbidden`.
+ * The caller's authority in the group; a member's role is locked until the commit. Throws `not_found` and `forbidden`.
  */
 export async function lockCallerAuthority(
   tx: Transaction,

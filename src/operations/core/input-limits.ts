@@ -1,17 +1,17 @@
 import type { JsonLimits } from './json-limits.ts';
 
-/** The bounds of a body, checked before it is parsed. */
+/** The bounds of a request body, which are checked before the body is parsed. */
 export interface BodyLimits extends JsonLimits {
-  /** After decompression; `http.max-body-size` where that is less. */
+  /** The size after decompression. `http.max-body-size` bounds it too. */
   readonly bytes: number;
-  /** Whether it may come compressed; then it may expand as far as `maxExpandedBytes` says. */
+  /** Whether the body may be compressed. `maxExpandedBytes` bounds how far it may expand. */
   readonly allowsCompression: boolean;
 }
 
 const KIB = 1_024;
 const NO_LIMIT = Infinity;
 
-/** Operations that need no token: each takes a few short strings. */
+/** Limits of operations that need no token. Each takes a few short strings. */
 export const ANYBODY_OPERATION_LIMITS: BodyLimits = {
   bytes: 16 * KIB,
   allowsCompression: false,
@@ -20,7 +20,10 @@ export const ANYBODY_OPERATION_LIMITS: BodyLimits = {
   maxShapes: 50,
 };
 
-/** Operations with a token that define no other limits. The longest list that one of them takes has 100 items. */
+/**
+ * Limits of operations that need a token and define no limits of their own. The longest list in their inputs has 100
+ * items.
+ */
 export const SIGNED_IN_OPERATION_LIMITS: BodyLimits = {
   bytes: 64 * KIB,
   allowsCompression: true,
@@ -30,14 +33,14 @@ export const SIGNED_IN_OPERATION_LIMITS: BodyLimits = {
 };
 
 /**
- * Operations that take the text of a message, which `limits.text` bounds: each character may be an escape of twelve
- * bytes.
+ * Limits of operations that take the text of a message. `limits.text` bounds the text, and each character may be an
+ * escape of twelve bytes.
  */
 export const MESSAGE_LIMITS: BodyLimits = { ...SIGNED_IN_OPERATION_LIMITS, bytes: NO_LIMIT };
 
 /**
- * Posts at `/v1/webhooks/<token>`: a GitHub push of 2,048 commits holds 43,000 values, an alert of Sentry is nested
- * some ten levels deep.
+ * Limits of posts at `/v1/webhooks/<token>`: a GitHub push of 2,048 commits holds 43,000 values, and an alert of Sentry
+ * is nested about ten levels deep.
  */
 export const WEBHOOK_POST_LIMITS: BodyLimits = {
   bytes: NO_LIMIT,
@@ -47,12 +50,10 @@ export const WEBHOOK_POST_LIMITS: BodyLimits = {
   maxShapes: 2_000,
 };
 
-/**
- * Events of git hosts, the large ones of which are read in a thread: four times as large, with four times the values.
- */
+/** Limits of events of git hosts: four times the values. A thread parses the large ones. */
 export const GIT_EVENT_LIMITS: BodyLimits = { ...WEBHOOK_POST_LIMITS, maxValues: 4 * WEBHOOK_POST_LIMITS.maxValues };
 
-/** Requests that register and change a reverse webhook; the longest list has 100 message ids. */
+/** Limits of requests that register or change a reverse webhook. The longest list has 100 message ids. */
 export const HOOK_MANAGEMENT_LIMITS: BodyLimits = {
   bytes: NO_LIMIT,
   allowsCompression: true,
@@ -61,31 +62,37 @@ export const HOOK_MANAGEMENT_LIMITS: BodyLimits = {
   maxShapes: 500,
 };
 
-/** JSON-RPC texts whose method is not known yet: `live.subscribe` names up to 20,000 conversations. */
+/**
+ * Limits of a frame (a JSON-RPC text) whose method is not parsed yet: `live.subscribe` names up to 20,000
+ * conversations.
+ */
 export const FRAME_LIMITS: JsonLimits = { maxDepth: 16, maxValues: 25_000, maxShapes: 1_000 };
 
-/** `live.subscribe`, which takes as much as a frame may be. */
+/** Limits of `live.subscribe`, whose input may be as large as a frame. */
 export const SUBSCRIBE_LIMITS: BodyLimits = { ...SIGNED_IN_OPERATION_LIMITS, ...FRAME_LIMITS, bytes: NO_LIMIT };
 
-/** Frames before signing in. */
+/** Limits of frames on a connection that is not signed in. */
 export const ANONYMOUS_FRAME_LIMITS: JsonLimits = { maxDepth: 8, maxValues: 60, maxShapes: 60 };
-/** Bytes of one frame before signing in, and of all frames of a connection that wait for their turn then. */
+/**
+ * The size of a frame on a connection that is not signed in, and of all its frames together that wait to be handled.
+ */
 export const ANONYMOUS_FRAME_BYTES = 16 * KIB;
 
-/** The limits of an operation: its own, or those for its callers. */
+/** The limits of an operation: its own, or else those for its kind of callers. */
 export function limitsOf(operation: { readonly who: string; readonly limits?: BodyLimits }): BodyLimits {
   const { who, limits } = operation;
   return limits ?? (who === 'anybody' ? ANYBODY_OPERATION_LIMITS : SIGNED_IN_OPERATION_LIMITS);
 }
 
-/** Up to this size a body may expand at any ratio, since texts repeat themselves. */
+/** A body may expand to this size at any ratio, since short texts may consist of repetitions. */
 const FREE_EXPANDED_BYTES = 64 * KIB;
-/** JSON of machines expands 10 to 30 times, and a bomb of deflate 1,000 times. */
+/**
+ * Above `FREE_EXPANDED_BYTES`, a body may expand at most this many times. JSON of machines expands 10 to 30 times, and
+ * a malicious body 1,000 times.
+ */
 const MAX_COMPRESSION_RATIO = 50;
 
-/**
- * The size to which a compressed body may expand: above FREE_EXPANDED_BYTES, its sender has to send a fiftieth of it.
- */
+/** The size to which a compressed body of `sentBytes` may expand. */
 export function maxExpandedBytes(sentBytes: number): number {
   return Math.max(FREE_EXPANDED_BYTES, sentBytes * MAX_COMPRESSION_RATIO);
 }

@@ -1,19 +1,22 @@
 import { randomInt } from 'node:crypto';
 
-/** Bounds of what a JSON text may hold, since each of these takes time to parse. */
+/** Bounds of a JSON text. Each bounds something that takes time to parse. */
 export interface JsonLimits {
-  /** Arrays and objects inside each other. V8 takes 200 ms for 500,000. */
+  /** How deep arrays and objects may be nested. V8 takes 200 ms for 500,000 levels. */
   readonly maxDepth: number;
-  /** Values, at any depth. */
+  /** The number of values, at any depth. */
   readonly maxValues: number;
   /**
-   * Shapes of objects: a key is counted once for each sequence of keys before it in its object. V8 makes a hidden class
-   * for each: 25,000 of them took 80 ms, while 25,000 objects of one shape took 1 ms.
+   * The number of shapes: the sequence of the first keys of an object, up to each of its keys, is a shape. Equal
+   * sequences count once. V8 makes a hidden class for each shape: 25,000 shapes took 80 ms, while 25,000 objects of one
+   * shape took 1 ms.
    */
   readonly maxShapes: number;
 }
 
-/** More shapes than any limit allows; the table that counts them is never more than half full. */
+/**
+ * More shapes than any limit allows. The hash table has twice as many slots, so that it is never more than half full.
+ */
 const MAX_SHAPES = 4_096;
 
 const QUOTE = 0x22;
@@ -23,7 +26,10 @@ const OPEN_OBJECT = 0x7b;
 const DIGIT_0 = 0x30;
 const DIGIT_9 = 0x39;
 
-/** Counts hashes that differ. One table serves all texts: an entry of an earlier text has another generation. */
+/**
+ * Counts the different hashes of one JSON text. All texts share one hash table: `clear` begins a new generation, and
+ * slots of older generations count as empty.
+ */
 class DistinctHashCounter {
   readonly #hashes = new Int32Array(2 * MAX_SHAPES);
   readonly #slotGenerations = new Uint32Array(2 * MAX_SHAPES);
@@ -52,14 +58,14 @@ const shapesInText = new DistinctHashCounter();
 const HASH_SEED = randomInt(0x7fffffff);
 
 /**
- * The reason why a JSON text may not be parsed, as a sentence without a subject; null: it may. Costs one pass over the
- * text: 1 MiB takes about 2 ms.
+ * Why a JSON text exceeds its limits, as a sentence without a subject; null: it may be parsed. It passes over the text
+ * once: 1 MiB takes about 2 ms.
  */
 export function jsonLimitViolation(text: string, limits: JsonLimits): string | null {
-  // A text holds at most as many of each as it has characters.
+  // A text has at most as many levels, values and shapes as it has characters.
   if (text.length <= limits.maxDepth && text.length <= limits.maxValues && text.length <= limits.maxShapes) return null;
   const maxShapes = Math.min(limits.maxShapes, MAX_SHAPES - 1);
-  /** By depth: the hash of the keys so far in the object there; 0 in an array. */
+  /** For each depth: the hash of the keys so far in the object at this depth; 0 if it is an array. */
   const shapeAt = new Int32Array(limits.maxDepth + 2);
   let depth = 0;
   let values = 0;
@@ -72,7 +78,7 @@ export function jsonLimitViolation(text: string, limits: JsonLimits): string | n
       if (isKeyNext) {
         isKeyNext = false;
         const shape = extendShapeHash(text, at + 1, end, shapeAt[depth]!);
-        // Keys that are numbers are elements, which have no hidden class.
+        // V8 stores the values of numeric keys as elements, for which it makes no hidden class.
         if (shape !== 0) {
           shapeAt[depth] = shape;
           shapesInText.add(shape);
@@ -84,8 +90,8 @@ export function jsonLimitViolation(text: string, limits: JsonLimits): string | n
       values += 1;
       isKeyNext = shapeAt[depth] !== 0;
       if (values > limits.maxValues) return `holds more than ${limits.maxValues} values`;
-      // [ and {, ] and } differ in one bit.
     } else if ((unit | 0x20) === OPEN_OBJECT) {
+      // An object or an array: `| 0x20` turns the code of [ into that of {.
       depth += 1;
       values += 1;
       if (depth > limits.maxDepth) return `is nested deeper than ${limits.maxDepth} levels`;
@@ -93,7 +99,7 @@ export function jsonLimitViolation(text: string, limits: JsonLimits): string | n
       isKeyNext = unit === OPEN_OBJECT;
       shapeAt[depth] = isKeyNext ? HASH_SEED | 1 : 0;
     } else if ((unit | 0x20) === 0x7d) {
-      // A text with more ends than beginnings is no JSON; V8 says so without delay.
+      // Closes an object or array. A text that closes more than it opens is no JSON; V8 rejects it at once.
       depth = Math.max(0, depth - 1);
       isKeyNext = false;
     }
@@ -101,7 +107,7 @@ export function jsonLimitViolation(text: string, limits: JsonLimits): string | n
   return null;
 }
 
-/** The position of the quote that ends a string; the end of the text where none does. */
+/** The position of the quote that closes a string; the length of the text if none does. */
 function endOfString(text: string, begin: number): number {
   for (let at = begin; at < text.length; at += 1) {
     const unit = text.charCodeAt(at);
@@ -111,10 +117,10 @@ function endOfString(text: string, begin: number): number {
   return text.length;
 }
 
-/** The hash of a shape with one more key, never 0; 0 for a key that is the number of an element. */
+/** The hash of a shape with one more key, which is never 0; 0 if the key is numeric and shorter than ten digits. */
 function extendShapeHash(text: string, begin: number, end: number, shape: number): number {
   let hash = shape;
-  // "07" is a name and no number of an element.
+  // V8 does not store the value of a key such as "07" as an element.
   let isNumber = end > begin && (end === begin + 1 || text.charCodeAt(begin) !== DIGIT_0);
   for (let at = begin; at < end; at += 1) {
     const unit = text.charCodeAt(at);

@@ -5,15 +5,15 @@ const NOT_WHITE_SPACE = /[^\p{White_Space}\uFEFF]/u;
 const invalidInput = (sentence: string): KlatchError => new KlatchError('invalid_input', { sentence });
 
 /**
- * Checks the text of a message and returns it. A message that carries files needs no text: white space alone becomes
- * the empty text. Throws KlatchError with a sentence that names the field and the limit.
+ * Checks the text of a message and returns it. The text of a message with files may be white space, and is returned
+ * empty. Throws `too_large` and `invalid_input`.
  */
 export function checkMessageText(
   text: string,
   maxCodePoints: number,
   { hasAttachments = false }: { hasAttachments?: boolean } = {},
 ): string {
-  // Code points are at most as many as code units, so most texts need no counting. What follows takes longer for 1 MiB.
+  // A text has at most as many code points as code units, so most texts need no counting.
   const length = text.length > maxCodePoints ? countCodePoints(text) : 0;
   if (length > maxCodePoints) {
     const sentence = `text: has ${length} characters (code points), at most ${maxCodePoints} are allowed`;
@@ -28,11 +28,11 @@ export function checkMessageText(
   return text;
 }
 
-/** The upper six bits of the two halves of a surrogate pair. */
+/** The upper six bits of the first and second code unit of a surrogate pair. */
 const HIGH_SURROGATE = 0xd800;
 const LOW_SURROGATE = 0xdc00;
 
-/** The number of characters of a text; an emoji beyond the basic plane counts as one. */
+/** The number of code points in a text. An emoji beyond the basic plane is one code point. */
 export function countCodePoints(text: string): number {
   let count = text.length;
   for (let at = 0; at < text.length; at += 1) {

@@ -7,15 +7,19 @@ import type { ConversationAccess, TargetKind } from './conversation-access.ts';
 import type { Services } from './services.ts';
 
 /**
- * Who may call an operation. `anybody`: without signing in. `account`: people, and bots with the scope. `person`:
- * people alone. `administrator`: administrators of the installation. `system`: the command line on the server's
- * machine. The others are members of the conversation that the operation is about, from this role on. Administrators of
- * the installation have an owner's rights in groups, but none over their messages.
+ * Who may call an operation:
+ * - `anybody`: also without signing in
+ * - `account`: people, and bots with the scope
+ * - `person`: only people
+ * - `administrator`: administrators of the installation
+ * - `system`: the command line on the server's machine
+ * - `member`, `group-admin`, `group-owner`: members of the target's conversation with at least this role.
+ * Administrators of the installation may do in groups what an owner may, but may not read or write messages.
  */
 export type AllowedCallers =
   'anybody' | 'account' | 'person' | 'administrator' | 'system' | 'member' | 'group-admin' | 'group-owner';
 
-/** The part of the definition that all operations have. */
+/** What the definitions of all operations have. */
 interface OperationDefinition<Input, Output> {
   /** `noun.verb`, the name on the wire. */
   readonly name: string;
@@ -23,18 +27,18 @@ interface OperationDefinition<Input, Output> {
   readonly summary: string;
   readonly input: z.ZodType<Input>;
   readonly output: z.ZodType<Output>;
-  /** What a bot's token needs; null: no bot may call it, or everybody may. */
+  /** The scope that a bot's token needs. Null: bots may not call the operation, or need no scope for it. */
   readonly scope: Scope | null;
-  /** The errors of its own, beside those that every operation can have. */
+  /** The operation's own errors; `commonErrors` are those of all operations. */
   readonly errors: readonly ErrorCode[];
-  /** Given if its input may be larger than that of others with the same callers. */
+  /** Limits of its input, if they differ from those of other operations with the same callers. */
   readonly limits?: BodyLimits;
 }
 
-/** One verb of the product, defined once and served by every edge: what it takes, what it gives, who may call it. */
+/** An operation, defined once and served by every interface: its input, its output, and who may call it. */
 export interface Operation<Input = unknown, Output = unknown> extends OperationDefinition<Input, Output> {
   readonly who: AllowedCallers;
-  /** The key of the input that names what it is about; null: it is about no conversation. */
+  /** The key of the input that names the target; null: the operation is not about a conversation. */
   readonly on: TargetKind | null;
   readonly run: (
     services: Services,
@@ -44,7 +48,7 @@ export interface Operation<Input = unknown, Output = unknown> extends OperationD
   ) => Promise<Output>;
 }
 
-/** An operation that is about no conversation. */
+/** An operation that is not about a conversation. */
 type UntargetedOperation<Input, Output> = OperationDefinition<Input, Output> & {
   readonly who: Exclude<AllowedCallers, 'member' | 'group-admin' | 'group-owner'>;
   readonly run: (services: Services, input: Input, caller: Caller) => Promise<Output>;
@@ -57,14 +61,16 @@ type TargetedOperation<Input, Output> = OperationDefinition<Input, Output> & {
   readonly run: (services: Services, input: Input, caller: Caller, access: ConversationAccess) => Promise<Output>;
 };
 
-/** Types an operation's function by its schemas. */
+/** Defines an operation that is not about a conversation; the schemas give the types of `run`. */
 export function defineOperation<Input, Output>(
   operation: UntargetedOperation<Input, Output>,
 ): Operation<Input, Output> {
   return { ...operation, on: null };
 }
 
-/** As `defineOperation`, for an operation about a conversation: its function also gets the caller's access to it. */
+/**
+ * Defines an operation about a conversation, group or hook; `run` also gets the caller's access to the conversation.
+ */
 export function defineTargetedOperation<Input, Output>(
   operation: TargetedOperation<Input, Output>,
 ): Operation<Input, Output> {

@@ -7,7 +7,7 @@ export const pageLimit = (max: number, byDefault: number) =>
   z.int().min(1).max(max).default(byDefault).describe('How many there are at most on the page.');
 export const limitSchema = pageLimit(MAX_PAGE_SIZE, 100);
 
-/** The start of a page in a list by number, and in one by nick. */
+/** The start of a page, in a list by number and in a list by nick. */
 export const afterNumberSchema = z.int().min(0).default(0).describe('`next` of the page before; 0: the first.');
 export const afterNickSchema = z.string().max(64).default('').describe('`next` of the page before; empty: the first.');
 /** The start of the next page. */
@@ -27,8 +27,8 @@ export const nextSeqSchema = z
   );
 
 /**
- * A page of rows that were queried with one more than `limit`. `next` is the key after which the next page begins; null
- * if there is none.
+ * Makes a page of the rows of a query for `limit` + 1 rows. `next` is the key of the last row on the page, after which
+ * the next page begins; null: there is no next page.
  */
 export function pageOf<Row, Key>(
   rows: readonly Row[],

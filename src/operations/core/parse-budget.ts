@@ -2,30 +2,33 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { BoundedCache } from '../../model/bounded-cache.ts';
 import type { SourceKey } from '../../model/source-key.ts';
 
-/** The slots of a second, and the slot that is being filled, so that no second holds more than the budget. */
+/** Ten slots for the last second, and one that is being filled: so the parse time of no second exceeds the budget. */
 const WINDOW_SLOTS = 11;
 const WINDOW_SLOT_MS = 100;
 /**
- * One piece of work is charged at most this time. No input within its limits takes a fifth of it: if more was measured,
- * the operating system ran something else meanwhile.
+ * One piece of work is charged at most this time. Input within its limits takes less than a fifth of it: if more was
+ * measured, the operating system ran something else meanwhile.
  */
 const MAX_CHARGE_MS = 50;
-/** Two MiB of memory at most. */
+/** Sources whose parse time is remembered, in two MiB of memory at most. */
 const MAX_TRACKED_SOURCES = 10_000;
-/** Consecutive parsing of all sources may hold the event loop for this long; then everything else has a turn. */
+/**
+ * Parsing for all sources together may hold the event loop for this long without a break; then everything else has a
+ * turn.
+ */
 const MAX_ALL_SOURCES_TURN_MS = 5;
-/** Bodies that wait for the next turn. */
+/** At most this many pieces of work wait for a later turn of the event loop. */
 const MAX_WAITING_PARSES = 1_000;
 
 interface SourceUsage {
   readonly usedMsBySlot: Float64Array;
-  /** The number of the slot that was last counted in, since the start of the process. */
+  /** The number of the newest slot that has a time: the 100 ms intervals of the monotonic clock are numbered from 0. */
   newestSlot: number;
-  /** The sum of all slots, kept so that a look at it, which every post takes twice, adds nothing up. */
+  /** The sum of all slots. It is stored because every post reads it twice. */
   totalMs: number;
 }
 
-/** How long a caller waits for parse time, and the error if it gets none. */
+/** How long a piece of work waits for parse time, and the error that it rejects with if it gets none. */
 interface QueueWaitOptions {
   readonly maxMs: number;
   readonly refusal: () => Error;
@@ -34,16 +37,17 @@ interface QueueWaitOptions {
 const ignore = (): void => {};
 
 /**
- * Bounds how long the event loop parses and checks input: by source, and in one turn. Of too many sources, the one that
- * was quiet longest is forgotten, which can only be in its favour.
+ * Bounds how long the event loop parses and checks input: for each source in any second, and for all sources in one
+ * turn. If there are more than `MAX_TRACKED_SOURCES`, the source that was idle longest is forgotten, and gets its whole
+ * budget back.
  */
 export class ParseBudget {
   readonly #budgetMs: number;
   readonly #usageBySource = new BoundedCache<SourceKey, SourceUsage>(MAX_TRACKED_SOURCES);
   readonly #waitingParses: (() => void)[] = [];
-  /** The end of the queue of each source that has waiting callers: resolves when the last of them has had its turn. */
+  /** For each source with a queue: a promise that resolves when the last work in the queue has been done or refused. */
   readonly #queueTailBySource = new Map<SourceKey, Promise<void>>();
-  /** Time that was just spent in parsing, less what was spent since then with something else. */
+  /** How long the event loop has parsed without a break. Time that passes without parsing is subtracted. */
   #consecutiveParseMs = 0;
   #lastParseEndedAtMs = 0;
 
@@ -52,7 +56,7 @@ export class ParseBudget {
     this.#budgetMs = budgetMs;
   }
 
-  /** Whether the source has time left. Null is the server's own machine, which has no bound. */
+  /** Whether the source has parse time left in this second. Null, the server's own machine, has no bound. */
   hasTimeLeft(source: SourceKey | null, nowMs = performance.now()): boolean {
     if (source === null) return true;
     const usage = this.#usageBySource.get(source);
@@ -86,15 +90,18 @@ export class ParseBudget {
     usage.totalMs += charged;
   }
 
-  /** Charges the whole of a longer time, such as that of a thread. Null is the server's own machine. */
+  /**
+   * Charges a time that may exceed `MAX_CHARGE_MS`, such as that of a thread. Null, the server's own machine, is not
+   * charged.
+   */
   chargeAll(source: SourceKey | null, ms: number): void {
     if (source === null) return;
     for (let rest = ms; rest > 0; rest -= MAX_CHARGE_MS) this.charge(source, rest);
   }
 
   /**
-   * Runs work at once or in the next turn of the event loop. Rejects with what `refusal` gives for a source whose time
-   * is used up: nothing is parsed then.
+   * Runs work at once, or in a later turn of the event loop. Without running it, rejects with the error of `refusal` if
+   * the source has used up its parse time, or if too many pieces of work wait.
    */
   run<T>(source: SourceKey | null, refusal: () => Error, work: () => T | Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
@@ -113,9 +120,9 @@ export class ParseBudget {
   }
 
   /**
-   * As `run`, but waits up to `maxMs` until the source has time. Callers of one source wait in a queue, so that the
-   * first is charged before the next looks at the time that is left. Each tenth of a second gives them a tenth of the
-   * budget: a source that used up its second at once let others wait 56 ms (99th percentile) for an answer.
+   * As `run`, but waits up to `maxMs` until the source has parse time. The work of one source waits in a queue, so that
+   * each piece is charged before the next one begins. Each slot of 100 ms admits a tenth of the budget. Without slots,
+   * a source that used its whole budget at once let others wait 56 ms for an answer (99th percentile).
    */
   runQueued<T>(source: SourceKey | null, options: QueueWaitOptions, work: () => T | Promise<T>): Promise<T> {
     const { maxMs, refusal } = options;
@@ -148,7 +155,7 @@ export class ParseBudget {
     }
   }
 
-  /** Whether the source has time left in this second and in this slot. */
+  /** Whether the source has parse time left, in this second and in the current slot. */
   #hasTimeLeftInSlot(source: SourceKey, nowMs = performance.now()): boolean {
     if (!this.hasTimeLeft(source, nowMs)) return false;
     const usage = this.#usageBySource.get(source);
@@ -157,7 +164,7 @@ export class ParseBudget {
     );
   }
 
-  /** Whether work can be done at once. */
+  /** Whether work may run in this turn of the event loop: none waits, and all sources together have time left. */
   #hasTurnTimeLeft(): boolean {
     if (this.#waitingParses.length > 0) return false;
     return this.#consecutiveParseMs < MAX_ALL_SOURCES_TURN_MS || this.#parseMsLessPauses() < MAX_ALL_SOURCES_TURN_MS;
@@ -167,7 +174,7 @@ export class ParseBudget {
     return Math.max(0, this.#consecutiveParseMs - (performance.now() - this.#lastParseEndedAtMs));
   }
 
-  /** Runs at least one, so that every waiting piece of work has its turn in the end. */
+  /** Runs waiting work until the time of a turn is used up. It runs at least one piece, so that each has its turn. */
   #runTurn(): void {
     const startedMs = performance.now();
     do this.#waitingParses.shift()?.();
@@ -181,7 +188,7 @@ function usedMs(usage: SourceUsage, nowMs: number): number {
   return usage.totalMs;
 }
 
-/** Empties the slots that have become more than a second old. */
+/** Empties the slots that have become more than a second old, and makes the slot of `nowMs` the newest. */
 function advanceWindow(usage: SourceUsage, nowMs: number): void {
   const slot = Math.floor(nowMs / WINDOW_SLOT_MS);
   const passed = Math.min(WINDOW_SLOTS, slot - usage.newestSlot);

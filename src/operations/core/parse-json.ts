@@ -1,13 +1,13 @@
 import { KlatchError } from '../../errors.ts';
 import { jsonLimitViolation, type JsonLimits } from './json-limits.ts';
 
-/** The value of a JSON text, or a sentence that says where it stops being JSON, without quoting the text. */
+/** The value of a JSON text; or a sentence that says where the text stops being JSON, without quoting it. */
 type ParsedJson =
   { readonly value: unknown; readonly problem?: undefined } | { readonly value?: undefined; readonly problem: string };
 
 /**
- * Parses JSON that somebody sent; no edge calls JSON.parse itself, so that none forgets the limits. Throws
- * `invalid_input` for a text past its limits, before it is parsed; `subject` begins the sentence.
+ * Parses JSON from outside. No interface calls JSON.parse itself, so that none forgets the limits. Throws
+ * `invalid_input`, before parsing, for a text that exceeds the limits; the error begins with `subject`.
  */
 export function parseJson(source: string, limits: JsonLimits, subject = 'input:'): ParsedJson {
   const violation = jsonLimitViolation(source, limits);
@@ -21,14 +21,16 @@ export function parseJson(source: string, limits: JsonLimits, subject = 'input:'
 
 /** As `parseJson`, but accepts raw control characters inside strings, which shell scripts put there. */
 export function parseJsonRepairingControls(source: string, limits: JsonLimits, subject?: string): ParsedJson {
-  // A text with control characters is repaired first: a failed attempt to parse it would take as long again.
+  // Repaired before the first attempt to parse, since a failed attempt would take as long again.
   return parseJson(HAS_CONTROLS.test(source) ? repairControls(source) : source, limits, subject);
 }
 
-/** Line breaks and tabs are valid JSON between strings; the repair finds those inside a string. */
+/**
+ * Also matches line breaks and tabs between strings, which are valid; `repairControls` changes only those in strings.
+ */
 // oxlint-disable-next-line no-control-regex
 const HAS_CONTROLS = /[\u0000-\u001f]/;
-/** As many characters as a message may have at most. */
+/** At most this many control characters are repaired: the most characters that a message can have. */
 const MAX_REPAIRED_CONTROLS = 200_000;
 
 const QUOTE = 0x22;
@@ -73,7 +75,7 @@ function controlOffsetsInStrings(bytes: Buffer): number[] {
   return offsets;
 }
 
-/** A longer text is not searched for its mistake: the search parses it some fourteen times. */
+/** The mistake in a longer text is not searched for: the search parses the text about fourteen times. */
 const MAX_BISECTED_LENGTH = 16_384;
 
 function problemOf(source: string, error: unknown): string {
@@ -81,12 +83,12 @@ function problemOf(source: string, error: unknown): string {
     reportedOffset(error, source.length) ?? (source.length > MAX_BISECTED_LENGTH ? null : findErrorOffset(source));
   if (offset === null) return 'The body is not valid JSON';
   if (offset >= source.length) return 'The body is not valid JSON: it ends too early';
-  // An escaped line break was a real one before the repair.
+  // `\u000a` counts as a line break, since the repair may have escaped one.
   const lines = source.slice(0, offset).split(/\n|\\u000a/);
   return `The body is not valid JSON at line ${lines.length}, column ${lines.at(-1)!.length + 1}`;
 }
 
-/** The position at which V8 says that it stopped; null for an error that quotes the text instead. */
+/** The position of the mistake in V8's error; null: the error has none. */
 function reportedOffset(error: unknown, length: number): number | null {
   const message = String(error);
   if (message.includes('Unexpected end')) return length;
@@ -94,7 +96,7 @@ function reportedOffset(error: unknown, length: number): number | null {
   return position === undefined ? null : Number(position);
 }
 
-/** The mistake comes after the longest beginning that would be JSON if it were continued. */
+/** The position of the mistake: the length of the longest beginning that is JSON if it is continued. */
 function findErrorOffset(source: string): number {
   let good = 0;
   let bad = source.length;

@@ -5,9 +5,9 @@ import type { SourceKey } from '../../model/source-key.ts';
 export type NumberPair = `${number}:${number}`;
 
 /**
- * A rate with a burst for each key, by the generic cell rate algorithm: one number per key says when the next use would
- * be due at the steady rate. Bounded: the keys used longest ago are forgotten, which can only be in their favour. A key
- * is never an address, of which one customer may have 2^64: see `SourceKey`.
+ * Limits the uses of each key to a steady rate with a burst, by the generic cell rate algorithm: it stores when the
+ * next use of a key would be due at the steady rate. Of too many keys, the one that was unused longest is forgotten,
+ * and gets its whole burst back. A key is never an IP address: one customer may have 2^64 of them (see `SourceKey`).
  */
 export class RateLimiter<Key extends number | NumberPair | SourceKey> {
   readonly #msPerUse: number;
@@ -21,8 +21,8 @@ export class RateLimiter<Key extends number | NumberPair | SourceKey> {
   }
 
   /**
-   * Reserves one use and returns in how many ms its turn is; null, without a reservation, if that is beyond
-   * `maxWaitMs`.
+   * Reserves a use, and returns the ms until it may happen. If they exceed `maxWaitMs`, it reserves nothing and returns
+   * null.
    */
   reserve(key: Key, maxWaitMs: number, nowMs = performance.now()): number | null {
     const next = this.#nextUseByKey.get(key);
@@ -30,7 +30,7 @@ export class RateLimiter<Key extends number | NumberPair | SourceKey> {
     // Whole ms: a rounding error in the twelfth digit must not delay the last use of a burst.
     const waitMs = Math.max(0, Math.floor(due - this.#burstMs - nowMs));
     if (waitMs > maxWaitMs) return null;
-    // Changed in place: `set` costs twice as much as the look-up, which has already marked the key as used.
+    // Changed in place: `set` takes twice as long as the look-up, which has already marked the key as recently used.
     if (next === undefined) this.#nextUseByKey.set(key, { dueMs: due });
     else next.dueMs = due;
     return waitMs;

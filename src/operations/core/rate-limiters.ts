@@ -6,11 +6,11 @@ import type { Services } from './services.ts';
 const HOOK_REGISTRATION_LIMITER_GROUPS = 10_000;
 const HOOK_CHANGE_LIMITER_GROUPS = 10_000;
 const SESSION_REQUEST_LIMITER_KEYS = 100_000;
-/** Clients say every few seconds that somebody writes; more than one device may. */
+/** A client signals typing every few seconds; a member may type on several devices. */
 const TYPING_PER_MEMBER_PER_SECOND = 1;
 const TYPING_LIMITER_MEMBERS = 10_000;
 
-/** The limiters of rates, and the budget of parsing. */
+/** Makes the rate limiters, and the budget of parse time. */
 export function createRateLimiters(
   limits: LimitsConfig,
 ): Pick<
@@ -45,7 +45,7 @@ export function createRateLimiters(
   };
 }
 
-/** A rate of this many uses a minute for each key, all of which may come at once. */
+/** A limiter that allows each key this many uses a minute, even all at once. */
 function perMinute(uses: number, keys: number): RateLimiter<number> {
   return new RateLimiter({ perSecond: uses / 60, burst: uses, keys });
 }

@@ -12,21 +12,21 @@ import {
 
 const WRITE_INTERVAL_MS = 1_000;
 const WRITE_TIMEOUT_MS = 2_000;
-/** Groups with refused posts that are not written yet. */
+/** At most this many groups have refused posts that are not written yet. */
 const MAX_PENDING_GROUPS = 1_000;
-/** Groups that one statement writes, each with at most `MAX_REFUSED_POSTS_PER_GROUP` rows. */
+/** At most this many groups are written by one statement, each with up to `MAX_REFUSED_POSTS_PER_GROUP` rows. */
 const GROUPS_PER_STATEMENT = 100;
 const MAX_USER_AGENT_LENGTH = 100;
 const MAX_SENTENCE_LENGTH = 300;
-/** The label of metrics for a body that was not recognised as one of another product. */
+/** The label in the metrics for a body of which no format was recognised. */
 const NO_FORMAT = 'none';
 
-/** A post that was refused, before its reason is cleaned and cut. */
+/** A refused post, as the code that refused it reports it. */
 interface RefusedPost extends RefusalReason {
   readonly conversationId: ConversationId;
 }
 
-/** Refused posts of one reason that are not written yet; times are monotonic. */
+/** The refused posts of one reason that are not written yet. Their times are on the monotonic clock. */
 interface PendingPosts extends RefusalReason {
   posts: number;
   firstAtMs: number;
@@ -41,12 +41,15 @@ interface RecorderOptions {
 }
 
 /**
- * Stores refused posts for the owners of a group. `record` only counts in memory. A second later one statement after
- * the other writes the counts, so that a burst costs a group one write a second. Counts that the database does not take
- * wait for the next write, within the bounds.
+ * Stores refused posts, which the owners of a group can see. `record` only counts in memory. A second later the counts
+ * are written, so that a burst of refused posts costs one write a second. If the write fails, its counts wait for the
+ * next one, within the bounds.
  */
 export class RefusedPostRecorder {
-  /** `byFormat` has all formats from the start. `dropped`: refused posts of which nothing is stored. */
+  /**
+   * `byFormat` has a count for each format from the start. `dropped`: refused posts that are not stored, since too many
+   * groups had some.
+   */
   readonly counts: { readonly byFormat: Record<string, number>; dropped: number };
   readonly #options: RecorderOptions;
   #pendingByGroup = new Map<ConversationId, PendingByReason>();
@@ -61,7 +64,7 @@ export class RefusedPostRecorder {
     this.counts = { byFormat: Object.fromEntries(names.map((name) => [name, 0])), dropped: 0 };
   }
 
-  /** Does not throw and waits for nothing. `sentence` must not quote the body. */
+  /** Counts a refused post; does not throw, and does not wait. `sentence` must not quote the body. */
   record({ conversationId, userAgent, format, code, sentence }: RefusedPost): void {
     this.counts.byFormat[format ?? NO_FORMAT]! += 1;
     const now = performance.now();
@@ -77,7 +80,7 @@ export class RefusedPostRecorder {
     this.#schedule();
   }
 
-  /** Writes what is pending; logs what the database did not take. */
+  /** Writes what is not written yet; if that fails, logs how many groups are affected. */
   async stop(): Promise<void> {
     this.#isStopped = true;
     clearTimeout(this.#timer);
@@ -108,7 +111,7 @@ export class RefusedPostRecorder {
         await this.#options.pool.run((sql) => addRefusedPosts(sql, toNewRefusedPosts(page)), WRITE_TIMEOUT_MS);
         this.#isFailing = false;
       } catch (error) {
-        // A statement whose outcome is unknown is repeated too: its posts may be counted twice, but none is missing.
+        // Repeated even if the outcome is unknown: posts may be counted twice, but none is missing.
         this.#putBack(groups.slice(start));
         if (!this.#isFailing) this.#options.log.info('refused posts cannot be stored, repeating', { error });
         this.#isFailing = true;
@@ -148,7 +151,10 @@ export class RefusedPostRecorder {
   }
 }
 
-/** Drops the oldest reason. The database would not keep it either, since so many newer ones of the group are known. */
+/**
+ * Drops the reason that occurred least recently. The database would drop it too, since the group has so many newer
+ * ones.
+ */
 function deleteOldest(pending: PendingByReason): void {
   let oldestKey: string | null = null;
   let oldestAtMs = Infinity;
@@ -160,12 +166,18 @@ function deleteOldest(pending: PendingByReason): void {
   if (oldestKey !== null) pending.delete(oldestKey);
 }
 
-/** A broken template fails at another column each time: sentences that differ in numbers alone are the same. */
+/**
+ * The same key for posts with the same reason. Numbers in the sentence are ignored: a broken template fails at another
+ * column each time.
+ */
 function keyOf({ userAgent, format, code, sentence }: RefusalReason): string {
   return JSON.stringify([userAgent, format, code, sentence.replace(/\d+/g, '0')]);
 }
 
-/** The header is a stranger's text: characters that a terminal or a page could interpret are left out. */
+/**
+ * The User-Agent header without characters that a terminal or a page could interpret, since a stranger may have written
+ * it. Null: nothing is left.
+ */
 function printableUserAgent(userAgent: string | null): string | null {
   const printable = (userAgent ?? '')
     .replace(/[^\x20-\x7e]/g, '')

@@ -21,7 +21,7 @@ export const installationRoleSchema = z.enum(['admin', 'user', 'bot']).describe(
 /** Text of several lines that people read, such as what a group is about. */
 export const aboutSchema = z.string().trim().max(2_000, 'has at most 2,000 characters');
 
-/** A file, as its upload named it. */
+/** The id of a file, which its upload returned. */
 export const fileIdSchema = z.string().regex(/^[A-Za-z0-9_-]{22}$/, 'is not the id of a file');
 
 export const nickSchema = z
@@ -37,17 +37,17 @@ export const nameOrTitleSchema = z
   .min(1, 'must not be empty')
   .max(200, 'has at most 200 characters')
   .regex(/^\P{Cc}*$/u, 'holds no control characters')
-  // A name is shown beside others: it must neither turn the direction of what follows nor be invisible.
+  // A name is shown beside other text: it must not turn the direction of that text, nor be invisible.
   .regex(/^[^\u2028\u2029\u202a-\u202e\u2066-\u2069]*$/u, 'holds no signs that break a line or turn its direction')
-  // Fillers of Hangul and the empty pattern of Braille count as letters and signs, and show nothing.
+  // The fillers of Hangul and the empty pattern of Braille belong to the categories L and S, but are invisible.
   .regex(/(?![\u115f\u1160\u2800\u3164\uffa0])[\p{L}\p{N}\p{P}\p{S}]/u, 'must hold something that can be seen');
 
-/** Fields that many operations answer with. */
+/** Fields in the outputs of many operations. */
 export const accountField = z.int().describe("The account's number.");
 export const nickField = z.string().describe("The account's nick.");
 export const nameField = z.string().describe("The account's name, for people to read.");
 export const accountKindField = z.enum(['user', 'bot']).describe('A person or a bot.');
-/** Fields of an account, as lists show it. */
+/** Fields of an account in a list. */
 export const accountFields = { id: accountField, nick: nickField, name: nameField };
 export const conversationField = z.int().describe("The conversation's number.");
 export const groupField = z.int().describe("The group's number.");

@@ -7,8 +7,8 @@ const SEARCH_BURST_PER_PERSON = 100;
 const MAX_RATE_LIMITED_PERSONS = 10_000;
 
 /**
- * Limits the searches of each person, their bots included, by a rate and to one at a time: nobody can take all the
- * connections.
+ * Limits a person and the person's bots, together, to one search at a time and to a rate: so nobody can use up all
+ * database connections.
  */
 export class SearchLimiterByPerson {
   readonly #rateLimiterByPerson = new RateLimiter<number>({
@@ -18,7 +18,7 @@ export class SearchLimiterByPerson {
   });
   readonly #searchingPersons = new Set<AccountId>();
 
-  /** Runs a search of the person. Throws `rate_limited` while another one of theirs is under way, or above the rate. */
+  /** Runs a search for the person. Throws `rate_limited` if another one is under way, or if they are too frequent. */
   async run<T>(person: AccountId, search: () => Promise<T>): Promise<T> {
     if (this.#searchingPersons.has(person) || this.#rateLimiterByPerson.reserve(person, 0) === null)
       throw new KlatchError('rate_limited');

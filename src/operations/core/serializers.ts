@@ -8,7 +8,7 @@ import type { MessagePreview } from '../../storage/groups/conversations.ts';
 import type { EpochBoundary } from '../../storage/messages/log-epoch.ts';
 import { aboutField, conversationField, createdAtField, groupRoleSchema, membersField } from './schemas.ts';
 
-/** How things look on the wire, wherever they appear: results of operations, live frames, documents. */
+/** The JSON of entities in all places: results of operations, live frames, documents. */
 
 export const actorSchema = z.object({
   id: z.int().describe('The number of the account, or of the integration.'),
@@ -41,9 +41,9 @@ const cardLinkSchema = z.object({
 });
 
 /**
- * A part of a webhook's post, for clients that draw it: with a title, fields, links. A key is absent if the card has no
- * such part. A client that draws cards shows them in place of the text, which says the same. Where a card's text ends
- * with `… (cut)`, the message's text continues.
+ * A part of a webhook's message, for clients that draw it with a title, fields and links. Keys that a card has no value
+ * for are absent. The text of the message says the same, so such clients show the cards in place of the text. If a
+ * card's text ends with `… (cut)`, the whole text is in the message's text.
  */
 export const cardSchema = z.object({
   title: z.string().optional().describe('Its heading.'),
@@ -108,7 +108,7 @@ export const noticeSchema = z.object({
     ),
 });
 
-/** A change of a conversation; exactly one of `message` and `notice` is there. */
+/** A change of a conversation. It has either `message` or `notice`. */
 export const changeSchema = z.object({
   rev: z.int().describe('The number of the change in its conversation.'),
   message: messageSchema.optional().describe('The message that is new or was changed, as it is now.'),
@@ -169,7 +169,7 @@ export function serializeActor({ id, name, nick, kind }: Actor): z.infer<typeof 
   return { id, name, nick, kind };
 }
 
-/** The message as `viewerId` sees it; null: as it is for everybody but its sender. */
+/** The message as `viewerId` sees it; null: as everybody but its sender sees it. */
 export function serializeMessage(
   conversationId: ConversationId,
   message: StoredMessage,
@@ -192,8 +192,8 @@ export function serializeMessage(
     mentions: isDeleted ? [] : mentionsOf(text),
     attachments: isDeleted ? [] : attachments.map(serializeAttachment),
     ...(cards.length === 0 || isDeleted ? {} : { cards: cards.map(orderedCard) }),
-    // A deleted message keeps it: it shows nothing of the content, and the sender's client may learn of the message by
-    // its deletion first.
+    // A deleted message keeps its client id, which reveals nothing of the content. The sender's client may get the
+    // deletion before the answer to its post.
     ...(clientId === null || sender.id !== viewerId ? {} : { client_id: clientId }),
   };
 }
@@ -210,12 +210,12 @@ export function serializeMessagePreview(preview: MessagePreview): z.infer<typeof
   };
 }
 
-/** The attachment with its parts in the order in which documents name them; the database has its own order. */
+/** The attachment with its keys in the order of the documents. The database has another order. */
 function serializeAttachment({ id, name, type, size, width, height }: Attachment): z.infer<typeof attachmentSchema> {
   return { id, name, type, size, ...(width === undefined ? {} : { width, height }) };
 }
 
-/** The first seq of a conversation; absent if that is 1, as in nearly all of them. */
+/** The first seq of a conversation. Left out if it is 1, as in nearly all conversations. */
 export function serializeFirstSeq(firstSeq: Seq): { first_seq?: number } {
   return firstSeq > 1 ? { first_seq: firstSeq } : {};
 }
@@ -225,7 +225,7 @@ export const removedBeforeSchema = z
   .optional()
   .describe('Messages before this one were removed by a retention rule: drop them. Not there where none were.');
 
-/** The epoch of the log in which an answer was given; absent where no change was ever lost. */
+/** The log epoch of an answer. Left out if it is 0: no change was ever lost. */
 export const epochSchema = {
   epoch: z.int().optional().describe('The epoch of the log; not there: 0, no change was ever lost.'),
   previous_epoch: z.int().optional().describe('The epoch before it. A client that knows neither drops everything.'),
@@ -238,7 +238,7 @@ export function serializeEpoch({
   return currentEpoch === 0 ? {} : { epoch: currentEpoch, previous_epoch: previousEpoch };
 }
 
-/** The epoch of the log, as the changes of one conversation have it. */
+/** The log epoch of an answer about one conversation, and the rev at which it begins there. */
 export const epochBoundarySchema = {
   ...epochSchema,
   epoch_rev: z
@@ -265,7 +265,7 @@ export function serializeNotice({ kind, actor, details, at, afterSeq }: StoredNo
   };
 }
 
-/** The change as `viewerId` sees it; null: as it is for everybody but the sender of its message. */
+/** The change as `viewerId` sees it; null: as everybody but the sender of its message sees it. */
 export function serializeChange(
   conversationId: ConversationId,
   change: Change,

@@ -26,19 +26,19 @@ export interface Services extends FileServices {
   readonly config: Config;
   readonly version: string;
   readonly startedAt: Date;
-  /** The name of this process for the other nodes, and in the lease table: its data directory's identity. */
+  /** The id of this node, by which other nodes and the lease table name it: the identity of its data directory. */
   readonly node: string;
   /** Addresses on which the process listens; each begins with a scheme. */
   readonly listeners: readonly string[];
-  /** SHA-256 of the certificates that the server's endpoints show. */
+  /** SHA-256 of the TLS certificates of the server's own endpoints. */
   readonly certificateFingerprints: readonly string[];
-  /** The address of the metrics; null if they are not served. */
+  /** The URL of the metrics; null: they are not served. */
   readonly metricsUrl: string | null;
   readonly database: Database;
-  /** "PostgreSQL 18.4, embedded": for people. */
+  /** The version of the database for people, such as "PostgreSQL 18.4, embedded". */
   readonly databaseVersion: string;
   readonly sealer: Sealer;
-  /** Server keys in the order of the configuration; the first `MAX_KEYS_THAT_SIGN` sign. */
+  /** The server keys in the order of the configuration. The first `MAX_KEYS_THAT_SIGN` of them sign. */
   readonly serverKeys: readonly ServerKey[];
   readonly messageLog: MessageLog;
   readonly refusedPosts: RefusedPostRecorder;
@@ -46,31 +46,32 @@ export interface Services extends FileServices {
   readonly tokens: IntegrationTokenCache;
   readonly sessions: SessionCache;
   readonly sessionCookie: SessionCookie;
-  /** The providers of codes that prove an address, and their metrics. */
+  /** Sends and checks the codes that prove an address. */
   readonly activations: ActivationCodes;
-  /** Requests by session. */
+  /** Limits the requests of each session. */
   readonly sessionRequestLimiter: RateLimiter<number>;
-  /** Signals that somebody is writing, by conversation and account. */
+  /** Limits the signals that somebody is typing, by conversation and account. */
   readonly typingLimiterByMember: RateLimiter<NumberPair>;
-  /** How long the event loop parses what each source sends. */
+  /** Limits how long the event loop parses input, by source. */
   readonly parseBudget: ParseBudget;
   readonly searchLimiterByPerson: SearchLimiterByPerson;
   /** Accounts with a live connection in the foreground, as far as this node knows. */
   readonly onlineAccounts: () => readonly AccountId[];
   readonly push: PushQueue;
   readonly policy: AddressPolicy;
-  /** Registrations of reverse webhooks by group. */
+  /** Limits the registrations of reverse webhooks, by group. */
   readonly hookRegistrationLimiterByGroup: RateLimiter<number>;
-  /** Changes of reverse webhooks, and redeliveries, by group. */
+  /** Limits the changes and redeliveries of reverse webhooks, by group. */
   readonly hookChangeLimiterByGroup: RateLimiter<number>;
-  /** Sends one ping; resolves, within 8 s, with its outcome, or null when too many are on their way. */
+  /** Sends a ping. Resolves to its outcome within 8 s; null: too many pings are under way. */
   readonly sendPingUnlessBusy: (target: PingTarget) => Promise<HttpAttemptOutcome | null>;
   readonly deliveriesInFlight: () => number;
   /**
-   * Hooks whose receivers seem to answer posts of their group's webhook with further ones, as far as this node sees.
+   * Hooks that seem to be in a loop, as far as this node sees: their receivers seem to answer posts of the group's
+   * webhook with further posts.
    */
   readonly loopingHooks: () => readonly HookReference[];
-  /** Makes the group's notice about the return of an overdue post come soon. It also comes without this call. */
+  /** Makes the monitor look at once for overdue expectations whose post has come. It also looks every few seconds. */
   readonly lookForReturnedExpectations: () => void;
   readonly deliveryReport: DeliveryReportCache;
   readonly log: Log;

@@ -10,12 +10,15 @@ import { translateLostRead } from './database-errors.ts';
 const TOKEN_BYTES = 32;
 const TOKEN_PATTERN = /^kl[sb]_[A-Za-z0-9_-]{43}$/;
 const MAX_CACHED_SESSIONS = 50_000;
-/** A cached session is looked up again after this, in case the event of its end was lost. */
+/** A cached session is looked up again after this time, in case the event that it ended got lost. */
 const CACHE_TTL_MS = 60_000;
 const MAX_CACHED_UNKNOWN_TOKENS = 10_000;
 const UNKNOWN_TOKEN_TTL_MS = 5_000;
 const LOOKUP_TIMEOUT_MS = 1_500;
-/** Bound of repeated look-ups: more ends than this, within as many look-ups, are those of other sessions. */
+/**
+ * At most this many look-ups of a token. A look-up is repeated if any session ended meanwhile: if that happens each
+ * time, other sessions than that of the token ended.
+ */
 const MAX_TOKEN_LOOKUP_ATTEMPTS = 3;
 
 /** A new token of a session, shown once: `kls_` for people, `klb_` for bots, then 256 random bits. */
@@ -24,14 +27,14 @@ export function newSessionToken(kind: 'user' | 'bot'): { readonly token: string;
   return { token, hash: hashSessionToken(token) };
 }
 
-/** SHA-256 (hex) of a token, by which it is looked up. */
+/** SHA-256 (hex) of a token; the database finds the session by it. */
 export function hashSessionToken(token: string): string {
   return createHash('sha256').update(token).digest('hex');
 }
 
-/** Finds the caller by the token of a session: the only way in for people and bots. */
+/** Finds the account by the token of its session: the only way in for people and bots. */
 export class SessionCache {
-  /** Requests with a token that is not valid, for metrics. */
+  /** Requests with a token that belongs to no valid session, for metrics. */
   readonly counts = { unknown: 0 };
   readonly #pool: Pick<Pool, 'run'>;
   /** Sessions by the hash of their token. */
@@ -53,7 +56,10 @@ export class SessionCache {
     });
   }
 
-  /** The caller that the token belongs to. Throws `unauthenticated`; rejects while the database is away. */
+  /**
+   * The caller whose token this is. Throws `unauthenticated`. Rejects if the session is not cached and the database is
+   * unavailable.
+   */
   async authenticate(token: string, caller: Omit<AnonymousCaller, 'kind'>): Promise<AccountCaller> {
     const session = await this.#findCachedOrQuery(token);
     if (session === null) {
@@ -72,7 +78,7 @@ export class SessionCache {
     if (this.#unknown.has(hash)) return null;
     let revocationGeneration = -1;
     let session: FoundSession | null = null;
-    // A result that was under way while a session ended may be older than the end: then the look-up is repeated.
+    // The look-up is repeated if a session ended meanwhile, since its result may be older than the end.
     for (let n = 0; n < MAX_TOKEN_LOOKUP_ATTEMPTS && revocationGeneration !== this.#revocationGeneration; n += 1) {
       revocationGeneration = this.#revocationGeneration;
       session = await translateLostRead(this.#pool.run((sql) => findAndTouchSession(sql, hash), LOOKUP_TIMEOUT_MS));

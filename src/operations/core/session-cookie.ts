@@ -2,23 +2,23 @@ import type { Pool } from '../../storage/db/pool.ts';
 import { findStoreIds, UNASSIGNED_STORE_ID } from '../../storage/files/store-id.ts';
 import { translateLostRead } from './database-errors.ts';
 
-/** How long a browser's session lasts without being used; each use restarts this time. */
+/** How long a browser's session lasts without being used. Each use restarts this time. */
 export const BROWSER_SESSION_IDLE_S = 30 * 24 * 60 * 60;
-/** Digits of the store id in the cookie's name. */
+/** How many digits of the store id the cookie's name has. */
 const NAME_DIGITS = 8;
-/** The digits as long as no server has marked the store of files. */
+/** The digits in the name while the installation has no store id yet. */
 const NO_DIGITS = '0'.repeat(NAME_DIGITS);
 const COOKIE_PATTERN = /^((?:__Host-|__Secure-)?klatch-[0-9a-f]{8})=(kls_[A-Za-z0-9_-]{43})$/;
-/** Browsers send the cookies of all servers of a host, whatever their ports. */
+/** At most this many cookies are read: a browser sends those of all servers of a host, whatever their ports. */
 const MAX_COOKIES_OF_HOST = 16;
 
-/** A cookie of a Klatch server, this one or another one of the same host. */
+/** A cookie of this server, or of another Klatch server on the same host. */
 export interface KlatchCookie {
   readonly name: string;
   readonly token: string;
 }
 
-/** The cookies of Klatch servers in a Cookie header, at most 16, in its order: a short part of a long header. */
+/** The first 16 cookies of Klatch servers in a Cookie header, in the order of the header. */
 export function klatchCookiesIn(header: string | undefined): readonly KlatchCookie[] {
   const cookies: KlatchCookie[] = [];
   for (const pair of (header ?? '').split(';')) {
@@ -29,16 +29,19 @@ export function klatchCookiesIn(header: string | undefined): readonly KlatchCook
   return cookies;
 }
 
-/** The digits with which the names of an installation's cookies end. */
+/** The digits at the end of the cookie's name. */
 interface NameDigits {
   readonly own: string;
-  /** The digits of the installation whose backup was restored here: browsers still have its cookie. Null: none was. */
+  /**
+   * The digits that the installation had before its backup was restored here: browsers still have that cookie. Null: no
+   * backup was restored.
+   */
   readonly former: string | null;
 }
 
 /**
- * The cookie that carries a session in a browser, for pages of `http.base-uri` alone. Its name has digits of this
- * installation: cookies ignore ports, and two servers of one host must not take each other's.
+ * The cookie that carries the token of a session in a browser, for pages of `http.base-uri` alone. Its name ends with
+ * digits of the store id: cookies ignore ports, and two servers of one host must not overwrite each other's cookie.
  */
 export class SessionCookie {
   /** The origin of `http.base-uri`: no other page may use the cookie. */
@@ -46,7 +49,7 @@ export class SessionCookie {
   readonly #path: string;
   readonly #prefix: '' | '__Host-' | '__Secure-';
   readonly #pool: Pick<Pool, 'run'>;
-  /** Once there is a store id, it does not change. */
+  /** Null until the digits are read from a store id, which does not change once it exists. */
   #knownDigits: NameDigits | null = null;
 
   constructor(baseUri: string, pool: Pick<Pool, 'run'>) {
@@ -58,8 +61,8 @@ export class SessionCookie {
   }
 
   /**
-   * The token in this installation's cookie, else in that of the one whose backup was restored here, or null. Rejects
-   * with `database_unavailable`.
+   * The token in this installation's cookie. Without that cookie, the token in the cookie that the installation had
+   * before its backup was restored here. Null: neither cookie is there. Rejects with `database_unavailable`.
    */
   async tokenAmong(cookies: readonly KlatchCookie[]): Promise<string | null> {
     if (cookies.length === 0) return null;
@@ -70,9 +73,9 @@ export class SessionCookie {
   }
 
   /**
-   * Resolves to a function that makes a value of Set-Cookie. For a token, the value gives a browser its session, or
-   * renews the cookie; for null, it removes the cookie. With `isPersistent: false`, the browser forgets the cookie when
-   * it is closed. Rejects with `database_unavailable`.
+   * Resolves to a function that makes the value of a Set-Cookie header. With a token, the value sets the cookie or
+   * renews it. With null, it removes the cookie. With `isPersistent: false`, the browser deletes the cookie when it is
+   * closed. Rejects with `database_unavailable`.
    */
   async serializer(): Promise<(token: string | null, options?: { readonly isPersistent: boolean }) => string> {
     const name = this.#nameWith((await this.#digits()).own);
@@ -88,7 +91,8 @@ export class SessionCookie {
   }
 
   /**
-   * Read from the database and not from the store, so that all nodes use the same name, also while the store is away.
+   * Reads the store ids from the database and not from the store: so all nodes use the same name, even while the store
+   * is unavailable.
    */
   async #digits(): Promise<NameDigits> {
     if (this.#knownDigits !== null) return this.#knownDigits;

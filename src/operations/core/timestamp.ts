@@ -1,8 +1,8 @@
 import * as z from 'zod';
 
 /**
- * A moment as RFC 3339 writes it, with its zone, since without one nobody could tell whose it is; null for anything
- * else, and for one before the year 1 or after 9999 in UTC: neither has a text that PostgreSQL reads.
+ * Parses a moment in RFC 3339 with a time zone. Null: the text is no such moment, or its year in UTC is not 1 to 9999,
+ * which PostgreSQL could not read.
  */
 export function parseTimestamp(text: string): Date | null {
   if (!z.iso.datetime({ offset: true }).safeParse(text).success) return null;

@@ -1,13 +1,13 @@
 import type { z } from 'zod';
 import { KlatchError } from '../../errors.ts';
 
-/** Bounds of an error's sentence: an input may have thousands of mistakes, and long names. */
+/** Bounds of the sentence in an error, since an input may have thousands of mistakes and long names. */
 const MAX_ISSUES = 5;
 const MAX_ISSUE_LENGTH = 300;
 
 /**
  * Throws `invalid_input` if the input holds more than `maxValues` values, or a string or key that PostgreSQL cannot
- * keep. A loop with its own stack: the input may be nested a hundred thousand levels deep.
+ * store. Not recursive, because the input may be nested a hundred thousand levels deep.
  */
 export function checkValueCountAndStrings(input: unknown, maxValues: number): void {
   const open: [field: string, value: unknown][] = [['', input]];
@@ -24,7 +24,7 @@ export function checkValueCountAndStrings(input: unknown, maxValues: number): vo
     else if (typeof value === 'object' && value !== null) {
       for (const key of Object.keys(value)) {
         checkString('a key', key);
-        // For a nested value the error names the outermost key, which the caller chose.
+        // For a nested value the error names the outermost key.
         add(field === '' ? key : field, (value as Record<string, unknown>)[key]);
       }
     } else if (typeof value === 'string') checkString(field, value);
@@ -47,14 +47,17 @@ export function validationError({ issues }: z.ZodError): KlatchError {
   return invalid(messages.join('; '));
 }
 
-/** zod's own words, except for a missing value, and for a union: zod does not name the kinds that it accepts. */
+/**
+ * The message of zod, except for a missing value and for a union. For a union, zod's message does not name the accepted
+ * types.
+ */
 function sentenceOf(issue: z.core.$ZodIssue): string {
   if (isMissing(issue)) return 'is required';
   if (issue.code !== 'invalid_union') return issue.message;
   const kinds = issue.errors.flat();
   if (kinds.some(isMissing)) return 'is required';
   const [kind] = kinds.filter((each) => each.code !== 'invalid_type');
-  // The value is of the right kind, but wrong in itself.
+  // The value has the type of one alternative, but is invalid in another way.
   if (kind !== undefined) return kind.message;
   const expected = kinds.flatMap((each) => (each.code === 'invalid_type' ? [each.expected] : []));
   return `Invalid input: expected ${[...new Set(expected)].join(' or ')}`;

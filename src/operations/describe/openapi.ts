@@ -9,8 +9,8 @@ import {
 import type { Operation } from '../core/operation.ts';
 
 /**
- * The OpenAPI 3.1 document of `POST /v1/api/<operation>`, without operations that only live connections or the command
- * line serve. `url` is the address of a server.
+ * The OpenAPI 3.1 document of `POST /v1/api/<operation>`. It leaves out operations that only live connections or the
+ * command line can call. `url` is the address of the server.
  */
 export function openApiDocument(
   operations: Iterable<Operation>,
@@ -73,7 +73,7 @@ function openApiOperation(operation: Operation, description: OperationDescriptio
   };
 }
 
-/** One response for each status, which names the codes that come with it. */
+/** The responses by HTTP status. Each names the error codes that have its status. */
 function errorResponses({ errors }: OperationDescription): Record<string, object> {
   const byStatus = new Map<number, string[]>();
   for (const code of new Set([...errors, ...commonErrors])) {
@@ -87,7 +87,7 @@ function errorResponses({ errors }: OperationDescription): Record<string, object
   return Object.fromEntries(responses) as Record<string, object>;
 }
 
-/** Refers to the shapes where an OpenAPI document has them. */
+/** Changes the references to shapes to the place where an OpenAPI document has them. */
 function toComponentRefs<T>(schema: T): T {
   return JSON.parse(JSON.stringify(schema).replaceAll('"#/$defs/', '"#/components/schemas/')) as T;
 }

@@ -43,11 +43,11 @@ export interface OperationDescription {
   readonly summary: string;
   /** One sentence on who may call it. */
   readonly who: string;
-  /** The operation's own errors and those that follow from its callers; not those that every request can get. */
+  /** The operation's own errors, and those that depend on who may call it; `commonErrors` are left out. */
   readonly errors: readonly ErrorCode[];
   readonly input: JsonSchema;
   readonly output: JsonSchema;
-  /** Shapes that the two refer to as `#/$defs/<name>`. */
+  /** Schemas that `input` and `output` refer to as `#/$defs/<name>`. */
   readonly shapes: Readonly<Record<string, JsonSchema>>;
 }
 
@@ -65,7 +65,7 @@ export const commonErrors: readonly ErrorCode[] = [
   'internal',
 ];
 
-/** Shapes that appear in many places have a name in documents. */
+/** Schemas that appear in many places have a name in the documents. */
 const NAMED_SHAPES = {
   Actor: actorSchema,
   Card: cardSchema,
@@ -75,12 +75,12 @@ const NAMED_SHAPES = {
   Conversation: conversationSchema,
 } as const;
 
-/** Whether `POST /v1/api/<operation>` performs the operation. Otherwise it answers that only live connections do. */
+/** Whether `POST /v1/api/<operation>` serves the operation. If not, only live connections or the command line do. */
 export function isForHttp({ who, errors }: Operation): boolean {
   return who !== 'system' && !errors.includes('live_only');
 }
 
-/** The operation's documentation, made of its definition. */
+/** The description of an operation, made from its definition. */
 export function describeOperation(operation: Operation): OperationDescription {
   const { name, summary } = operation;
   const input = jsonSchemaOf(operation.input, 'input');
@@ -104,9 +104,9 @@ function jsonSchemaOf(
   for (const [id, each] of Object.entries(NAMED_SHAPES)) named.add(each, { id });
   const override = (made: { jsonSchema: { additionalProperties?: unknown }; zodSchema: z.core.$ZodType }): void => {
     const { jsonSchema, zodSchema } = made;
-    // A field that is checked by hand says itself what it looks like.
+    // A field with a check of its own has its JSON Schema in the registry.
     Object.assign(jsonSchema, z.globalRegistry.get(zodSchema));
-    // An answer may get more fields one day: clients ignore those that they do not know.
+    // Outputs may get more fields in later versions; clients ignore fields that they do not know.
     if (io === 'output' && jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties;
   };
   const made = z.toJSONSchema(schema, { io, metadata: named, unrepresentable: 'any', override });

@@ -4,9 +4,9 @@ import type { JsonSchema } from './operation-docs.ts';
 interface SchemaField {
   /** The field's place: `text`, `users[].nick`. */
   readonly path: string;
-  /** "whole number, 1 to 1000"; a shape with a name is its name in angle brackets. */
+  /** The type in words, such as "whole number, 1 to 1000". A named schema is its name in angle brackets. */
   readonly type: string;
-  /** Whether an output always has the field, or an input must have it. */
+  /** For an output: whether it always has the field. For an input: whether the field must be given. */
   readonly required: boolean;
   /** The default value, as JSON; null: none. */
   readonly defaultValue: string | null;
@@ -18,7 +18,7 @@ export function alternativesOf(schema: JsonSchema): readonly JsonSchema[] {
   return schema.oneOf ?? schema.anyOf ?? [schema];
 }
 
-/** The fields of an object and of the objects in it, outer ones first. */
+/** The fields of an object. Each is followed by the fields of the objects in it. */
 export function fieldsOf(schema: JsonSchema, prefix = ''): readonly SchemaField[] {
   const required = new Set(schema.required);
   return Object.entries(schema.properties ?? {}).flatMap(([key, property]) => {
@@ -34,14 +34,14 @@ export function fieldsOf(schema: JsonSchema, prefix = ''): readonly SchemaField[
   });
 }
 
-/** The fields of an object in a field, or in the items of its list. An alternative of null has none. */
+/** The fields of the object, or of the objects in the list, at `path`. The alternative null has no fields. */
 function nestedFields(schema: JsonSchema, path: string): readonly SchemaField[] {
   if (schema.properties !== undefined) return fieldsOf(schema, `${path}.`);
   if (schema.items !== undefined) return nestedFields(schema.items, `${path}[]`);
   return (schema.anyOf ?? schema.oneOf ?? []).flatMap((each) => nestedFields(each, path));
 }
 
-/** What a value has to be, in words. */
+/** The type of a value in words. */
 function describeType(schema: JsonSchema): string {
   if (schema.$ref !== undefined) return `<${schema.$ref.split('/').at(-1)!}>`;
   const alternatives = schema.anyOf ?? schema.oneOf;
@@ -73,7 +73,7 @@ function describeObjectType({ additionalProperties: values }: JsonSchema): strin
   return typeof values === 'object' ? `object of ${describeType(values)} by name` : 'object';
 }
 
-/** The bounds of JavaScript's safe integers count as none. */
+/** The lower bound of a number; the least safe integer of JavaScript counts as no bound. */
 function lowerBound({ minimum, exclusiveMinimum }: JsonSchema): number | undefined {
   if (exclusiveMinimum !== undefined) return exclusiveMinimum + 1;
   return minimum === Number.MIN_SAFE_INTEGER ? undefined : minimum;

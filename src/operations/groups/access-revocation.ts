@@ -16,11 +16,11 @@ import { authorizeCaller } from '../core/call-operation.ts';
 import type { Services } from '../core/services.ts';
 
 /**
- * Rights and secrets that end with a membership, or with the role of an admin: one place for leaving, removal and
- * demotion.
+ * The end of a membership or of the role of an admin: one place for leaving, removal and demotion, which revokes rights
+ * and secrets alike.
  */
 
-/** Options of the same call. */
+/** Options of the operations that end a membership or the role of an admin. */
 export const revocationOptions = {
   rotate_token: z
     .boolean()
@@ -66,12 +66,14 @@ interface RevocationRequest {
   readonly request: RevocationOptions;
 }
 
-/** Throws `missing_scope` for the token of a bot that may change the group, but not its integration. */
+/**
+ * Throws `missing_scope` if `rotate_token` is asked for with the token of a bot that lacks the scope `hooks:manage`.
+ */
 export function requireTokenRotationScope(caller: Caller, request: RevocationOptions): void {
   if (request.rotate_token === true) authorizeCaller({ who: 'account', scope: 'hooks:manage' }, caller);
 }
 
-/** The account's memberships in the group and those of its bots, which all end with it. */
+/** The account's membership in the group, and then those of its bots: they all end together. */
 export function memberWithOwnedBots(
   { tx, conversationId }: LockedGroup,
   accountId: AccountId,
@@ -80,8 +82,8 @@ export function memberWithOwnedBots(
 }
 
 /**
- * Ends a membership and those of the account's bots, and the invitations that they made. A removed account cannot come
- * back by an invitation that the group has now, whoever made it.
+ * Ends the membership of an account and of its bots, and deletes the invitations that they made. A removed account
+ * cannot return by an invitation that exists now, whoever made it.
  */
 export async function endMembership(
   services: Services,
@@ -101,7 +103,10 @@ export async function endMembership(
   return revoked;
 }
 
-/** Makes an admin a member, and the account's bots with it: a bot cannot keep the rights that its owner lost. */
+/**
+ * Makes an admin a member, and those of the account's bots that are admins too: a bot must not have rights that its
+ * owner lost.
+ */
 export async function endAdminRole(
   services: Services,
   group: LockedGroup,
@@ -120,8 +125,8 @@ export async function endAdminRole(
 }
 
 /**
- * `change` revokes the rights of one account. It runs after the account's invitations are deleted, which only an admin
- * has open, and before the token is replaced.
+ * Revokes what the affected accounts may do and know: it deletes their invitations, calls `change` for each account,
+ * and replaces the token if asked to. Resolves to a report of this, and of secrets that the account may know.
  */
 async function revokeRolesAndSecrets(
   services: Services,
@@ -157,14 +162,20 @@ function secretsNoticeDetails({ token, invites_seen: seen }: RevocationReport): 
   };
 }
 
-/** Throws `forbidden` for a member that is neither owner nor admin and asks for what only they may do. */
+/**
+ * Throws `forbidden` for a plain member who leaves with `rotate_token` or `revoke_invites`, which only owners and
+ * admins may use.
+ */
 export function requireLeaverMayRevoke(affected: readonly MemberOrOwnedBot[], request: RevocationOptions): void {
   if (affected[0]?.role !== 'member' || !hasOptions(request)) return;
   const sentence = 'Only owners and admins of the group may use rotate_token and revoke_invites';
   throw new KlatchError('forbidden', { sentence });
 }
 
-/** Throws `invalid_input` where nobody loses rights: the caller must not believe that the token was replaced. */
+/**
+ * For a call that takes no rights from anybody: throws `invalid_input` if it asks for `rotate_token` or
+ * `revoke_invites`. Otherwise its caller would believe that they were done.
+ */
 export function requireNoRevocationOptions(request: RevocationOptions): void {
   if (!hasOptions(request)) return;
   const sentence =

@@ -13,8 +13,8 @@ import type { LockedGroup } from '../core/group-transaction.ts';
 import { userNotFound } from '../core/account-reference.ts';
 
 /**
- * Adds an account to a group that it is not in. The bounds are counted under the locks of head and account, and earlier
- * messages count as read. Throws `quota_exceeded`, and `not_found` for a deactivated account.
+ * Adds an account to a group that it is not in. Members and groups are counted under the locks of the head and the
+ * account. Earlier messages count as read. Throws `quota_exceeded`, and `not_found` for a deactivated account.
  */
 export async function addToGroup(
   { limits, group }: { limits: LimitsConfig; group: LockedGroup },
@@ -36,7 +36,8 @@ export async function addToGroup(
 }
 
 /**
- * Locks the account's row until the commit, and counts its conversations. Throws `not_found` for a deactivated account.
+ * Locks the account's row until the commit, and counts the conversations that it is in. Throws `not_found` for a
+ * deactivated account.
  */
 export async function lockAccountAndCountMemberships(
   tx: Transaction,
@@ -48,13 +49,16 @@ export async function lockAccountAndCountMemberships(
 }
 
 /**
- * Others may add an account to this many times `limits.groups-per-user` groups. These groups are counted apart, so that
- * nobody uses up the number of groups that the account may create and join. No single group owner can reach the
- * multiple, because an owner has at most `limits.groups-per-user` groups.
+ * Others may add an account to at most this many times `limits.groups-per-user` groups. Groups that an account creates
+ * or joins itself have a count of their own, so that others cannot use it up. One owner alone cannot reach this bound,
+ * since an owner has at most `limits.groups-per-user` groups.
  */
 const ADDED_BY_OTHERS_LIMIT_FACTOR = 10;
 
-/** Throws `quota_exceeded` for an account that is in as many conversations as it may be. */
+/**
+ * Throws `quota_exceeded` if the account is in too many conversations: if `requested`, of those that it created or
+ * joined itself; otherwise, of those that others added it to.
+ */
 export function requireConversationQuota(
   { createdOrJoinedConversationsPerUser }: LimitsConfig,
   nick: string,

@@ -50,13 +50,13 @@ async function setGroupArchived(
       const { tx, conversationId } = group;
       const isChange = await setArchived(tx, conversationId, archived);
       if (isChange) await group.addNotice(archived ? 'archived' : 'unarchived');
-      // Nobody could post while the group was archived.
+      // The time of each expectation starts again, since nobody could post while the group was archived.
       if (isChange && !archived) await restartExpectations(tx, conversationId);
       return { changed: isChange, hash: await findIntegrationTokenHash(tx, conversationId) };
     },
   );
-  // Every node asks the database about this token again. Nothing depends on this event: the statement that writes a
-  // message checks the group itself, and an archived group is never cached.
+  // Every node removes the token from its cache. Posts are refused without this event too: the statement that writes a
+  // message checks the group, and an archived group is not cached.
   if (hash !== null) services.bus.publish('tokensRevoked', [hash]);
   return { group: access.conversationId, archived, changed };
 }

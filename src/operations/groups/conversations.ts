@@ -78,7 +78,7 @@ function serializeConversation(conversation: OwnConversation): SerializedConvers
     last_at: lastMessageAt?.toISOString() ?? null,
     last_message: lastMessage === null ? null : serializeMessagePreview(lastMessage),
     read_seq: readSeq,
-    // Messages that were removed unread no longer count as unread.
+    // Unread messages that retention removed do not count.
     unread: Math.max(0, lastSeq - Math.max(readSeq, firstSeq - 1)),
     unread_mentions: conversation.unreadMentions,
     notifications: { level: conversation.level, muted_until: conversation.mutedUntil?.toISOString() ?? null },

@@ -15,7 +15,7 @@ import { defineTargetedOperation } from '../core/operation.ts';
 import { groupField, groupReference, changedField } from '../core/schemas.ts';
 import { expectationSchema, serializeExpectation } from './group-view.ts';
 
-/** Includes white space around the key, which is trimmed. */
+/** Bounds a key before the white space around it is removed. */
 const MAX_GIVEN_KEY_LENGTH = 400;
 const MAX_DURATION_LENGTH = 100;
 

@@ -101,7 +101,7 @@ export const leaveGroup = defineTargetedOperation({
   },
 });
 
-/** Throws `last_owner` where the account or one of its bots, which leaves with it, owns the group. */
+/** Throws `last_owner` if the account owns the group, or if one of its bots does, which would leave with it. */
 function requireNoOwnerLeaving(affected: readonly MemberOrOwnedBot[], accountId: AccountId): void {
   const owner = affected.find(({ role }) => role === 'owner');
   if (owner === undefined) return;

@@ -62,7 +62,8 @@ export const rotateToken = defineTargetedOperation({
 });
 
 /**
- * Replaces the token under the head's lock: after every flush that was admitted with the old one. Returns the new one.
+ * Replaces the integration token and returns the new one. Under the head's lock: it waits for flushes that were
+ * admitted with the old token.
  */
 export async function replaceGroupToken({ sealer }: Pick<Services, 'sealer'>, group: LockedGroup): Promise<string> {
   const token = newIntegrationToken(sealer);

@@ -16,7 +16,7 @@ import { aboutField, createdAtField, groupField, groupRoleSchema, titleField, me
 import type { Services } from '../core/services.ts';
 import { readRefusedPosts, refusedPostsSchema } from './refused-posts.ts';
 
-/** A group, as it is shown to those who may see it. */
+/** The JSON of a group, for those who may see the group. */
 
 export const groupSchema = z.object({
   id: groupField,
@@ -44,7 +44,7 @@ const groupAddressSchema = z.object({
     .describe('Programs that are set up so; docs/callers.md has the lines of their configuration.'),
 });
 
-/** An expectation of a group: a post with this key at least this often. */
+/** An expectation: the group expects a post with the key at least this often. */
 export const expectationSchema = z.object({
   key: z.string().describe('The `key` that the posts have.'),
   within: z.string().describe('How long a post may stay away: a duration, such as `26h`.'),
@@ -59,7 +59,10 @@ export const expectationSchema = z.object({
     ),
 });
 
-/** Only the group's owner and admins, and the installation's administrators, get the optional keys. */
+/**
+ * A group with details. The optional fields are only for the group's owner and admins, and for administrators of the
+ * installation.
+ */
 export const groupInfoSchema = groupSchema.extend({
   role: groupRoleSchema.nullable().describe("The caller's own; null for an administrator who is no member."),
   webhook: z.string().optional().describe('Where to post: it holds the token.'),
@@ -81,7 +84,7 @@ export const groupInfoSchema = groupSchema.extend({
   expectations: z.array(expectationSchema).optional().describe('At most 100, by key.'),
 });
 
-/** A group as the caller with this role may see it. */
+/** The group with the details that the caller may see. */
 export async function readGroupInfo(
   services: Services,
   sql: Sql,
@@ -120,7 +123,10 @@ export function serializeExpectation(expectation: Expectation): z.infer<typeof e
   };
 }
 
-/** False for plain members, and for a bot whose token lacks the scope `hooks:manage`. */
+/**
+ * Whether the caller may see the integration: administrators, and owners and admins of the group. A bot also needs the
+ * scope `hooks:manage`.
+ */
 function maySeeIntegration(caller: Caller, role: GroupRole | null): boolean {
   if (isAdministrator(caller)) return true;
   if (caller.kind !== 'account' || (role !== 'owner' && role !== 'admin')) return false;
@@ -137,7 +143,7 @@ export function webhookUrl({ config }: Services, token: string): string {
   return `${config.http.baseUri}/v1/webhooks/${token}`;
 }
 
-/** Leaves out addresses at which the server does not answer. */
+/** The addresses for posts into the group. Those at which the server does not answer are left out. */
 function pasteableAddresses({ config }: Services, token: string): z.infer<typeof groupAddressSchema>[] {
   const { baseUri, callerPaths: hasCallerPaths } = config.http;
   return groupAddresses({ baseUri, token, hasCallerPaths }).map(({ name, values, programs }) => {

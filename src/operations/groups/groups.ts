@@ -25,7 +25,7 @@ import { readThenRecheckRole } from '../core/conversation-access.ts';
 import { aboutSchema, groupReference, nickSchema, nameOrTitleSchema, changedField } from '../core/schemas.ts';
 import type { Services } from '../core/services.ts';
 
-/** A line of the list. Without `about`, which is long: a page of 1,000 has to fit into one answer. */
+/** A group in a list. Without `about`, which is long: a page of 1,000 groups must fit into one answer. */
 const listedGroupSchema = groupSchema
   .omit({ about: true })
   .extend({ hooks: z.int().describe('How many reverse webhooks it has.') });
@@ -34,7 +34,7 @@ interface NewGroup {
   readonly title: string;
   readonly about: string | null;
   readonly public: boolean;
-  /** Null: the group has no owner. */
+  /** The owner of the new group; null: the group has no owner. */
   readonly owner: { readonly id: AccountId; readonly nick: string } | null;
   /** The account that creates the group; null: the command line. */
   readonly actorId: AccountId | null;

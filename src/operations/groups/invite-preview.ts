@@ -8,7 +8,7 @@ import { defineOperation } from '../core/operation.ts';
 import type { Services } from '../core/services.ts';
 import { titleField, aboutField, membersField } from '../core/schemas.ts';
 
-/** The group of an invitation, for somebody who is no member yet. */
+/** What somebody who is not a member may see of the group of an invitation. */
 const invitePreviewSchema = z.object({
   group: z
     .object({ title: titleField, about: aboutField, members: membersField })
@@ -35,7 +35,7 @@ export const previewInvite = defineOperation({
   run: async (services, { invite }) => readInvitePreview(services, invite),
 });
 
-/** The group of an invitation. Throws `invalid_invite`, also for an archived group. */
+/** Reads the group of an invitation. Throws `invalid_invite`, also if the group is archived. */
 export async function readInvitePreview({ database }: Services, linkOrToken: string): Promise<InvitePreview> {
   return translateLostRead(
     database.general.run(async (sql) => {

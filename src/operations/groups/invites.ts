@@ -18,9 +18,9 @@ import { limitSchema, pageOf, afterNumberSchema, nextNumberSchema } from '../cor
 import { createdAtField, groupField, groupReference } from '../core/schemas.ts';
 import type { Services } from '../core/services.ts';
 
-/** 256 random bits in base64url. */
+/** A new token is 256 random bits in base64url. */
 const TOKEN_BYTES = 32;
-/** The form of an invitation's token; any other text is answered without asking the database. */
+/** The form of an invitation's token. Any other text is refused without asking the database. */
 const TOKEN_PATTERN = /^[A-Za-z0-9_-]{43}$/;
 const SEAL_PURPOSE = 'group-invite';
 const MINUTE_S = 60;
@@ -49,12 +49,12 @@ function hashInviteToken(token: string): string {
   return createHash('sha256').update(token).digest('hex');
 }
 
-/** The token at the end of an invitation's link, or the given token itself. */
+/** The token at the end of an invitation's link; a token is returned as it is. */
 export function inviteTokenOf(linkOrToken: string): string {
   return linkOrToken.trim().replace(/\/$/, '').split('/').at(-1)!;
 }
 
-/** The open invitation of a token or link. Throws `invalid_invite` for any other. */
+/** The open invitation with this token or link. Throws `invalid_invite` if there is none. */
 export async function requireInvite(
   sql: Parameters<typeof findOpenInvite>[0],
   linkOrToken: string,

@@ -21,7 +21,7 @@ import { limitSchema, pageOf, afterNumberSchema, nextNumberSchema } from '../cor
 import type { Services } from '../core/services.ts';
 import { aboutField, conversationNumber, groupField, titleField, membersField } from '../core/schemas.ts';
 
-/** A link or the token at its end. */
+/** An invitation's link, or the token at its end. */
 export const inviteLinkOrTokenSchema = z.string().min(1).max(2_048).describe("An invitation's link or token.");
 
 const publicGroupSchema = z.object({
@@ -102,9 +102,9 @@ interface JoinResult {
 }
 
 /**
- * Adds an account to the group of an invitation, within the caller's transaction; the calling code publishes `events`
- * after the commit. The use of the invitation is counted in the same transaction. Throws `invalid_invite`,
- * `group_archived`, `quota_exceeded`.
+ * Adds an account to the group of an invitation, and counts the use of the invitation, in the caller's transaction. The
+ * code that commits the transaction publishes `events` afterwards. Throws `invalid_invite`, `group_archived` and
+ * `quota_exceeded`.
  */
 export async function acceptInvite(
   services: Pick<Services, 'config'>,
@@ -116,7 +116,7 @@ export async function acceptInvite(
   return joinLockedGroup(services, await lockConversation(tx, where, events), { account, invite });
 }
 
-/** If the account is a member already, nothing changes, and its invitation is not used up. */
+/** Adds an account to a group. Does nothing if the account is a member already; the invitation is not used up then. */
 async function joinLockedGroup(
   { config: { limits } }: Pick<Services, 'config'>,
   locked: LockedGroup,
@@ -125,8 +125,8 @@ async function joinLockedGroup(
   const { tx, conversationId, head } = locked;
   const group = await findGroup(tx, conversationId);
   const role = await findGroupRole(tx, { conversationId, accountId: account.id });
-  // One error for all cases, so that nobody learns which groups exist that are not public, or which numbers are those
-  // of private conversations.
+  // The same error in all cases: nobody must learn which groups exist that are not public, and which numbers are
+  // private conversations.
   if (group === null || (role === null && invite === null && !group.public)) throw groupNotFound(conversationId);
   const joined = { group: conversationId, title: group.title, joined: role === null };
   if (role !== null) return joined;

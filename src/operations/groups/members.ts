@@ -122,13 +122,13 @@ async function addNewMember(
     }
   }
   if (role === 'owner') await demoteOwner(group);
-  // An account that others add has not asked for it; only an administrator can add itself.
+  // `requested`: the account adds itself, which only an administrator can.
   await addToGroup({ limits, group }, account, { role, requested: account.id === access.accountId });
 }
 
 /**
- * Only the owner makes members admins, and admins members. Only an administrator names a new owner without the present
- * one.
+ * Throws `forbidden` if the caller may not make this change. Only the owner changes who the admins are. Only an
+ * administrator of the installation changes here who the owner is: the owner uses `groups.transfer`.
  */
 function requireMayChangeRole(authority: Authority, { old, next }: { old: GroupRole | null; next: GroupRole }): void {
   if (authority === 'administrator') return;
@@ -141,8 +141,9 @@ function requireMayChangeRole(authority: Authority, { old, next }: { old: GroupR
 }
 
 /**
- * Changes the role of a member and adds a notice. If the member becomes the owner, the present owner becomes an admin.
- * Throws `last_owner` for another role of the owner: a group loses its owner only to a new one.
+ * Changes the role of a member and adds a notice; false: the member had the role already. If the member becomes the
+ * owner, the present owner becomes an admin. Throws `last_owner` for the present owner: the role passes on only when
+ * another member gets it.
  */
 export async function changeRoleWithoutRevocation(
   group: LockedGroup,
@@ -151,7 +152,7 @@ export async function changeRoleWithoutRevocation(
 ): Promise<boolean> {
   if (old === next) return false;
   if (old === 'owner') throw new KlatchError('last_owner');
-  // The present owner first, so that there are never two owners at a time.
+  // The present owner is demoted first, so that there are never two owners.
   if (next === 'owner') await demoteOwner(group);
   await saveRole(group, account, next);
   return true;
@@ -198,7 +199,10 @@ export const removeMember = defineTargetedOperation({
   },
 });
 
-/** The bots of a member leave with it, so that the highest role among them counts. Throws `forbidden`. */
+/**
+ * Throws `forbidden` if the caller may not remove a member. The bots of the member are removed too, so the highest role
+ * among them all decides.
+ */
 function requireMayRemove(authority: Authority, affected: readonly MemberOrOwnedBot[]): void {
   if (authority === 'administrator') return;
   const isOwner = affected.some(({ role }) => role === 'owner');
@@ -207,7 +211,7 @@ function requireMayRemove(authority: Authority, affected: readonly MemberOrOwned
   throw new KlatchError('forbidden', { sentence });
 }
 
-/** A member by nick or number, a deactivated one too. Throws `not_found`. */
+/** The member with this nick or number, who may be deactivated. Throws `not_found`. */
 export async function requireMember(
   { tx, conversationId }: LockedGroup,
   user: string | number,

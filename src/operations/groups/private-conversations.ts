@@ -44,7 +44,7 @@ export const openPrivateConversation = defineOperation({
 });
 
 /**
- * The account that the caller can talk to. Throws `not_found`, `invalid_input` for the caller's own account, and
+ * The other account of a private conversation. Throws `not_found`, `invalid_input` for the caller's own account, and
  * `blocked`.
  */
 async function requireUnblockedPeer(sql: Sql, self: AccountCaller, user: string | number): Promise<TargetAccount> {
@@ -56,7 +56,7 @@ async function requireUnblockedPeer(sql: Sql, self: AccountCaller, user: string 
   return peer;
 }
 
-/** Throws `blocked`, with one sentence if the peer blocks the caller, and another if the caller blocks the peer. */
+/** Throws `blocked` if the peer blocks the caller; with another sentence, if the caller blocks the peer. */
 async function requireNoBlock(sql: Sql | Transaction, self: AccountCaller, peer: TargetAccount): Promise<void> {
   const { byFirst, bySecond } = await findBlocks(sql, [self.accountId, peer.id]);
   if (bySecond) throw new KlatchError('blocked');
@@ -74,8 +74,8 @@ async function createPrivateConversation(
   const me = { id: self.accountId, nick: self.nick };
   const pair: UnsortedAccountPair = [me.id, peer.id];
   return withEventsAfterCommit(services, async (tx, events) => {
-    // The lower number first, as in all code that locks two accounts. Of two calls at once, the second finds the first
-    // one's conversation.
+    // The account with the lower number is locked first, as in all code that locks two accounts. If both accounts begin
+    // the conversation at once, the second call finds that of the first.
     const both = me.id < peer.id ? [me, peer] : [peer, me];
     const counts: RequestedAndAddedMembershipCounts[] = [];
     for (const one of both) counts.push(await lockAccountAndCountMemberships(tx, one));

@@ -3,7 +3,7 @@ import type { ConversationId } from '../../model/ids.ts';
 import type { Sql } from '../../storage/db/connection.ts';
 import { listRefusedPosts } from '../../storage/groups/refused-posts.ts';
 
-/** Refused posts that differ only in their time, and in the numbers of the sentence. */
+/** Refused posts with the same reason: they differ only in their times, and in the numbers of the sentence. */
 export const refusedPostsSchema = z.object({
   first_at: z.string().describe('Time of the first one.'),
   last_at: z.string().describe('Time of the newest one.'),

@@ -10,16 +10,19 @@ import { lockCallerAuthority } from '../core/group-transaction.ts';
 import type { ConversationAccess } from '../core/conversation-access.ts';
 import type { Services } from '../core/services.ts';
 
-/** Who changes a group's reverse webhooks: the holder of its token, its owner or an admin, an administrator. */
+/**
+ * Who changes a reverse webhook of a group: the holder of the integration token, the owner, an admin, or an
+ * administrator of the installation.
+ */
 export interface HookActor {
   readonly conversationId: ConversationId;
-  /** The account that acts, for the notice; null: the administrator's command line. */
+  /** The account that the notice names as its actor; null: the command line. */
   readonly actorId: AccountId | null;
-  /** False for an administrator, whose requests are not counted. */
+  /** False: an administrator, whose requests are not limited. */
   readonly isSubjectToRateLimit: boolean;
   /**
-   * Checks that the token or the role still gives access, and locks it until the transaction ends. Rejects if it no
-   * longer does.
+   * Checks that the token is still valid, or that the account still has the role, and locks it until the transaction
+   * ends. Otherwise rejects.
    */
   readonly lockAccess: (tx: Transaction) => Promise<void>;
 }
@@ -27,7 +30,10 @@ export interface HookActor {
 /** A hook, and the actor who changes it. */
 export type HookAccess = HookReference & HookActor;
 
-/** The holder of a token. While a body arrives, the token may be rotated; its holder changes nothing then. */
+/**
+ * The holder of an integration token. `lockAccess` throws `invalid_token` if the token was replaced since the request
+ * began.
+ */
 export function actorByToken({ conversationId, accountId, tokenHash }: Integration): HookActor {
   return {
     conversationId,
@@ -39,7 +45,10 @@ export function actorByToken({ conversationId, accountId, tokenHash }: Integrati
   };
 }
 
-/** An owner or admin, who must still be one. */
+/**
+ * An owner or admin of the group, or an administrator. `lockAccess` throws if the account is no longer an owner or
+ * admin.
+ */
 export function actorByAccess(access: ConversationAccess, caller: Caller): HookActor {
   return {
     conversationId: access.conversationId,
@@ -51,12 +60,14 @@ export function actorByAccess(access: ConversationAccess, caller: Caller): HookA
   };
 }
 
-/** The hook with this number in a token's group. Whether it exists shows when it is used. */
+/**
+ * The hook with this number in the group of the integration. Whether the hook exists is checked only when it is used.
+ */
 export function hookByToken(integration: Integration, id: number): HookAccess {
   return { ...actorByToken(integration), hookId: id as HookId };
 }
 
-/** The hook that an operation's input names. Throws `hook_not_found` for one that was removed. */
+/** The hook that the input of an operation names. Throws `hook_not_found` for a removed hook. */
 export async function hookByAccess(
   { database }: Services,
   access: ConversationAccess,
@@ -70,8 +81,8 @@ export async function hookByAccess(
 }
 
 /**
- * Counts a request that changes a hook or sends its messages again. Throws `token_rate_limited` when a group has made
- * as many in the last minute as it may. An administrator's requests are not counted.
+ * Counts a request that changes a hook or redelivers messages. Throws `token_rate_limited` if the group has made too
+ * many in the last minute. Requests of administrators are not counted.
  */
 export function limitGroupHookChanges(
   { hookChangeLimiterByGroup, config }: Services,

@@ -5,18 +5,18 @@ import { PARTITIONS } from '../../storage/hooks/lanes.ts';
 import { findLease, type LeaseState } from '../../storage/hooks/leases.ts';
 import type { Services } from '../core/services.ts';
 
-/** Time-out of the whole confirmation, so that a caller has its answer within the time that a request may take. */
+/** The time-out of the whole confirmation: shorter than that of a request, so that the caller gets an answer. */
 const TOTAL_CONFIRM_TIMEOUT_MS = 9_500;
-/** A healthy node confirms within this time; its lease is not read again before. */
+/** A healthy node confirms within this time. If it does not, the lease is read again. */
 const FIRST_CONFIRMATION_WAIT_MS = 2_000;
-/** After that, the lease is read and the node is asked again at this interval. */
+/** After the first wait, the lease is read and its holder is asked again at this interval. */
 const LATER_CONFIRMATION_WAIT_MS = 500;
-/** Wait before a database that is away is asked again. */
+/** The wait before the next query while the database is unavailable. */
 const DATABASE_RETRY_MS = 250;
-/** Time-out of one query of the lease. */
+/** The time-out of one query for the lease. */
 const LEASE_QUERY_TIMEOUT_MS = 2_000;
 
-/** Dependencies of announcing a change. */
+/** The services that are needed to announce a change. */
 export type AnnouncingServices = Pick<Services, 'bus' | 'database' | 'node' | 'log'>;
 
 /** A hook that was changed, and its group. */
@@ -26,13 +26,13 @@ interface ChangedHookAndGroup {
 }
 
 /**
- * Tells every process that a hook's row was changed (its generation was raised and committed before). Resolves once no
- * attempt can start any longer without knowing the change. Rejects with `change_unconfirmed` if this was not confirmed
- * in time; the change is stored all the same.
+ * Tells every node that a hook's row was changed; the change and the hook's new generation are committed already.
+ * Resolves once no attempt can start any more without knowing the change. Rejects with `change_unconfirmed` if this is
+ * not confirmed in time; the change is stored nevertheless.
  *
- * Only the holder of the partition's lease starts attempts. This process knows the change when `publish` returns;
- * another holder confirms it. A holder that does not confirm has stopped when its lease ended or got another holder. A
- * later holder reads the row as it is now.
+ * Only the holder of the partition's lease starts attempts. If this node is the holder, it knows the change when
+ * `publish` returns; any other holder confirms it. A holder that does not confirm loses the lease in the end, and
+ * starts no attempts then. Any later holder reads the changed row.
  */
 export async function announceAndConfirmChange(services: AnnouncingServices, hook: ChangedHookAndGroup): Promise<void> {
   const { bus, node, log } = services;
@@ -54,7 +54,7 @@ export async function announceAndConfirmChange(services: AnnouncingServices, hoo
     }
     if (lease.holder === null || lease.holder === node || lease.epoch !== (epoch ?? lease.epoch)) return;
     epoch = lease.epoch;
-    // No longer than the lease lasts, and a millisecond more for the rounding of its end.
+    // Not longer than the lease lasts; 1 ms more, since its end is rounded.
     const waitMs = Math.max(1, Math.min(confirmationWaitMs, lease.remainingMs + 1, leftMs()));
     if (await bus.confirmHooksChanged(lease.holder, hook.conversationId, waitMs)) return;
     confirmationWaitMs = LATER_CONFIRMATION_WAIT_MS;
@@ -75,9 +75,9 @@ function readDeliveryLeaseOfHook(
 }
 
 /**
- * Writes a change of a hook and announces it; resolves to the result of `write`. If `write` fails, the change is
- * announced without waiting: it may have been made, with a lost answer. Rejects with what `write` rejects with, or with
- * `change_unconfirmed`.
+ * Writes a change of a hook, and announces it as `announceAndConfirmChange` does; resolves to the result of `write`. If
+ * `write` fails, the change may have been committed, so it is announced too, but no node has to confirm it. Rejects
+ * with the error of `write`, or with `change_unconfirmed`.
  */
 export async function withAnnouncedHookChange<T>(
   services: AnnouncingServices,

@@ -7,7 +7,7 @@ import { defineTargetedOperation } from '../core/operation.ts';
 import { groupField, groupReference, hookField } from '../core/schemas.ts';
 
 const MAX_DESCRIPTION_LENGTH = 200;
-/** Bound before normalisation; the normalised URL has its own bound. */
+/** Bounds the URL before it is normalised; the normalised URL has a bound of its own. */
 const MAX_RAW_URL_LENGTH = 8_192;
 
 export const createHook = defineTargetedOperation({

@@ -11,7 +11,7 @@ import { pageOf, pageLimit } from '../core/page.ts';
 import { categoryField, groupField, hookField, hookNumber, statusField } from '../core/schemas.ts';
 import type { Services } from '../core/services.ts';
 
-/** At most this many rows of a delivery log are returned at once. */
+/** At most this many rows of a delivery log are returned by one request. */
 export const MAX_LOG_PAGE_SIZE = 100;
 
 /** One row of a delivery log. */
@@ -29,7 +29,7 @@ export const loggedAttemptSchema = z.object({
   duration_ms: z.int().describe('How long it took.'),
 });
 
-/** A row of the log as every edge shows it. */
+/** A row of a delivery log as every interface shows it. */
 export function serializeAttempt(
   conversationId: ConversationId,
   { firstSeq, lastSeq, logEpoch, rev, lastRev, attempt, at, outcome, category, code, durationMs }: LoggedAttempt,
@@ -49,8 +49,9 @@ export function serializeAttempt(
 }
 
 /**
- * A place in a log as text: the time, first seq and attempt of the last row that was shown, such as
- * `2026-11-20T08:00:00.000Z_42_1`, and of an event its rev. A time alone means all that is older.
+ * Parses a place in a delivery log: the time, first seq and attempt of the last row that was shown, such as
+ * `2026-11-20T08:00:00.000Z_42_1`. For a row of an event, its rev follows. The place may also be only a time. Null: the
+ * text is no place.
  */
 function parseDeliveryLogCursor(text: string): LogPosition | null {
   const pattern = /^([^_]{1,40})(?:_(\d{1,15})_(\d{1,9})(?:_r(\d{1,15}))?)?$/;
@@ -63,13 +64,13 @@ function formatLogPosition({ at, firstSeq, rev, attempt }: LogPosition): string 
   return `${at.toISOString()}_${firstSeq}_${attempt}${rev === 0 ? '' : `_r${rev}`}`;
 }
 
-/** The rows of a log to return: those before a place, newest first. */
+/** The request for a page of a delivery log: at most `limit` rows before a place, newest first. */
 export interface HookLogPageRequest {
   readonly before: string | undefined;
   readonly limit: number;
 }
 
-/** A page of a log; `next` is `before` of the next page, null if there is none. */
+/** A page of a delivery log. `next` is the place to give as `before` for the next page; null: this is the last page. */
 export interface HookLogPage {
   readonly attempts: z.infer<typeof loggedAttemptSchema>[];
   readonly next: string | null;

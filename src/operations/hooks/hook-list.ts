@@ -25,7 +25,10 @@ import type { Services } from '../core/services.ts';
 
 const ATTEMPTS_SHOWN = 10;
 
-/** A hook that was removed has no lane and so no state of health; its row is kept for a while. */
+/**
+ * A removed hook is not delivered to, so it has the state `removed` in place of a state of health. Its row is deleted
+ * after a time.
+ */
 const listedStateSchema = z.enum([...hookStateSchema.options, 'removed']);
 const pastRemovalSchema = z.object({
   at: z.string().describe('Time of the removal.'),

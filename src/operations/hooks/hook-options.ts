@@ -21,7 +21,7 @@ const oneOf = <const Value extends string>(values: readonly Value[]) =>
   z.enum(values, { error: `must be one of ${values.join(', ')}` });
 const withoutRepeats = <Value>(values: readonly Value[]): Value[] => [...new Set(values)];
 
-/** The options of a hook's deliveries, as every edge accepts them. */
+/** The options of a hook, as every interface accepts them. */
 export const hookOptionsSchema = {
   format: oneOf(hookFormats).optional().describe('How its requests look: ours, or those of another product.'),
   order: oneOf(['strict', 'none']).optional().describe('`strict`, the default: one request after the other, in order.'),
@@ -62,7 +62,10 @@ export const hookOptionsSchema = {
 
 type HookOptionsInput = z.infer<z.ZodObject<typeof hookOptionsSchema>>;
 type HookOptions = Pick<NewHook, 'format' | 'order' | 'batch' | 'signature' | 'events' | keyof HookFilter>;
-/** An option that is left out stays as it is; a new format brings its own filter. */
+/**
+ * Changes of options. Without a value an option stays as it is, except that a new format replaces the filter: `skip`,
+ * `triggers` and `maxAgeS`.
+ */
 type HookOptionChanges = { readonly [Key in keyof HookOptions]?: HookOptions[Key] | undefined };
 
 const DEFAULT_OPTIONS: HookOptions = {
@@ -74,7 +77,7 @@ const DEFAULT_OPTIONS: HookOptions = {
   ...defaultFilter('klatch'),
 };
 
-/** The options of a registration, completed by defaults. */
+/** The options of a new hook: those of the request, and defaults for the others. */
 export function newHookOptions(input: HookOptionsInput): HookOptions {
   return optionsAfterChange(DEFAULT_OPTIONS, hookOptionChanges(input));
 }
@@ -94,8 +97,8 @@ export function optionsAfterChange(current: HookOptions, changes: HookOptionChan
 }
 
 /**
- * Throws `invalid_hook_url` or `invalid_input`, with what to do, if a hook's format does not support the hook's
- * options.
+ * Throws if a hook's format does not support its other options (`invalid_input`) or its URL (`invalid_hook_url`). The
+ * error says what to do.
  */
 export function requireOptionsOfFormat(url: string, options: HookOptions): void {
   const { format, batch, events, triggers, maxAgeS } = options;
@@ -114,7 +117,7 @@ export function requireOptionsOfFormat(url: string, options: HookOptions): void 
 
 const invalid = (sentence: string): KlatchError => new KlatchError('invalid_input', { sentence });
 
-/** The token in the requests of a hook, where its format has one. */
+/** The token that the requests of a hook carry; empty if its format has no token. */
 export function tokenOfFormat(format: HookFormat, openSecret: () => string): { token?: string } {
   return format === 'mattermost' ? { token: hookToken(hookSecretKey(openSecret())) } : {};
 }

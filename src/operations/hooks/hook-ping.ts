@@ -7,7 +7,7 @@ import { defineTargetedOperation } from '../core/operation.ts';
 import { categoryField, groupField, hookField, hookNumber, hostField, statusField } from '../core/schemas.ts';
 import type { Services } from '../core/services.ts';
 
-/** A hook is pinged once in this time, over all processes. */
+/** All nodes together ping a hook at most once in this time. */
 const MIN_PING_INTERVAL_S = 5;
 
 /** The outcome of a ping. */
@@ -19,14 +19,14 @@ const pingSchema = z.object({
 });
 
 /**
- * Sends a signed `webhook.ping` to a hook's target now, whatever its state is, and changes nothing about it. Throws
- * `hook_not_found` and `ping_rate_limited`.
+ * Sends a signed `webhook.ping` to the target of a hook at once, in any state of the hook, and does not change its
+ * health. Throws `hook_not_found` and `ping_rate_limited`.
  */
 export async function sendHookPing(
   services: Services,
   hook: HookReference,
 ): Promise<{ result: z.infer<typeof pingSchema>; host: string }> {
-  // A lost answer counts as that of a read: if the answer to the claim was lost, nothing was sent.
+  // If the answer to this statement is lost, no ping is sent: so it is reported like the lost answer to a read.
   const target = await translateLostRead(
     services.database.general.run((sql) => claimPing(sql, hook, MIN_PING_INTERVAL_S)),
   );

@@ -25,15 +25,15 @@ import { groupField, hookField, hookNumber } from '../core/schemas.ts';
 import type { Services } from '../core/services.ts';
 import { pendingSchema } from './hooks.ts';
 
-/** At most this many messages can be redelivered by their ids at once. */
+/** At most this many messages are redelivered by their ids in one request. */
 const MAX_REDELIVERED_IDS = 100;
-/** A settlement takes some milliseconds, unless the database is slow. */
+/** A request waits at most this long for a settlement, which takes some milliseconds unless the database is slow. */
 const SETTLEMENT_TIMEOUT_MS = 500;
 const SETTLEMENT_POLL_MS = 20;
 const OUTCOME_UNKNOWN_SENTENCE =
   'The messages may be on their way again: look at the delivery log before you repeat it';
 
-/** A message's id or a moment, as text. */
+/** The id of a message, or a moment, as text. */
 export const redeliveryStartSchema = z.string().max(100).describe('A message id or a time: all from there is sent.');
 export const redeliveredIdsSchema = z
   .array(z.string().max(100))
@@ -41,24 +41,24 @@ export const redeliveredIdsSchema = z
   .max(MAX_REDELIVERED_IDS)
   .describe('The ids of single messages that are sent again.');
 
-/** The place from which messages are sent again, or the ids of single messages. */
+/** What is redelivered: all messages from a message id or moment on (`from`), or single messages by id (`only`). */
 export type RedeliveryRequest =
   | { readonly from: string; readonly only?: undefined }
   | { readonly only: readonly string[]; readonly from?: undefined };
 
-/** The messages that are sent again. */
+/** What a redelivery sends. */
 interface RedeliveryResult {
-  /** Id of the first message that is sent; null when there is none at or after the place that was asked for. */
+  /** The id of the first message that is redelivered; null: the group has no message from the start on. */
   readonly from: string | null;
   /** The number of messages and events that the hook has to deliver now. */
   readonly pending: number;
 }
 
 /**
- * Sends messages again: all from one on, in order, with the events after them, or single messages outside of this
- * order. Messages from before the hook's registration, or that a retention rule removed, are never sent: a start before
- * the first possible message is moved to it, and a single message is refused. Throws `hook_not_found`, `invalid_input`
- * and `too_many_retries`.
+ * Redelivers all messages from a start on, in order and with the events after them; or single messages, which are
+ * delivered outside of that order. Messages from before the hook's registration, and those that retention removed, are
+ * never redelivered. A start before them moves to the first possible message, and an `only` that names one is refused.
+ * Throws `hook_not_found`, `invalid_input` and `too_many_retries`.
  */
 export async function redeliverMessages(
   services: Services,
@@ -81,8 +81,8 @@ export async function redeliverMessages(
 }
 
 /**
- * Waits until the delivery of these messages is settled: one that has arrived and is not settled yet looks like one
- * that is still to be delivered. For a message that really is, the wait is in vain, but does no harm.
+ * Waits, for `SETTLEMENT_TIMEOUT_MS` at most, until the cursor of the hook has passed these messages. A message that is
+ * delivered but not settled yet could not be told from one that is still to be delivered.
  */
 async function awaitSettlement({ database }: Services, hook: HookReference, ids: readonly string[]): Promise<void> {
   const last = Math.max(...ids.map((id) => Number(parseMessageId(id)?.seq ?? 0)));
@@ -141,8 +141,9 @@ async function idOfMessage(tx: Transaction, { conversationId }: LockedHook, seq:
 }
 
 /**
- * The seqs of messages of the hook's group by their ids. Throws `invalid_input` for an id of no such message: one of
- * another group, one that is not posted yet, or one that a restore lost and whose seq another message has.
+ * The seqs of messages of the hook's group, by their ids. Throws `invalid_input` for an id of another group, or of a
+ * message that is not posted yet. It also throws for a message that a restore lost and whose seq another message has
+ * now.
  */
 async function findSeqs(
   tx: Transaction,
@@ -165,7 +166,7 @@ async function findSeqs(
 }
 
 /**
- * Drops everything that a hook still has to deliver; resolves to the number of these messages and events. Throws
+ * Drops all messages and events that a hook still has to deliver, and resolves to their number. Throws
  * `hook_not_found`.
  */
 export async function skipHookBacklog(services: Services, hook: HookAccess): Promise<number> {

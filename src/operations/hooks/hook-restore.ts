@@ -45,7 +45,10 @@ export const restoreRemovedHook = defineTargetedOperation({
   },
 });
 
-/** Under the head's lock nobody else counts hooks, registers one, or restores this one. */
+/**
+ * Restores a hook under the lock of its group's head, so that nobody else restores this hook, or registers one,
+ * meanwhile.
+ */
 async function restoreUnderGroupLock(services: Services, tx: Transaction, access: HookAccess): Promise<HookDetails> {
   const { conversationId, hookId: id, actorId, lockAccess: admit } = access;
   const max = services.config.limits.hooksPerGroup;
@@ -57,7 +60,7 @@ async function restoreUnderGroupLock(services: Services, tx: Transaction, access
     const sentence = `Group ${conversationId} has ${max} reverse webhooks already, as many as it may have (limits.hooks-per-group)`;
     throw new KlatchError('too_many_hooks', { sentence });
   }
-  // Since the row was read, it can only have been deleted for good.
+  // Between the read and this statement, the row can only have been deleted for good.
   if (!(await restoreTargetRemovedHook(tx, { conversationId, hookId: id })))
     throw new KlatchError('not_found', { sentence: `There is no reverse webhook ${id}` });
   const details = { hook: id, host: new URL(hook.url).hostname };
@@ -77,17 +80,18 @@ async function hookExistsError(
   return new KlatchError('hook_exists', { sentence, cause });
 }
 
-/** When the time ends in which a hook can be restored, if its target removed it at `removedAt`. */
+/** Until when a hook can be restored that its target removed at `removedAt`. */
 export function restorableUntil({ config }: Services, removedAt: Date): Date {
   return new Date(removedAt.getTime() + config.retention.removedHooksMs);
 }
 
-/** Checks that a hook may be brought back; throws `hook_not_restorable` with the reason. */
+/** Throws `hook_not_restorable`, with the reason, unless the hook can be restored. */
 function assertRemovedByTargetRecently(services: Services, hook: ListedHook): void {
   const notRestorable = (sentence: string): KlatchError => new KlatchError('hook_not_restorable', { sentence });
   if (hook.removedAt === null)
     throw notRestorable(`Reverse webhook ${hook.id} is not removed: there is nothing to restore`);
-  // The contract keeps hooks that a target's 410 removed. A hook that its group deleted was no longer wanted.
+  // Only a hook that the target removed by answering 410 can be restored. A hook that its group deleted was not wanted
+  // any more.
   if (hook.removedBy === 'client') {
     throw notRestorable(
       `Reverse webhook ${hook.id} was deleted by its group or an administrator, not by a 410 of its target: register it again`,

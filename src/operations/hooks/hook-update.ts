@@ -27,9 +27,9 @@ import { groupField, hookField, hookNumber } from '../core/schemas.ts';
 import type { Services } from '../core/services.ts';
 
 /**
- * Runs `work` on a hook under its lock, with `needsGroupLock` also under its group's, and commits. When it resolves,
- * nothing is sent any longer by the hook's former state. Throws `hook_not_found`, what `lockAccess` and `work` throw,
- * `change_unconfirmed`, and `outcome_unknown` with `unknownOutcomeSentence`.
+ * Runs `work` in a transaction that locks the hook; with `needsGroupLock` it also locks the head of its group. When it
+ * resolves, no node delivers any more by the former state of the hook. Throws `hook_not_found`, the errors of
+ * `lockAccess` and `work`, `change_unconfirmed`, and `outcome_unknown` with `unknownOutcomeSentence`.
  */
 export async function changeLockedHookAndAnnounce<T>(
   services: Services,
@@ -43,7 +43,7 @@ export async function changeLockedHookAndAnnounce<T>(
   return withAnnouncedHookChange(services, hook, async () => {
     try {
       return await services.database.general.transaction(async (tx) => {
-        // The head first, as in all code that adds a notice about a hook.
+        // The head is locked before the hook, as in all code that adds a notice about a hook.
         if (control.needsGroupLock === true) await lockGroup(tx, hook.conversationId);
         await hook.lockAccess(tx);
         const locked = await lockHook(tx, hook);
@@ -56,28 +56,28 @@ export async function changeLockedHookAndAnnounce<T>(
   });
 }
 
-/** The changes of a hook, checked by their edge. */
+/** The changes of a hook, which the interface has checked. */
 export interface HookChangesAndSecretRotation extends Omit<HookOptionsAndPauseChanges, 'secretSealed'> {
-  /** Makes a new secret; the present one signs beside it for 24 hours. */
+  /** True: makes a new secret. For 24 hours the old secret signs too. */
   readonly rotateSecret: boolean;
 }
 
 const UPDATE_OUTCOME_UNKNOWN_SENTENCE =
   'The hook may have been changed: look at it before you repeat it; if its secret was to be replaced, replace it again, since the new one is not shown twice';
 
-/** The outcome of a change: the hook's health, and the secrets that its receiver has to learn. */
+/** The result of a change: the hook's health, and new secrets that its receiver has to know. */
 interface HookUpdateResult {
   readonly health: HookHealthReport;
   readonly shown: {
     /** The new secret, if one was asked for. */
     readonly secret?: string;
-    /** The token in its requests, if it has changed and the format has such a field. */
+    /** The token that the requests of the hook carry, if its format has one and the token has changed. */
     readonly token?: string;
   };
 }
 
 /**
- * Changes how a hook delivers. An option that has the value already changes nothing. Throws `hook_not_found`,
+ * Changes how a hook delivers. An option that already has the given value is not changed. Throws `hook_not_found`,
  * `no_server_key`, `invalid_input` and `invalid_hook_url`.
  */
 export async function applyHookUpdate(
@@ -93,7 +93,7 @@ export async function applyHookUpdate(
     const options = optionsAfterChange(locked, changes);
     requireOptionsOfFormat(locked.url, options);
     await applyChanges(tx, locked, { ...options, paused: changes.paused, secretSealed });
-    // Read in the same transaction: if a read after the commit failed, nobody would know the new secret.
+    // The health is read in the same transaction: if a read after the commit failed, nobody would learn the new secret.
     const [info] = await findHooks(tx, hook.conversationId, hook.hookId);
     const isTokenNew = secret !== null || options.format !== locked.format;
     const openSecret = (): string => secret ?? services.sealer.open('hook-secret', locked.secretSealed);
@@ -109,13 +109,14 @@ export async function applyHookUpdate(
   try {
     return await changeLockedHookAndAnnounce(services, hook, {
       unknownOutcomeSentence: UPDATE_OUTCOME_UNKNOWN_SENTENCE,
-      // A hook that begins to ask for events starts after the newest change, and each later change finds that it asks.
+      // The head's lock makes the start exact: a hook that begins to ask for events gets them for every change after
+      // the newest one.
       needsGroupLock: changes.events !== undefined,
       work,
     });
   } catch (error) {
-    // A node that does not know the change yet signs with the old secret, which is valid for a day. Only this answer
-    // shows the new one.
+    // The change is stored but not confirmed. It is answered as a success, since no other answer shows the new secret.
+    // A node that does not know the change still signs with the old secret, which is valid for a day.
     const isUnconfirmed = error instanceof KlatchError && error.code === 'change_unconfirmed';
     if (isUnconfirmed && updated !== null && secret !== null && changes.paused !== true) return updated;
     throw error;
@@ -123,8 +124,8 @@ export async function applyHookUpdate(
 }
 
 /**
- * Removes a hook; when it resolves, no new attempt starts on any node. Throws `hook_not_found`, and
- * `change_unconfirmed` if the hook is removed, but its node has not confirmed it.
+ * Removes a hook. When it resolves, no node starts an attempt for the hook any more. Throws `hook_not_found`. Throws
+ * `change_unconfirmed` if the hook is removed, but the node that delivers for it has not confirmed this.
  */
 export async function unregisterHook(services: Services, hook: HookAccess): Promise<void> {
   const { conversationId, hookId, actorId } = hook;
@@ -140,7 +141,7 @@ export async function unregisterHook(services: Services, hook: HookAccess): Prom
       work: remove,
     });
   } finally {
-    // In any case: a removal that is not confirmed, or whose commit's answer was lost, may have been made.
+    // Published even after an error: the removal may have been committed.
     services.bus.publish('nonMessageChangesCommitted', [conversationId]);
   }
 }

@@ -2,20 +2,21 @@ import { KlatchError } from '../../errors.ts';
 import type { AddressPolicy } from '../../outbound/address-policy.ts';
 
 const MAX_URL_CHARACTERS = 2_048;
-/** Bound before normalisation, which can take very long for 1 MiB that an attacker chose. */
+/** Bounds the URL before it is normalised, which could take very long for a malicious URL of 1 MiB. */
 const MAX_RAW_URL_CHARACTERS = 16_384;
 
 /**
- * The normalised form (WHATWG `href`) of a reverse webhook's URL. Throws `invalid_hook_url` unless it is an absolute
- * http(s) URL within its bound, without credentials, fragment and port 0. Throws `hook_address_forbidden` if it names a
- * refused address literally; a host name is checked at each attempt, by the addresses that it resolves to.
+ * The URL of a reverse webhook in normalised form (WHATWG `href`). Throws `invalid_hook_url` unless it is an absolute
+ * http(s) URL within its bound, without credentials, without a fragment, and with a port other than 0. Throws
+ * `hook_address_forbidden` if its host is an IP address that the address policy refuses. A host name is resolved and
+ * checked at each attempt.
  */
 export function parseHookUrl(text: string, policy: AddressPolicy): string {
   const url = text.length > MAX_RAW_URL_CHARACTERS ? null : URL.parse(text);
   if (url === null || !['http:', 'https:'].includes(url.protocol)) throw new KlatchError('invalid_hook_url');
-  // The parser drops an empty fragment's text but keeps its sign in href.
+  // `hash` is empty for an empty fragment, but `href` still ends with #.
   if (url.username !== '' || url.password !== '' || url.href.includes('#')) throw new KlatchError('invalid_hook_url');
-  // Nothing can be reached at port 0, and the code that connects may take it for "no port given".
+  // Nothing listens on port 0, and the code that connects could take 0 for "no port".
   if (url.port === '0' || url.href.length > MAX_URL_CHARACTERS) throw new KlatchError('invalid_hook_url');
   const rule = policy.violatedRuleBeforeLookup(url.hostname);
   if (rule !== null) {

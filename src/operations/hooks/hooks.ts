@@ -22,7 +22,7 @@ export const hookStateSchema = z
   .describe('State; docs/reverse-webhooks.md explains the states.');
 export const pendingSchema = z.int().describe('Messages and events that the hook has still to get.');
 
-/** A hook in its group's list. */
+/** A hook in the list of its group. */
 export const hookSummarySchema = z.object({
   id: hookField,
   url: z.string().describe('The whole target.'),
@@ -48,10 +48,13 @@ export const hookHealthSchema = z.object({
 
 export type HookHealthReport = z.infer<typeof hookHealthSchema>;
 
-/** The hook that a registration asks for, checked by its edge except for the URL. */
+/** The hook that a registration asks for. The interface has checked it, except for the URL. */
 export type HookRequest = Omit<NewHook, 'conversationId' | 'secretSealed' | 'startAfterSeq' | 'startRev'>;
 
-/** Counts a registration, before its input is read. Throws `token_rate_limited`. */
+/**
+ * Counts a registration, before its input is read. Throws `token_rate_limited` if the group has made too many in the
+ * last minute.
+ */
 export function limitGroupHookRegistrations(
   { config, hookRegistrationLimiterByGroup }: Services,
   actor: HookActor,
@@ -62,9 +65,10 @@ export function limitGroupHookRegistrations(
 }
 
 /**
- * Registers a reverse webhook whose registration was counted; forwarding starts with the first message committed after
- * it. Throws what `lockAccess` throws, `invalid_hook_url`, `hook_address_forbidden`, `invalid_input`, `no_server_key`,
- * `too_many_hooks` and `hook_exists`. `token` is the token in its requests, if the format has such a field.
+ * Registers a reverse webhook, which gets every message that is committed after it. The caller has counted the
+ * registration. Throws the errors of `lockAccess`, `invalid_hook_url`, `hook_address_forbidden`, `invalid_input`,
+ * `no_server_key`, `too_many_hooks` and `hook_exists`. `token` is the token that its requests carry, if its format has
+ * one.
  */
 export async function registerNewHook(
   services: Services,
@@ -80,9 +84,11 @@ export async function registerNewHook(
   const secretSealed = sealer.seal('hook-secret', secret);
   try {
     const id = await database.general.transaction(async (tx) => {
-      // Under the head's lock nothing else numbers messages or changes, or counts hooks: starts and bound are exact.
+      // Under the head's lock nobody else numbers messages or changes, or counts hooks: so the first message is exact,
+      // and the bound is not exceeded.
       const head = await lockGroup(tx, conversationId);
-      // A rotation of the token waits for the same lock: a request that was admitted before it does nothing after it.
+      // Checked under the head's lock, for which a replacement of the token waits too: after it, the old token
+      // registers nothing.
       await actor.lockAccess(tx);
       const { lastSeq: startAfterSeq, lastRev: startRev } = head!;
       const hook: NewHook = { ...request, url, conversationId, secretSealed, startAfterSeq, startRev };
@@ -100,13 +106,13 @@ export async function registerNewHook(
     if (violatesUnique(error, 'reverse_hook_url')) throw new KlatchError('hook_exists', { cause: error });
     throw translateCommitUnknown(error, 'The hook may have been registered: look at the list before you repeat it');
   } finally {
-    // In any case: a registration whose commit's answer was lost may have been made.
+    // Published even after an error: the registration may have been committed.
     bus.publish('hooksChanged', [conversationId]);
     bus.publish('nonMessageChangesCommitted', [conversationId]);
   }
 }
 
-/** Throws `no_server_key` if deliveries could not be signed as asked: nothing would ever arrive. */
+/** Throws `no_server_key` if the signature needs a server key and there is none: the hook would deliver nothing. */
 export function requireServerKeyForSignature({ serverKeys }: Services, signature: HookSignature): void {
   if (signature !== 'v1' && serverKeys.length === 0) throw new KlatchError('no_server_key');
 }
@@ -129,7 +135,7 @@ export async function readHookSummaries(
   return hooks.map((hook) => ({ id: hook.id, url: hook.url, state: stateOf(services, hook), pending: hook.pending }));
 }
 
-/** A hook's health; throws `hook_not_found`. */
+/** Reads the health of a hook. Throws `hook_not_found`. */
 export async function readHookHealth(services: Services, reference: HookReference): Promise<HookHealthReport> {
   const { conversationId, hookId } = reference;
   const [hook] = await translateLostRead(
@@ -139,7 +145,7 @@ export async function readHookHealth(services: Services, reference: HookReferenc
   return healthOf(services, hook);
 }
 
-/** A hook's health as every edge shows it. */
+/** The health of a hook as every interface shows it. */
 export function healthOf(services: Services, hook: HookInfo): HookHealthReport {
   const iso = (date: Date | null): string | null => date?.toISOString() ?? null;
   return {

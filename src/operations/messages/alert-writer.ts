@@ -15,15 +15,14 @@ import { postOrExplainRefusal, type PresentedToken, type WebhookMessage } from '
 export type MessageContent = Pick<WebhookMessage, 'text' | 'cardsJson'>;
 
 /**
- * The texts that show a change of an alert, with their cards: those of the alert's message, new or edited, and of a
- * follow-up.
+ * What a change of an alert shows: the text and cards of the message that shows the alert, and those of a follow-up.
  */
 export interface AlertTexts extends MessageContent {
-  /** The content of a new message that follows the edit; null: the edit says enough. */
+  /** The content of a second message, which is posted after the first one is edited; null: only the edit. */
   readonly followUp: MessageContent | null;
   /**
-   * True: the text is a new message, which shows the alert from now on. The message that showed it before stays as it
-   * is.
+   * True: the text is posted as a new message, which shows the alert from now on. The message that showed the alert
+   * before is not edited.
    */
   readonly isNewMessage?: boolean;
 }
@@ -32,36 +31,38 @@ export interface AlertTexts extends MessageContent {
 export interface AlertMessage {
   readonly text: string;
   readonly cards: readonly MessageCard[];
-  /** The alert fires, and no message of it was posted for an hour. */
+  /** The alert fires, and no message about it was posted for an hour. */
   readonly isReminderDue: boolean;
 }
 
 /**
- * A post that reports about an alert. Its `key` is the idempotency key; `alertKey` says which alert of which format.
+ * A post that reports the state of an alert. Its `key` is the idempotency key. `source` and `alertKey` identify the
+ * alert in its group.
  */
 export interface AlertPost extends Omit<WebhookMessage, keyof MessageContent | 'attachments' | 'alert'> {
   readonly source: string;
   readonly alertKey: string;
   readonly update: AlertUpdate;
-  /** Posts nothing unless the alert is known as firing. */
+  /** Posts nothing unless the alert is stored as firing. */
   readonly onlyAfterFiring?: boolean;
   /**
-   * Writes the texts; called for each try. They hold moments and no elapsed times, because stored text is not updated
-   * as time passes. The same state has the same text, so that its repetition is no edit. `shown` is null where a new
-   * message will show the alert. `before` and `after` of the change are the same object where nothing but a reminder is
-   * due.
+   * Writes the texts of a change; called again for each try. Stored text is not updated as time passes, so the texts
+   * hold moments and no elapsed times. Equal states must have equal texts, so that a repeated report is no edit.
+   * `shown` is null if a new message will show the alert. If only a reminder is due, `before` and `after` of the change
+   * are the same object.
    */
   readonly writeTexts: (change: AlertChange, shown: AlertMessage | null) => AlertTexts | Promise<AlertTexts>;
 }
 
-/** At most this many tries for a post. A try fails if another node changed the alert since it was read. */
+/** At most this many tries for a post. A try fails if another node changed the alert after this node had read it. */
 const MAX_TRIES = 50;
-/** Posts of this process that wait for others of the same alert, or for the database. */
+/** At most this many posts of this process wait for another post of the same alert, or for the database. */
 const MAX_UNANSWERED_POSTS = 1_000;
 
 /**
- * Posts the reports of alerts. A new incident is a message; later reports edit it and may add a message. This process
- * decides posts of one alert one after the other. If another node's post comes in between, the post is decided again.
+ * Posts the reports of alerts. A new incident is a new message; later reports edit that message and may add another
+ * one. The reports of one alert are handled one after the other in this process. If another node changes the alert
+ * meanwhile, the report is decided again.
  */
 export class AlertWriter {
   readonly #services: Services;
@@ -73,9 +74,9 @@ export class AlertWriter {
   }
 
   /**
-   * Resolves, after the commit, to the id of the message that shows the alert, or to null for a post that is
-   * `onlyAfterFiring` where the alert does not fire. Where that message was deleted, a change is posted as a new one,
-   * which shows the alert from then on. Throws what `postMessage` does, and `overloaded`.
+   * Resolves, after the commit, to the id of the message that shows the alert. If `onlyAfterFiring` is set and the
+   * alert does not fire, it resolves to what `#readFirstAnswer` finds. If the message that showed the alert was
+   * deleted, a change is posted as a new message. Throws what `postMessage` throws, and `overloaded`.
    */
   async post(access: PresentedToken, alertPost: AlertPost): Promise<string | null> {
     const { conversationId } = access.integration;
@@ -93,7 +94,7 @@ export class AlertWriter {
     }
   }
 
-  /** Runs the work of one alert one after the other: of concurrent decisions, all but one would be in vain. */
+  /** Runs `work` after all earlier work for the same alert: of concurrent decisions, all but one would be in vain. */
   async #runInTurn<Result>(alert: string, work: () => Promise<Result>): Promise<Result> {
     const before = this.#lastTurnByAlert.get(alert);
     const turn = Promise.withResolvers<void>();
@@ -135,8 +136,9 @@ export class AlertWriter {
   }
 
   /**
-   * The answer to the first post with this idempotency key, for a repeated report of an end: a message's id; null:
-   * nothing was posted for it.
+   * The id of the message of the first post with this idempotency key, for a repeated report that an alert ended. Null:
+   * the post has no key, or nothing was posted with it. Throws `idempotency_key_reused` if the first post had another
+   * body.
    */
   async #readFirstAnswer(conversationId: ConversationId, { key, bodyHash }: AlertPost): Promise<string | null> {
     if (key === null) return null;
@@ -148,7 +150,7 @@ export class AlertWriter {
     return messageId(conversationId, first.seq, first.logEpoch);
   }
 
-  /** Waits for a database that is away as long as the post itself would. */
+  /** Reads the alert; retries until `deadlineMs` while the database is unavailable. */
   async #read(alert: AlertKey, deadlineMs: number): Promise<StoredAlert | null> {
     return retryWhileDatabaseIsAway(
       () => this.#services.database.general.run((sql) => readAlert(sql, alert)),
@@ -156,18 +158,21 @@ export class AlertWriter {
     );
   }
 
-  /** New messages are announced by the log. `posted` null: it is unknown what was written. */
+  /**
+   * Announces the edit of a message; the message log itself announces new messages. `posted` is null if it is unknown
+   * what was written.
+   */
   #announceEdit(conversationId: ConversationId, posted: Exclude<PostResult, { outcome: 'refused' }> | null): void {
     const { bus } = this.#services;
     const written = posted?.outcome === 'new' ? posted.alert : undefined;
-    // For a repetition: the first answer may have been lost, and its change not announced.
+    // Also for a repeated post: the answer to the first post may have been lost, and its edit not announced.
     if (written === undefined || written.isEdited) bus.publish('nonMessageChangesCommitted', [conversationId]);
     if (written === undefined || (written.isEdited && written.wantsEvents))
       bus.publish('hookEventsCommitted', [conversationId]);
   }
 }
 
-/** How a post changes an alert, decided from its row alone. */
+/** The message to write for a report, decided from the stored row of its alert. */
 async function decideMessage(alertPost: AlertPost, stored: StoredAlert | null): Promise<WebhookMessage> {
   const { source, alertKey, update, onlyAfterFiring: _, writeTexts, ...rest } = alertPost;
   const decidedFrom = stored === null ? null : { version: stored.version, seq: stored.seq };
@@ -192,11 +197,12 @@ async function decideMessage(alertPost: AlertPost, stored: StoredAlert | null): 
   return message(followUp ?? NO_CONTENT, { ...edit, newMessage: followUp === null ? 'none' : 'follow-up', state });
 }
 
-/** The content of a post that becomes no message. */
+/** The content where no message is posted. */
 const NO_CONTENT: MessageContent = { text: '', cardsJson: null };
 
 /**
- * A repetition is worth a line where there was none for long: senders repeat firing alerts so that nobody forgets them.
+ * The change for a reminder, if one is due: the alert still fires, and no message about it was posted for an hour.
+ * Null: none is due. Senders repeat firing alerts so that nobody forgets them.
  */
 function reminderOf(stored: StoredAlert | null): AlertChange | null {
   if (stored?.state !== 'firing' || !stored.isReminderDue || stored.shownText === null) return null;

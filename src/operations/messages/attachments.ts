@@ -4,7 +4,7 @@ import { listAttachmentStatuses, type AttachmentStatus } from '../../storage/mes
 import { translateLostRead } from '../core/database-errors.ts';
 import type { Services } from '../core/services.ts';
 
-/** Throws `invalid_input` for more files than a message may carry, and for one that is named twice. */
+/** Throws `invalid_input` if there are more than `max` files, or if one is given twice. */
 export function checkAttachments(ids: readonly string[], max: number): readonly string[] {
   if (ids.length > max)
     throw invalid(`files: a message carries at most ${max} (limits.attachments-per-message), not ${ids.length}`);
@@ -14,8 +14,8 @@ export function checkAttachments(ids: readonly string[], max: number): readonly 
 }
 
 /**
- * Throws `file_not_attachable` if the account cannot attach one of these files. The error gives the position of the file
- * in the list and not its name, which may be another account's.
+ * Throws `file_not_attachable` if the account cannot attach one of the files. The error gives the position of the file
+ * in the list. It does not give the name, since the file may be another account's.
  */
 export async function assertAttachable(
   { database }: Pick<Services, 'database'>,

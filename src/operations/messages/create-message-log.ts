@@ -3,7 +3,9 @@ import type { LimitsConfig } from '../../config/config.ts';
 import type { Database } from '../../storage/database.ts';
 import { MessageLog } from '../../storage/messages/message-log.ts';
 
-/** The log of this node, within the limits of the configuration; it announces on the bus what it commits. */
+/**
+ * Makes the message log of this node, with the limits of the configuration. It announces on the bus what it commits.
+ */
 export function createMessageLog(database: Database, bus: Bus, limits: LimitsConfig): MessageLog {
   return new MessageLog(database.intake, {
     maxUnansweredPosts: limits.intakePosts,

@@ -52,13 +52,13 @@ export const editMessage = defineTargetedOperation({
       if (!isOwn) requireAdminOrOwner(access, message, 'edit');
       const key = { conversationId: access.conversationId, accountId };
       if (access.kind === 'private' && (await isBlockedByPeer(tx, key))) throw new KlatchError('blocked');
-      // The message's files stay with it, and with files it needs no text.
+      // The message still has its files, so that its text may become empty.
       if (text === '') checkMessageText(given, textCodePoints, { hasAttachments: message.attachments.length > 0 });
       if (message.text === text) return null;
       const { conversationId } = key;
       const change = { conversationId, seq: message.seq, actorId: accountId, hops: 0 };
       const { rev, at } = await updateMessageText(tx, change, text);
-      // Without the notice, the text would read as if the message's sender had written it.
+      // Without this notice, the new text would seem to be written by the sender.
       const details = { seq: message.seq };
       if (!isOwn) await insertNotice(tx, { conversationId, kind: 'message_edited', actorId: accountId, details });
       return { ...message, text, cards: [], rev, editedAt: at };
@@ -84,18 +84,18 @@ export const deleteMessage = defineTargetedOperation({
       if (message.deletedAt !== null) return null;
       const change = { conversationId: access.conversationId, seq: message.seq, actorId: accountId, hops: 0 };
       const { rev, at } = await eraseMessage(tx, change);
-      // Nothing else of a deleted message is shown (serializeMessage).
+      // `serializeMessage` shows nothing else of a deleted message.
       return { ...message, text: '', rev, deletedAt: at };
     });
   },
 });
 
-/** Decided by the role that was read under the lock. */
+/** Whether the caller is an admin or owner of the group, by the role that was read under the lock. */
 function isAdminOrOwner({ kind }: ConversationAccess, { role }: LockedMessageWithRole): boolean {
   return kind === 'group' && role !== 'member';
 }
 
-/** Throws `forbidden` for members who may change only their own messages. */
+/** Throws `forbidden` unless the caller is an admin or owner, who may change the messages of others. */
 function requireAdminOrOwner(
   access: ConversationAccess,
   message: LockedMessageWithRole,
@@ -106,7 +106,7 @@ function requireAdminOrOwner(
   throw new KlatchError('forbidden', { sentence: `Only ${who} may ${verb} it` });
 }
 
-/** Changes a message and returns it; null: nothing changes, and the message gets no new rev. */
+/** Changes a message and returns it. Null: nothing changes, and the message gets no new rev. */
 type Revise = (tx: Transaction, message: LockedMessageWithRole) => Promise<StoredMessage | null>;
 
 async function reviseMessage(
@@ -116,8 +116,8 @@ async function reviseMessage(
 ): Promise<SerializedMessage> {
   const { conversationId } = access;
   let wantsEvents = false;
-  // Also published if nothing changes: an earlier request whose answer was lost may have changed the message without an
-  // announcement.
+  // Published even if nothing changes: the answer to an earlier request may have been lost, and its change not
+  // announced.
   const publish = (): void => {
     bus.publish('nonMessageChangesCommitted', [conversationId]);
     if (wantsEvents) bus.publish('hookEventsCommitted', [conversationId]);
@@ -126,7 +126,7 @@ async function reviseMessage(
     const message = await database.general.transaction(async (tx) => {
       const found = await lockHeadAndReadMessage(tx, { conversationId, seq: seq as Seq, accountId });
       wantsEvents = found?.wantsEvents ?? false;
-      // Checked under the lock: the caller may have been removed since the request came.
+      // Checked under the lock, since the caller may have been removed since the request began.
       if (found !== null && found.role === null) throw notAMember(conversationId);
       if (found === null) throw new KlatchError('not_found', { sentence: `There is no message ${seq} here` });
       return (await revise(tx, found)) ?? found;

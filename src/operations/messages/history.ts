@@ -20,9 +20,9 @@ import {
 import { pageLimit, nextSeqSchema } from '../core/page.ts';
 
 const MAX_HISTORY_PAGE_SIZE = 200;
-/** A page ends where its texts have this many bytes: 200 of the longest messages would be 32 MB. */
+/** A page ends once its texts have this many bytes: 200 of the longest messages would have 32 MB. */
 const MAX_PAGE_BYTES = 512 * 1024;
-/** Bounds the notices of a page: their number between two messages has no limit. */
+/** At most this many notices on a page, since any number of them can be between two messages. */
 const MAX_PAGE_NOTICES = 200;
 
 export const messageHistory = defineTargetedOperation({
@@ -87,9 +87,8 @@ interface PageNotices {
 }
 
 /**
- * A page of history; its notices come from a second statement. The second statement reads only notices after messages
- * of the page. A message that is written between the two statements is in no page yet, and neither are the notices
- * after it.
+ * A page of history. A second statement reads the notices, but only those after messages of the page. So the page lacks
+ * both a message that is posted between the statements and the notices after that message.
  */
 async function readPage(
   sql: Sql,
@@ -106,7 +105,7 @@ async function readPage(
   return { ...page, notices: { notices: serialized, notices_complete: complete } };
 }
 
-/** The range of seqs after which the notices of a page come; null: it has none. */
+/** The range of seqs after which the notices of a page come; null: the page has no notices. */
 function noticeRange(
   { direction, seq }: HistoryRequest,
   { messages, firstSeq }: HistoryPage,
@@ -116,7 +115,8 @@ function noticeRange(
   if (first !== undefined) {
     return { fromSeq: first.seq === firstSeq ? beginning : first.seq, toSeq: messages.at(-1)!.seq };
   }
-  // An empty page whose range includes the first message shows that the conversation has no messages.
+  // A page is empty although it would include the first message: the conversation has no messages, but may have
+  // notices.
   const isWithoutMessages = direction === 'before' ? seq > firstSeq : seq < firstSeq;
   return isWithoutMessages ? { fromSeq: beginning, toSeq: beginning } : null;
 }

@@ -20,11 +20,11 @@ import type { Services } from '../core/services.ts';
 import { notAMember } from '../core/conversation-access.ts';
 
 const clientMessageIdSchema = z.string().regex(/^[\x21-\x7e]{1,255}$/, 'must have 1 to 255 visible ASCII characters');
-/** The most that `limits.attachments-per-message` can be set to. */
+/** The greatest value that `limits.attachments-per-message` can have. */
 const MAX_CONFIGURABLE_FILES_PER_MESSAGE = 100;
 /**
- * At most this many attempts of a post that is refused for a reason that cannot be found afterwards (the member left
- * and joined at once).
+ * At most this many attempts of a post. The message log may refuse it for a reason that no longer exists when it is
+ * looked up: the member left and joined at once.
  */
 const MAX_POST_ATTEMPTS = 3;
 
@@ -74,7 +74,7 @@ export const sendMessage = defineTargetedOperation({
     const text = checkMessageText(given, limits.textCodePoints, { hasAttachments: attachments.length > 0 });
     const senderId = await resolveCallerOrNamedMember(services, caller, { conversationId, as });
     const unlabelled = { admission: null, label: null, iconUrl: null, cardsJson: null, hops: 0 };
-    // In the sender's own namespace, apart from the keys of the webhook and of other members.
+    // The key has a namespace for each sender: it differs from the keys of other members and of webhooks.
     const keyed =
       clientId === undefined
         ? { key: null, bodyHash: null }
@@ -92,8 +92,8 @@ export const sendMessage = defineTargetedOperation({
 });
 
 /**
- * The posted message, as it is now. Throws `outcome_unknown` if a new message is stored and cannot be read: an error
- * that says that nothing was written would make the sender post it again.
+ * The posted message as it is now. Throws `outcome_unknown` if a new message cannot be read: any other error would say
+ * that nothing was posted, and the sender would post it again.
  */
 async function readPosted(
   { database }: Services,
@@ -111,14 +111,14 @@ function throwPostedButUnread(cause: unknown): never {
   throw new KlatchError('outcome_unknown', { sentence, cause });
 }
 
-/** Neither texts nor ids hold NUL, and ids have a fixed length: two different messages are never hashed as one. */
+/** Different messages have different hashes, since neither texts nor file ids contain NUL, which separates them. */
 function bodyHash(text: string, attachments: readonly string[]): string {
   return createHash('sha256')
     .update([text, ...attachments].join('\u0000'))
     .digest('hex');
 }
 
-/** The sender: the caller, or the member that the command line names. */
+/** The account of the sender: the caller; for the command line, the member whose nick is given. */
 async function resolveCallerOrNamedMember(
   { database }: Services,
   caller: Caller,
@@ -141,7 +141,10 @@ async function resolveCallerOrNamedMember(
   );
 }
 
-/** Posts as a member. Throws the reason of a refusal: no membership, an archived group, a block, a file. */
+/**
+ * Posts as a member. Throws the reason of a refusal: the sender is no member, the group is archived, the peer blocks
+ * the sender, or a file cannot be attached.
+ */
 async function appendAsMember(services: Services, post: Post): Promise<Exclude<PostResult, { outcome: 'refused' }>> {
   for (let attempts = 1; ; attempts += 1) {
     const posted = await appendPost(services, post);
@@ -167,7 +170,7 @@ async function assertMayPost(
 }
 
 /**
- * Hands a post to the message log. Throws `outcome_unknown`, with what to do, if it is unknown whether the post is
+ * Appends a post to the message log. Throws `outcome_unknown`, with advice, if it is unknown whether the post is
  * stored.
  */
 export async function appendPost({ messageLog }: Services, post: Post): Promise<PostResult> {

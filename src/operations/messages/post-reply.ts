@@ -19,16 +19,16 @@ import type { Services } from '../core/services.ts';
 import { appendPost } from './messages.ts';
 import { rateLimitDelay } from './post-webhook.ts';
 
-/** Lower limits than those of a caller's post: a reply has a few cards at most. */
+/** Limits of a receiver's answer, lower than those of a caller's post: a reply has a few cards at most. */
 const REPLY_LIMITS: JsonLimits = { maxDepth: 32, maxValues: 10_000, maxShapes: 1_000 };
 const MAX_RATE_LIMITED_GROUPS = 10_000;
-/** Bound of attempts: the token may be replaced after it was looked up and before the post is written. */
+/** At most this many attempts to post a reply: the token may be replaced between its look-up and the post. */
 const MAX_POST_ATTEMPTS = 3;
 
 /**
- * Makes the function that posts replies as the webhook of their groups, at the rate of one token. The idempotency key
- * of hook and message is kept for a day, so a repeated delivery posts nothing twice. The function rejects if a later
- * call can post the reply.
+ * Makes the function that posts replies, as the integration of the group and at the rate limit of one token. Each reply
+ * has an idempotency key of hook and message, which is stored for a day: so a message that is delivered twice gets one
+ * reply. The function rejects if the reply may be posted by a later call.
  */
 export function createReplyPoster(services: Services): PostReply {
   const { limits } = services.config;
@@ -45,7 +45,10 @@ export function createReplyPoster(services: Services): PostReply {
   };
 }
 
-/** The reply in an answer; null: there is none. Rejects if the hook's answers have used up their parse time. */
+/**
+ * The reply in a receiver's answer; null: it has none. Rejects if the answers of this hook have used up their parse
+ * time.
+ */
 function readAnswer(
   { parseBudget, config }: Services,
   { hookId, format, body }: ReceivedAnswer,
@@ -53,7 +56,7 @@ function readAnswer(
   const refusal = (): Error => new KlatchError('overloaded');
   return parseBudget.run(sourceKey(`reverse webhook ${hookId}`), refusal, () => {
     const text = body.toString();
-    // Most receivers without a reply answer with a word.
+    // Not JSON: most receivers that send no reply answer with a word.
     if (!text.trimStart().startsWith('{')) return null;
     try {
       const { value } = parseJsonRepairingControls(text, REPLY_LIMITS);
@@ -95,7 +98,7 @@ async function postAsIntegration(
   return 'reply refused';
 }
 
-/** The key is none of a caller's, which begin with the name of a header. */
+/** The post of a reply. Its key cannot be that of a caller, whose keys begin with the name of a header. */
 function toPost(integration: Integration, { hookId, seq, logEpoch, hops }: ReceivedAnswer, reply: ReceiverReply): Post {
   const { conversationId, admission, accountId: senderId } = integration;
   const { text } = reply;

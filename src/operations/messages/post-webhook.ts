@@ -10,14 +10,14 @@ import { applyPostedExpectation } from './posted-expectation.ts';
 import type { RateLimiter } from '../core/rate-limiter.ts';
 import type { Services } from '../core/services.ts';
 
-/** A message from outside, checked by its edge; `key` with its namespace. */
+/** A message from a webhook, which its interface has checked. `key` has its namespace. */
 export interface WebhookMessage extends Omit<Post, 'conversationId' | 'admission' | 'senderId' | 'expectation'> {
   readonly expectation?: PostedExpectation;
 }
 
 /**
- * Counts a post of this token, and returns the wait that the rate limit imposes on it; null: none. Nearly all posts wait
- * for none, and then no promise is made. Throws `token_rate_limited` if the wait would be longer than a post may wait.
+ * Counts a post of the group's integration. Returns a promise of the wait that the rate limit imposes; null: no wait,
+ * as for nearly all posts. Throws `token_rate_limited` if the wait would exceed `maxWaitMs`.
  */
 export function rateLimitDelay(
   limiter: RateLimiter<number>,
@@ -30,9 +30,9 @@ export function rateLimitDelay(
 }
 
 /**
- * Posts into the token's group as its integration. Resolves, after the commit, to the message's id; for a repeat, to
- * the first one's. Throws `invalid_token`, `group_archived`, `signing_changed`, `idempotency_key_reused`,
- * `quota_exceeded` (for its expectation), and what the log rejects with.
+ * Posts into the group of the token, as its integration. Resolves, after the commit, to the id of the message; for a
+ * repeated post, to that of the first one. Throws `invalid_token`, `group_archived`, `signing_changed`,
+ * `idempotency_key_reused`, `quota_exceeded` (for its expectation), and the errors of the message log.
  */
 export async function postMessage(
   services: Services,
@@ -43,8 +43,8 @@ export async function postMessage(
 }
 
 /**
- * As `postMessage`, for a message with files of the integration. `isNew`: this message took the files; false: an
- * earlier message is the answer.
+ * As `postMessage`, for a message with files. `isNew`: the files are attached to this message. Not `isNew`: `id` is
+ * that of an earlier message, for a repeated post.
  */
 export async function postMessageReportingIsNew(
   services: Services,
@@ -59,16 +59,16 @@ function idOf({ integration }: PresentedToken, { seq, logEpoch }: StoredPost): s
   return messageId(integration.conversationId, seq, logEpoch);
 }
 
-/** An integration token, and the integration that it gives access to. */
+/** An integration token, and the integration that the token belongs to. */
 export interface PresentedToken {
   readonly integration: Integration;
   readonly token: string;
 }
 
-/** The result of a post that is in the log. */
+/** The result of a post that was not refused. */
 type StoredPost = Exclude<PostResult, { outcome: 'refused' }>;
 
-/** As `postMessage`, but resolves to the whole result. */
+/** As `postMessage`, but resolves to the whole result of the message log. */
 export async function postOrExplainRefusal(
   services: Services,
   { integration, token }: PresentedToken,
@@ -78,7 +78,7 @@ export async function postOrExplainRefusal(
   if (expectation !== undefined) await applyPostedExpectation(services, integration, expectation);
   const posted = await appendPost(services, toPost(integration, message));
   if (posted.outcome === 'refused') {
-    // The cached state of the token was outdated, or the group is archived: the database says which.
+    // The cached integration was outdated, or a file cannot be attached: the database says which.
     const now = await services.tokens.findBypassingCache(token);
     if (now?.archived === false && now.admission !== integration.admission) throw new KlatchError('signing_changed');
     if (now?.archived === false) await assertAttachable(services, integration.accountId, message.attachments);

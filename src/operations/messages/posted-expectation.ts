@@ -7,9 +7,9 @@ import { tooManyExpectations } from '../core/expectation-limit.ts';
 import type { Services } from '../core/services.ts';
 
 /**
- * Sets or removes the expectation of a post, before the post is written: if the post then fails, the group waits for
- * its repetition. Does nothing if the group is archived or has another token by now: the post itself is refused for
- * that. Waits for a database that is away as long as the post would. Throws `quota_exceeded`.
+ * Sets or removes the expectation of a post before the post is written: if the post then fails, the group still expects
+ * it. Does nothing if the group is archived or the token was replaced, since the post is refused then. Retries while
+ * the database is unavailable, as long as a post may wait. Throws `quota_exceeded`.
  */
 export async function applyPostedExpectation(
   { database, config }: Services,
@@ -32,7 +32,10 @@ export async function applyPostedExpectation(
   if (result === 'full' && isRefusedOverLimit) throw tooManyExpectations();
 }
 
-/** Counts a post that becomes no message as a sign of life, and applies its expectation; null: the post has no key. */
+/**
+ * For a post that becomes no message: counts it as a sign of life, and applies its expectation. Does nothing if
+ * `expectation` is null.
+ */
 export async function countWithoutMessage(
   services: Services,
   integration: Integration,

@@ -1,7 +1,7 @@
 import type { Config } from '../../config/config.ts';
 import { liveTransportSchemes } from '../../model/transport.ts';
 
-/** The input for the addresses that `/v1/about` announces to clients. */
+/** What determines the addresses that `/v1/about` announces to clients. */
 interface EndpointSources {
   readonly config: Config;
   /** Addresses on which the server listens; each begins with a scheme. */
@@ -12,17 +12,16 @@ const SCHEMES = Object.values(liveTransportSchemes).flatMap(({ plain, tls }) => 
 const LIVE_LISTENER_PATTERN = new RegExp(`^(${SCHEMES.join('|')})://(.+):(\\d+)$`);
 
 /**
- * The addresses that live clients connect to. If the administrator announces addresses, they are the only ones.
- * Otherwise there are `/v1/live` below the public address of the HTTP interface, and the listeners that other machines
- * can reach. Listeners on loopback are included only if the public address is on loopback as well: elsewhere they would
- * lead to the client's own machine.
+ * The addresses that live clients connect to. If the configuration has public endpoints, they are the only ones.
+ * Otherwise they are `/v1/live` below `http.base-uri`, and the listeners. Listeners on loopback are left out unless
+ * `http.base-uri` is on loopback too: on another machine, their addresses would lead to that machine itself.
  */
 export function announcedEndpoints({ config, listeners }: EndpointSources): readonly string[] {
   if (config.publicEndpoints.length > 0) return config.publicEndpoints;
   const base = new URL(config.http.baseUri);
   const live = `${config.http.baseUri.replace(/^http/, 'ws')}/v1/live`;
   const isLocal = isLoopback(base.hostname);
-  // Not parsed as URLs, which leave out the port where it is the scheme's own.
+  // Not parsed by URL, which drops the default port of a scheme.
   const reachable = listeners.flatMap((listener) => {
     const [, scheme, host, port] = LIVE_LISTENER_PATTERN.exec(listener) ?? [];
     if (host === undefined || (isLoopback(host) && !isLocal)) return [];
@@ -31,7 +30,7 @@ export function announcedEndpoints({ config, listeners }: EndpointSources): read
   return [live, ...new Set(reachable)];
 }
 
-/** `hostname` as a URL has it: IPv6 in brackets, IPv4 in its plain form. */
+/** Whether a host is loopback. `hostname` is as in a URL: IPv6 in brackets, IPv4 in its plain form. */
 function isLoopback(hostname: string): boolean {
   return /^(?:localhost|.+\.localhost|127(?:\.\d+){3}|\[::1\])$/.test(hostname);
 }

@@ -48,7 +48,7 @@ export const checkFiles = defineOperation({
       const { findings, files, uploads, hasSkippedMarkingLost: isEmpty, next } = page;
       return { store: store.description, files, uploads, found: [...findings], empty: isEmpty, next };
     } catch (error) {
-      // The sentence says what is wrong with the store, for the server's administrator.
+      // The administrator gets a sentence that says what is wrong with the store.
       if (!(error instanceof StoreUnavailableError || error instanceof NotInStoreError)) throw error;
       throw new KlatchError('storage_unavailable', {
         sentence: `The store of files is away: ${error.message}`,

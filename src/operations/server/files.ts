@@ -13,10 +13,10 @@ import { createdAtField } from '../core/schemas.ts';
 /** How long an address of `files.link` is valid. */
 const LINK_TTL_MS = 60 * 60_000;
 
-/** A position in the list of the caller's files: when the file there was made, and its id. */
+/** A place in the list of files: the creation time (µs) and id of a file. */
 const CREATED_US_AND_ID_PATTERN = /^(\d{1,16})\.([A-Za-z0-9_-]{22})$/;
 
-/** A file by its id; any text, since one that cannot be an id names no file. */
+/** The id of a file. Any text is accepted, since one that is no id names no file. */
 const fileId = z.string().max(100).describe("The file's id.");
 
 const ownFileSchema = z.object({
@@ -61,7 +61,7 @@ export const createTemporaryFileLink = defineOperation({
     const { accountId } = requireAccount(caller);
     const file = await translateLostRead(database.general.run((sql) => findReadableFile(sql, id, accountId)));
     if (file === null) throw new KlatchError('file_not_found');
-    // Whole seconds, since that is what the address says.
+    // In whole seconds, since the address contains the time in seconds.
     const expiresAt = new Date(Math.floor((Date.now() + LINK_TTL_MS) / 1_000) * 1_000);
     const reader = { kind: 'account', id: accountId } as const;
     const url = signFileLink(fileLinkKey, config.http.baseUri, { file, reader, expiresAt });

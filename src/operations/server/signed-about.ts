@@ -6,16 +6,19 @@ import type { Services } from '../core/services.ts';
 
 /** The server's signed statement about itself. */
 interface SignedAbout {
-  /** JSON, and the exact bytes (UTF-8) that are signed. */
+  /** The statement as JSON; its bytes in UTF-8 are signed. */
   readonly statement: string;
-  /** One for each key that signs; empty without server keys. `signature` is the base64 of the 64 bytes of Ed25519. */
+  /** One signature for each key that signs; empty without server keys. `signature` is Ed25519 in base64. */
   readonly signatures: readonly { readonly key: string; readonly signature: string }[];
 }
 
-/** A statement is reused for this long: signing costs as much as the rest of the request, and anybody may ask. */
+/**
+ * A statement is reused for this long, since signing costs as much as the rest of the request, and anybody may ask for
+ * it.
+ */
 const SIGNED_STATEMENT_CACHE_MS = 60_000;
 
-/** The server's statement about itself, signed again when it is a minute old. */
+/** Signs the server's statement about itself, again once the last one is a minute old. */
 export class AboutSigner {
   readonly #config: Config;
   readonly #listeners: readonly string[];
@@ -33,7 +36,8 @@ export class AboutSigner {
   }
 
   /**
-   * `now` is the wall clock, which the statement shows. After the clock was put back, the statement is signed again.
+   * The current statement. `now` is the time of day, which the statement shows. If the clock was set back, the
+   * statement is signed again.
    */
   current(now = new Date()): SignedAbout {
     const ageMs = now.getTime() - this.#signedAtMs;
@@ -47,11 +51,12 @@ export class AboutSigner {
   #sign(now: Date): SignedAbout {
     const config = this.#config;
     const statement = JSON.stringify({
-      // So that no other JSON which these keys may sign one day can be taken for this.
+      // Distinguishes the statement from any other JSON that these keys may sign in the future.
       type: 'klatch.about',
       projectName: config.projectName,
       endpoints: announcedEndpoints({ config, listeners: this.#listeners }),
-      // Certificates of the server's own endpoints; where a proxy ends TLS, clients see the proxy's.
+      // The certificates of the server's own endpoints. Behind a proxy that handles TLS, clients see the certificate of
+      // the proxy.
       certificates: this.#certificateFingerprints,
       date: now.toISOString(),
     });

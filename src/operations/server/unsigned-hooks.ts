@@ -2,8 +2,8 @@ import { countHooksForServerKeys, retryHooksLackingServerKey } from '../../stora
 import type { Services } from '../core/services.ts';
 
 /**
- * To be called before deliveries start. Without a server key it logs how many hooks ask for one, since nothing is sent
- * to them. With a server key, hooks that had to wait for it are tried at once instead of within an hour.
+ * Called before deliveries start. Without server keys, logs how many hooks ask for signatures that need one, since they
+ * get nothing. With a server key, makes hooks that waited for one due at once, instead of within an hour.
  */
 export async function retryOrReportUnsignedHooks({ database, serverKeys, log }: Services): Promise<void> {
   if (serverKeys.length > 0) {

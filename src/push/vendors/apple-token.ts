@@ -3,7 +3,7 @@ import { signJwt } from './jwt.ts';
 
 /** Apple accepts a token for an hour. */
 const RENEW_AFTER_MS = 40 * 60_000;
-/** Apple refuses all pushes with a key whose tokens change more often. */
+/** Apple refuses all pushes with a key whose tokens change more often than this. */
 const MIN_RENEWAL_INTERVAL_MS = 20 * 60_000;
 
 /** Provider tokens of a key. */

@@ -16,8 +16,8 @@ interface GoogleError {
 }
 
 /**
- * Whether Google rejects the access token. Google also answers 401 when it lacks a third party's key, which does not
- * count.
+ * Whether Google rejects the access token. Google also answers 401 when it lacks a third party's key. That answer says
+ * nothing about the access token.
  */
 export function refusesAccessToken({ status, json }: VendorResponse): boolean {
   return status === 401 && parseGoogleError(json).errorCode !== THIRD_PARTY_AUTH_ERROR;

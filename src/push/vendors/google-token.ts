@@ -8,7 +8,7 @@ const SCOPE = 'https://www.googleapis.com/auth/firebase.messaging';
 const GRANT_TYPE = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
 /** The requested lifetime; Google grants no more. */
 const REQUESTED_LIFETIME_S = 3600;
-/** A token is renewed this long before its end, or after half of its life where that is later. */
+/** A token is renewed this long before it expires, or after half of its life where that is later. */
 const MAX_RENEWAL_MARGIN_MS = 5 * 60_000;
 /** The retry interval after a failed renewal, while the last token is valid. */
 const EARLY_RENEWAL_RETRY_MS = 10_000;
@@ -32,7 +32,7 @@ interface GoogleTokenRequestOptions {
   readonly now: () => number;
 }
 
-/** Access tokens of a service account: one request at a time, before the last token ends. */
+/** Access tokens of a service account: one request at a time, before the last token expires. */
 export class GoogleAccessTokens {
   readonly #serviceAccount: ServiceAccount;
   readonly #options: GoogleTokenRequestOptions;
@@ -60,7 +60,7 @@ export class GoogleAccessTokens {
     return 'token' in renewed ? renewed.token : renewed;
   }
 
-  /** Google refused this token: it is not used again. A newer one is kept. */
+  /** Google refused this token: it is not used again. A newer token stays in use. */
   invalidate(token: string): void {
     if (this.#cached?.token === token) this.#cached = null;
   }

@@ -10,7 +10,7 @@ import type { PushNotification, PushOutcome, PushTarget, PushVendor } from './ve
 
 /** FCM limits a message to 4,096 bytes; the difference is for parts that FCM may count as well. */
 const MAX_PAYLOAD_BYTES = 4_000;
-/** FCM keeps messages for 28 days. */
+/** FCM stores messages for at most 28 days. */
 const MAX_TTL_S = 28 * 24 * 3600;
 const MAX_TOKEN_CHARACTERS = 4_096;
 /**
@@ -78,7 +78,7 @@ export class GoogleVendor implements PushVendor {
     const response = await this.#sendWithRetry(project, body);
     const outcome = 'outcome' in response ? response : readFcmResponse(response);
     if (outcome.outcome !== 'failed' || outcome.category !== 'key') return outcome;
-    // One project's key must not make others wait.
+    // A failure of one project's key must not make other projects wait.
     return { ...outcome, vendorWide: this.#projects.size === 1 };
   }
 
@@ -127,7 +127,7 @@ function failAtDeadline(signal: AbortSignal): Promise<FailedOutcome> {
 }
 
 /**
- * Whether to retry once at once: a token was revoked early, or a kept connection closed during the write. If both
+ * Whether to retry once at once: a token was revoked early, or an idle connection was closed during the write. If both
  * pushes arrive, the second replaces the first on the device.
  */
 function isWorthImmediateRetry(response: VendorResponse | FailedOutcome): boolean {

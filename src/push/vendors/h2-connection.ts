@@ -10,7 +10,7 @@ export interface H2Response {
 
 /**
  * Why there is no answer. `connect`: no connection could be opened. `lost`: the connection ended during the request.
- * `busy`: too many requests wait for a slot. `stopped`: this node ended the connection.
+ * `busy`: too many requests wait for a slot. `stopped`: this node closed the connection.
  */
 type H2FailureReason = 'connect' | 'lost' | 'timeout' | 'answer' | 'busy' | 'stopped';
 
@@ -45,10 +45,11 @@ const PING_TIMEOUT_MS = 5_000;
 /** A connection is replaced after this: names are resolved again, and load balancers can use all of their servers. */
 const MAX_CONNECTION_AGE_MS = 60 * 60_000;
 /**
- * A draining connection is destroyed after this time. Its requests ended long before, so it cannot be closed normally.
+ * A draining connection is destroyed after this time. Its requests have ended long before, so a normal close does not
+ * work.
  */
 const DRAIN_TIMEOUT_MS = 90_000;
-/** An unused connection is closed, so that a rare app holds no resources. */
+/** An unused connection is closed, so that a rarely used app holds no resources. */
 const IDLE_TIMEOUT_MS = 15 * 60_000;
 
 /** A connection over HTTP/2 that carries many requests at once, and reports when it takes no further ones. */
@@ -78,7 +79,7 @@ export class H2Connection {
     this.#session = connect(origin, { ...(ca === null ? {} : { ca: [...ca] }), settings: { enablePush: false } });
     this.#connectTimer = setTimeout(() => this.#onConnectTimeout(), connectTimeoutMs);
     this.#healthTimer = setInterval(() => this.#drainOrPing(), PING_AFTER_SILENCE_MS).unref();
-    // Before the other side's settings arrive, node assumes no limit of parallel requests.
+    // Before the other side's settings arrive, Node.js assumes no limit of parallel requests.
     this.#session.on('remoteSettings', () => this.#onReady());
     this.#session.on('goaway', () => this.drain());
     // Each request in progress reports the failure; `close` follows.
@@ -89,17 +90,17 @@ export class H2Connection {
     this.#session.once('close', () => this.#onClosed());
   }
 
-  /** Whether it is closed: it has no requests and takes none. */
+  /** Whether the connection is closed: it has no requests and takes none. */
   get isClosed(): boolean {
     return this.#isClosed;
   }
 
-  /** Whether it is still being opened. */
+  /** Whether the connection is still being opened. */
   get isOpening(): boolean {
     return !this.#hasConnected && !this.#isDraining;
   }
 
-  /** Whether it takes no further requests. */
+  /** Whether the connection takes no further requests. */
   get isDraining(): boolean {
     return this.#isDraining;
   }
@@ -109,7 +110,7 @@ export class H2Connection {
     return this.#hasConnected || !this.#isDraining ? null : new H2Failure('connect', this.#sessionError);
   }
 
-  /** Whether it takes another request now. */
+  /** Whether the connection takes another request now. */
   get hasCapacity(): boolean {
     if (!this.#hasConnected || this.#isDraining || this.#session.closed || this.#session.destroyed) return false;
     const allowed = this.#session.remoteSettings.maxConcurrentStreams ?? MAX_STREAMS;
@@ -117,8 +118,8 @@ export class H2Connection {
   }
 
   /**
-   * Sends one POST; the caller has checked the capacity. `headers`: names and values alternate, `:path` among them; an
-   * object would be sorted for each request. Rejects with an H2Failure, after `timeoutMs` at the latest.
+   * Sends one POST; the caller has checked the capacity. `headers`: names and values alternate, `:path` among them;
+   * Node.js would sort an object for each request. Rejects with an H2Failure, after `timeoutMs` at the latest.
    */
   request(headers: readonly string[], body: string, timeoutMs: number): Promise<H2Response> {
     this.#activeStreams += 1;
@@ -163,7 +164,7 @@ export class H2Connection {
     this.#options.onCapacityChange();
   }
 
-  /** Ends it at once; requests in progress fail. */
+  /** Destroys the connection at once; requests in progress fail. */
   destroy(): void {
     this.#session.destroy();
   }
@@ -214,7 +215,7 @@ export class H2Connection {
   }
 }
 
-/** `conclude` is called at least once; the first call counts. */
+/** `conclude` is called at least once; only the first call has an effect. */
 function readResponse(
   stream: ClientHttp2Stream,
   onActivity: () => void,

@@ -9,7 +9,7 @@ interface H2PoolOptions {
   readonly maxWaitingRequests?: number;
 }
 
-/** A request that waits for capacity; it uses free capacity in the same turn. */
+/** A request that waits for capacity; `take` uses the connection's capacity in the same turn. */
 interface WaitingRequestCallbacks {
   readonly take: (connection: H2Connection) => void;
   readonly fail: (failure: H2Failure) => void;
@@ -42,8 +42,8 @@ export class H2Pool {
 
   /**
    * Sends one POST in `timeoutMs`, including the wait for capacity. A request that was lost with its connection is
-   * retried at once on another: callers give their requests a key that makes a duplicate harmless. `headers`: names and
-   * values alternate. Rejects with an H2Failure.
+   * retried at once: callers make sure that a duplicate is harmless. `headers`: names and values alternate. Rejects
+   * with an H2Failure.
    */
   async post(headers: readonly string[], body: string, timeoutMs: number): Promise<H2Response> {
     const endMs = performance.now() + timeoutMs;

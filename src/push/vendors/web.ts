@@ -16,19 +16,19 @@ import type { PushNotification, PushOutcome, PushTarget, PushVendor } from './ve
 
 /** The size that a push service must accept (RFC 8030, 7.2), minus the overhead of encryption (RFC 8188, 8291). */
 const MAX_PAYLOAD_BYTES = 3_993;
-/** The size of the retry for a service that rejects the first one as too large. */
+/** The size of the second payload, for a service that rejects the first payload as too large. */
 const MAX_RETRY_PAYLOAD_BYTES = 1_024;
 const MAX_TTL_S = 28 * 24 * 3600;
 const MAX_CONNECTIONS_PER_HOST = 32;
 const CONNECT_TIMEOUT_MS = 5_000;
 const MAX_RESPONSE_BYTES = 16 * 1024;
 const RESPONSE_BODY_TIMEOUT_MS = 1_000;
-/** Signing is expensive, and a signature is valid for 12 hours; services are few. */
+/** Signatures are cached: signing is expensive, a signature is valid for 12 hours, and services are few. */
 const VAPID_CACHE_TTL_MS = 6 * 3_600_000;
 const MAX_VAPID_ORIGINS = 1_000;
-/** The library gets this origin instead of the real one. */
+/** The `web-push` library gets this origin instead of the real one. */
 const DUMMY_ORIGIN_FOR_LIBRARY = 'https://push.invalid';
-/** The default wait where a service gives none. */
+/** The wait after an answer 429 if the service gives none. */
 const DEFAULT_QUOTA_WAIT_MS = 60_000;
 
 type WebAttemptOutcome = Pick<HttpAttemptOutcome, 'delivered' | 'category' | 'code' | 'retryAfterMs'>;
@@ -40,8 +40,8 @@ interface WebVendorDeps {
 }
 
 /**
- * Browsers' push services (RFC 8030, 8188, 8291, 8292). Clients choose their addresses, so the address policy applies
- * to each.
+ * Browsers' push services (RFC 8030, 8188, 8291, 8292). Clients choose the addresses of the services, so the address
+ * policy applies to each.
  */
 export class WebVendor implements PushVendor {
   readonly kind = 'web';
@@ -80,7 +80,8 @@ export class WebVendor implements PushVendor {
     const first = await this.#post(subscription, notification, MAX_PAYLOAD_BYTES, endMs);
     const attempt =
       first?.code === 413 ? await this.#post(subscription, notification, MAX_RETRY_PAYLOAD_BYTES, endMs) : first;
-    // The browser's keys are unusable, or this server has a fault, which must not remove every browser.
+    // Encryption failed: the browser's keys are unusable, or this server has a fault. The device stays, since a fault
+    // must not remove every browser.
     if (attempt === null) return refused('subscription', null);
     const { code, category } = attempt;
     if (code !== null || category !== null) {
@@ -160,7 +161,7 @@ export class WebVendor implements PushVendor {
     return header;
   }
 
-  /** 32 characters that reveal nothing about the conversation to the service, and are the same each time. */
+  /** A conversation's topic: 32 characters that never change, and reveal nothing about it to the service. */
   #topic({ conversationId }: PushNotification): string {
     const mac = createHmac('sha256', this.#config.private).update(`topic ${conversationId}`).digest();
     return mac.subarray(0, 24).toString('base64url');
@@ -188,7 +189,7 @@ function parseSubscription(token: string): WebSubscription | null {
   return protocol === 'https:' || protocol === 'http:' ? { endpoint, keys: { p256dh, auth } } : null;
 }
 
-/** One service's failure never counts for all: clients choose the services. */
+/** A failure of one service never concerns the vendor as a whole, since clients choose the services. */
 function toOutcome({ delivered: isTaken, category, code, ...more }: WebAttemptOutcome): PushOutcome {
   if (isTaken) return delivered;
   const retryAfterMs = boundRetryAfter(more.retryAfterMs);

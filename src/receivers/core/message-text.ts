@@ -1,7 +1,7 @@
 import { clipped } from '../../callers/core/plain-text.ts';
 import type { ReceiverMessage } from './receiver-format.ts';
 
-/** Ends a text that was cut for a receiver. */
+/** The mark at the end of a text that was cut for a receiver. */
 const CUT_MARK = '… (cut)';
 
 /** The text with a line for each file. */
@@ -17,7 +17,9 @@ export function shownSender({ sender, group }: ReceiverMessage): string {
   return sender.label ?? (sender.kind === 'webhook' ? group.title : sender.name);
 }
 
-/** The beginning of a text, of at most `maxBytes` bytes in UTF-8 with the mark. It never ends within a character. */
+/**
+ * The beginning of a text, cut within no character: at most `maxBytes` bytes in UTF-8, including the mark if it is cut.
+ */
 export function clippedToBytes(text: string, maxBytes: number): string {
   const bytes = Buffer.from(text);
   if (bytes.length <= maxBytes) return text;
@@ -27,5 +29,5 @@ export function clippedToBytes(text: string, maxBytes: number): string {
   return bytes.toString('utf8', 0, end) + CUT_MARK;
 }
 
-/** The beginning of a text, of at most `maxLength` UTF-16 units with the mark. */
+/** The beginning of a text: at most `maxLength` UTF-16 units, including the mark if it is cut. */
 export const clippedText = (text: string, maxLength: number): string => clipped(text, maxLength, CUT_MARK);

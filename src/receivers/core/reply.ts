@@ -15,10 +15,10 @@ export interface ReceivedAnswer {
   readonly conversationId: ConversationId;
   readonly hookId: HookId;
   readonly format: ForeignHookFormat;
-  /** The message that it answers. */
+  /** The message that the receiver answers. */
   readonly seq: Seq;
   readonly logEpoch: LogEpoch;
-  /** The hop count of that message. */
+  /** The hop count of the answered message. */
   readonly hops: number;
   readonly body: Buffer;
 }
@@ -28,7 +28,7 @@ export type ReplyProblem =
   'reply too large' | 'reply incomplete' | 'reply unreadable' | 'reply refused' | 'reply hop limit' | 'group archived';
 
 /**
- * Posts the reply in an answer, once for each message. Resolves after the commit, to null if the reply is posted or the
- * answer holds none. Rejects if a later call can post it.
+ * Posts the reply in an answer, once for each answered message. Resolves after the commit: to null if the reply was
+ * posted or the answer holds none, else to the problem. Rejects if a later call may succeed.
  */
 export type PostReply = (answer: ReceivedAnswer) => Promise<ReplyProblem | null>;

@@ -118,7 +118,7 @@ export interface ConsumedAttempt {
   readonly verifier: string | null;
   /** Attempts that remain after this one. */
   readonly attemptsLeft: number;
-  /** Since the activation began. */
+  /** Time in ms since the activation began. */
   readonly ageMs: number;
 }
 
@@ -148,7 +148,10 @@ export async function refundAttempt(sql: Sql, transactionHash: string, maxAttemp
     update activation set attempts_left = least(attempts_left + 1, ${maxAttempts}) where transaction_hash = ${transactionHash}`;
 }
 
-/** Marks the address as proven, and returns it; null for a second or a late call. */
+/**
+ * Marks the address as proven, and returns it; null when the activation is verified already, has ended, or never
+ * existed.
+ */
 export async function markVerified(tx: Transaction, transactionHash: string): Promise<ProofAddress | null> {
   const [row] = await tx<ProofAddress[]>`
     update activation set verified_at = now()
@@ -158,15 +161,15 @@ export async function markVerified(tx: Transaction, transactionHash: string): Pr
 }
 
 /**
- * Returns the address that a transaction has proven, and ends the activation; null when there is none. Of two parallel
- * calls only one gets the address.
+ * Returns the address that a transaction has proven, and ends the activation; null when it has proven none, or the
+ * activation has ended. Of two parallel calls only one gets the address.
  */
 export async function consumeVerifiedActivation(
   tx: Transaction,
   transactionHash: string,
 ): Promise<ProofAddress | null> {
-  // Compares no clock: a call that waited for the first one's commit must find the activation ended, whenever it began
-  // itself.
+  // Compares `expires_at` also with `sent_at`, and not only with the clock: a call that waited for another one's commit
+  // must find the activation ended, whenever its own transaction began.
   const [row] = await tx<ProofAddress[]>`
     update activation set expires_at = sent_at
     where transaction_hash = ${transactionHash} and verified_at is not null and expires_at > now()

@@ -25,7 +25,7 @@ export async function countBlocks(tx: Transaction, accountId: AccountId): Promis
   return row!.count;
 }
 
-/** Ends a block; false when there was none. */
+/** Deletes a block; false when there was none. */
 export async function deleteBlock(sql: Sql, accountId: AccountId, blockedId: AccountId): Promise<boolean> {
   const rows = await sql`
     delete from block where account_id = ${accountId} and blocked_id = ${blockedId} returning blocked_id`;

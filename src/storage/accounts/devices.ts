@@ -27,9 +27,9 @@ export interface NewDevice extends Pick<Device, 'kind' | 'app' | 'label' | 'sess
 const MAX_LISTED = 1_001;
 
 /**
- * Registers a device, or renews its registration. If another account has it, its row and its pending pushes are
- * deleted: the phone's new user must not get the previous user's pushes. Null: a concurrent call registered the device
- * for another account, and a retry finds its row.
+ * Registers a device, or renews its registration. If another account has the device, that account's row and pending
+ * pushes for it are deleted: the phone's new user must not get the previous user's pushes. Null: a concurrent call
+ * registered the device for another account, and a retry finds its row.
  */
 export async function upsertDeviceUnlessRaced(tx: Transaction, device: NewDevice): Promise<Device | null> {
   const { accountId, sessionId, kind, tokenHash, tokenSealed, app, label } = device;

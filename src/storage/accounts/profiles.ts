@@ -54,7 +54,7 @@ export async function listAddresses(sql: Sql | Transaction, id: AccountId): Prom
 }
 
 /**
- * Deactivates an account with the bots that it owns, or reactivates the account without them. Returns the changed
+ * Deactivates an account with the bots that it owns, or reactivates the account without its bots. Returns the changed
  * accounts.
  */
 export async function deactivateWithBotsOrReactivate(

@@ -43,7 +43,7 @@ export async function endSession(sql: Sql | Transaction, accountId: AccountId, i
   return rows.length > 0;
 }
 
-/** Ends the sessions of accounts, except `except`; returns the ended ones. */
+/** Ends the sessions of accounts, except the session `except`; returns the ended sessions. */
 export async function endSessionsOfAccounts(
   sql: Sql | Transaction,
   accounts: readonly AccountId[],

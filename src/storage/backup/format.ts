@@ -29,7 +29,7 @@ const sequenceSchema = z.object({ table: identifier, column: identifier, last: c
 const configurationSchema = z.object({
   /** True: the files are copies; false: the effective settings, with placeholders for secrets. */
   secrets: z.boolean(),
-  /** Name in the archive and original path of each. The first is server.conf. */
+  /** The name in the archive and the original path of each file. The first file is server.conf. */
   files: z.array(
     z.object({ name: z.string(), path: z.string(), kind: z.enum(['configuration', 'public-key', 'private-key']) }),
   ),

@@ -34,7 +34,7 @@ interface LoadOptions {
    */
   readonly newEpochAbove?: number;
   readonly onProgress?: (progress: CopyProgress) => void;
-  /** Ends the load early, with its reason. */
+  /** Aborts the load, with the reason of the signal. */
   readonly signal?: AbortSignal;
   readonly stallTimeoutMs?: number;
   /** The program's migrations if not given. */
@@ -51,9 +51,9 @@ export interface DatabaseLoadResult {
 }
 
 /**
- * Fills an empty database in one transaction: however it ends, even by kill -9, the database is then as empty as
- * before. `feed` calls `begin`, then `rows` for each table, in the order of the header; its rejection rolls back.
- * Rejects with BackupError, WrongSecretError, DatabaseInUseError, DatabaseTooOldError, DatabaseUnavailableError or
+ * Fills an empty database in one transaction: if the load fails, even by kill -9, the database is as empty as before.
+ * `feed` calls `begin`, then `rows` for each table, in the order of the header; its rejection rolls back. Rejects with
+ * BackupError, WrongSecretError, DatabaseInUseError, DatabaseTooOldError, DatabaseUnavailableError or
  * CommitUnknownError.
  */
 export async function loadDatabase(
@@ -256,8 +256,8 @@ function wrongSecretError(): WrongSecretError {
 }
 
 /**
- * Empty means a database without tables, or one in which a Klatch was started and nothing was created. The same
- * transaction drops its tables.
+ * Rejects with BackupError unless the database is empty; drops its tables. A database is empty if it has no tables, or
+ * only Klatch's, and Klatch's tables for a backup have no rows except in `setting`.
  */
 async function requireEmptyThenDropTables(tx: Transaction): Promise<void> {
   const rows = await tx<{ name: string; kind: string; partition: boolean }[]>`
@@ -284,8 +284,8 @@ async function requireEmptyThenDropTables(tx: Transaction): Promise<void> {
 }
 
 /**
- * Settlements of processes on other copies of this database must not count here. Their epochs were counted from 0, so
- * the time in seconds is an epoch that no lease has had.
+ * Settlements of processes on other copies of this database must be refused here. The epochs of their leases were
+ * counted from 0, so the time in seconds is an epoch that no lease has had.
  */
 async function fenceOffOldLeases(tx: Transaction): Promise<void> {
   await tx`update lease set holder = null, expires_at = '-infinity', epoch = floor(extract(epoch from clock_timestamp()))`;

@@ -6,11 +6,11 @@ import { callbackify } from 'node:util';
 import { syncFolder } from '../../config/durable-file.ts';
 import { BackupError } from './format.ts';
 
-/** Names or removes a partial file, with the rights that this needs. */
+/** Gives a partial file its final name, or removes it, with the rights that this needs. */
 export interface PartialFileFinalizer {
   /**
-   * Rejects with BackupError where another process writes the file by now, or a file of that name must not be
-   * overwritten.
+   * Gives the partial file its final name. Rejects with BackupError where another process writes the partial file by
+   * now, or a file of the final name must not be overwritten.
    */
   name(): Promise<void>;
   /** Removes the partial file, unless another process owns it by now. */
@@ -74,7 +74,7 @@ export class PartialFile {
   }
 }
 
-/** Names the open file of a descriptor with the rights of this process. */
+/** Finalizes the open file of a descriptor with the rights of this process. */
 export function inProcessFinalizer(
   descriptor: number,
   { path, overwrite }: { path: string; overwrite: boolean },

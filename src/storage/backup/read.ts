@@ -17,7 +17,7 @@ import type { BackupHeader, BackupManifest, ManifestPart } from './format.ts';
 import { readTar, TarError, type TarEntry } from './tar.ts';
 import { countRows } from './write.ts';
 
-/** The reader of a backup; a rejection of these functions ends the reading. */
+/** The reader of a backup; a rejection of one of its functions aborts the reading. */
 interface BackupVisitor {
   /** The header, before anything else. */
   header?(header: BackupHeader): Promise<void> | void;

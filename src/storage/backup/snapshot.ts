@@ -27,7 +27,7 @@ export interface SnapshotReader {
   readonly copy: (table: BackupTable) => AsyncGenerator<Buffer, void, undefined>;
 }
 
-/** The version for the header, and the signal that ends the copy early. */
+/** The version for the header, and the signal that aborts the copy. */
 interface SnapshotOptions {
   /** The version of Klatch. */
   readonly version: string;
@@ -71,7 +71,7 @@ export async function withSnapshot<T>(
     }, WHOLE_COPY_TIMEOUT_MS);
   } catch (error) {
     signal.throwIfAborted();
-    // Throws the original error, not the state of the session after it, and not a failure of the database.
+    // If `work` failed, throws its error, and not the later error of the closed connection.
     throw failure === null ? error : (failure as { readonly error: unknown }).error;
   } finally {
     signal.removeEventListener('abort', close);

@@ -1,10 +1,10 @@
-/** A copy ends if its database, disk or reader makes no progress for this long. */
+/** A copy is aborted if its database, disk or reader makes no progress for this long. */
 const STALL_TIMEOUT_MS = 10 * 60_000;
 const CHECKS_PER_TIMEOUT = 20;
 
 /**
  * Limits a copy that may take hours: not its total time, but the time without progress. `recordProgress` is called for
- * every piece; `signal` is aborted with an error, also by `abort` for another reason.
+ * every piece; `signal` is aborted with the error of a stall, or with the reason given to `abort`.
  */
 export class StallDetector {
   readonly #controller = new AbortController();

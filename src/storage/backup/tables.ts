@@ -2,7 +2,8 @@ import type { Sql, Transaction } from '../db/connection.ts';
 import type { BackupHeader, BackupTable } from './format.ts';
 
 /**
- * The tables of a backup, in an order in which referenced rows come first. A test checks that both lists are complete.
+ * The tables of a backup, in an order in which referenced rows come first. A test checks that each table is here or in
+ * `EXCLUDED_TABLE_REASONS`.
  */
 export const BACKED_UP_TABLES = [
   'account',
@@ -51,7 +52,7 @@ export const EXCLUDED_TABLE_REASONS: Readonly<Record<string, string>> = {
   job_lock: 'says which process cleans up right now',
 };
 
-/** Partitions of `delivery_attempt`, which is copied with their rows. */
+/** Day partitions of `delivery_attempt`; the copy of that table includes their rows. */
 const DAY_PARTITION_PATTERN = /^delivery_attempt_(\d{8})$/;
 const DEFAULT_ATTEMPT_PARTITION = 'delivery_attempt_default';
 
@@ -110,7 +111,7 @@ export async function readSequences(
   return sequences;
 }
 
-/** Sets the sequences of another database to these positions. */
+/** Sets the identity sequences of this database to positions from another database. */
 export async function writeSequences(tx: Transaction, sequences: BackupHeader['sequences']): Promise<void> {
   for (const { table, column, last, called } of sequences) {
     await tx`select setval(pg_get_serial_sequence(quote_ident(${table}), ${column})::regclass, ${last}, ${called})`;

@@ -1,7 +1,7 @@
 /**
  * The part of the tar format (POSIX ustar) that a backup uses: regular files with short names, so that any tar can read
- * a backup. Klatch has its own code, because tar-stream brings five packages, one with native parts, for these two
- * functions.
+ * a backup. Klatch has its own code, because tar-stream brings five packages, one with native parts, for writing and
+ * reading such files.
  */
 
 const BLOCK_BYTES = 512;
@@ -22,7 +22,7 @@ const HEADER_FIELDS = {
 
 type Field = keyof typeof HEADER_FIELDS;
 
-/** The input is not such an archive, or ends too early: `kind` tells which. */
+/** The input is not a tar archive of such files, or ends too early: `kind` tells which. */
 export class TarError extends Error {
   override readonly name = 'TarError';
   readonly kind: 'truncated' | 'invalid';

@@ -19,7 +19,9 @@ import type { ConnectLog } from './connect.ts';
 import { withSnapshot } from './snapshot.ts';
 import type { CopyProgress } from './write.ts';
 
-/** Needed besides the data: the WAL of the new cluster, and the files of an empty cluster. */
+/**
+ * The disk space that an upgrade needs besides the data: the WAL of the new cluster, and the files of an empty cluster.
+ */
 const SPACE_OVERHEAD_BYTES = 512 * 1024 * 1024;
 const QUERY_TIMEOUT_MS = 30_000;
 
@@ -34,7 +36,7 @@ interface UpgradeOptions {
   readonly oldBinDir: string | null;
   readonly log: ConnectLog;
   readonly onProgress?: (progress: CopyProgress) => void;
-  /** Ends the upgrade early, with its reason. */
+  /** Aborts the upgrade, with the reason of the signal. */
   readonly signal?: AbortSignal;
   /** Awaited at each step. */
   readonly onStep?: (step: UpgradeStep) => Promise<void> | void;
@@ -119,7 +121,7 @@ async function findConfiguredOrNewestPrograms(
 
 async function findOldBinDirUnlessRunning(context: UpgradeContext, oldBinDir: string | null): Promise<string | null> {
   const { config, clusterDir, from } = context;
-  // A running server needs no programs: a killed run has left it running.
+  // A killed run has left the old server running, so the upgrade need not start it.
   if ((await findPostmaster(clusterDir)) !== null) return null;
   const named = oldBinDir === null ? [config.postgresql.binDir, null] : [oldBinDir];
   let cause: unknown = null;

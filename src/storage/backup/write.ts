@@ -33,7 +33,7 @@ export interface WriteOptions {
   /** The version of Klatch. */
   readonly version: string;
   readonly onProgress?: (progress: CopyProgress) => void;
-  /** Ends the backup early, with its reason. */
+  /** Aborts the backup, with the reason of the signal. */
   readonly signal?: AbortSignal;
   readonly stallTimeoutMs?: number;
 }

@@ -1,14 +1,16 @@
-/** The interval between two checks of a stuck transaction: a check is cheap, and leaves nothing behind. */
+/**
+ * The first interval between two checks of a lost session's transaction: a check is cheap, and leaves nothing behind.
+ */
 const FIRST_RECHECK_INTERVAL_MS = 250;
 const LONGEST_RECHECK_INTERVAL_MS = 2_000;
 
-/** Decides when a connection checks whether its server has ended a stuck transaction. */
+/** Decides when a connection checks whether its server is still busy with the transaction of a lost session. */
 export class AbandonedBackendChecks {
   #intervalMs = 0;
   #nextAtMs = Number.NEGATIVE_INFINITY;
   #rejectionMessage = '';
 
-  /** True: the transaction was stuck at the last check, and it is too early for the next one. */
+  /** True: the server was still busy with the transaction at the last check, and it is too early for the next one. */
   get isTooEarlyToRecheck(): boolean {
     return this.#intervalMs > 0 && performance.now() < this.#nextAtMs;
   }
@@ -18,7 +20,7 @@ export class AbandonedBackendChecks {
     return this.#rejectionMessage;
   }
 
-  /** The transaction is stuck: the next check comes after a delay that grows each time. */
+  /** The server is still busy with the transaction: the next check comes after a delay that grows each time. */
   found(): void {
     this.#intervalMs = Math.min(LONGEST_RECHECK_INTERVAL_MS, Math.max(FIRST_RECHECK_INTERVAL_MS, 2 * this.#intervalMs));
   }

@@ -26,16 +26,17 @@ export type Fragment = postgres.PendingQuery<postgres.Row[]>;
 
 interface ConnectionOptions {
   /**
-   * True: PostgreSQL plans statements once, for any values. For sessions whose few statements are known to stay fast.
+   * True: PostgreSQL plans each statement once, for any values. For sessions whose few statements stay fast with such
+   * plans.
    */
   readonly forceGenericPlans?: boolean;
-  /** True: if no server takes writes, the connection uses a read-only one. For callers that only read. */
+  /** True: if no server takes writes, the connection uses a read-only server. For callers that only read. */
   readonly acceptsReadOnly?: boolean;
-  /** True: the session works even while others wait for the gate of a new timeline. */
+  /** True: this session works while other sessions wait for `timelineGate` at the beginning of a new timeline. */
   readonly ignoresTimelineGate?: boolean;
   /** Called with a notification of a channel that this session listens to. */
   readonly onNotify?: (payload: string) => void;
-  /** Called when the session ended for any reason, but not for a session that never was ready. */
+  /** Called when a session that was ready has ended, for any reason. */
   readonly onClose?: () => void;
   /**
    * Root only: the user that PostgreSQL sees at the other end of a Unix socket, for peer authentication. The kernel
@@ -45,7 +46,7 @@ interface ConnectionOptions {
   readonly connectAsUid?: number;
 }
 
-/** How long a session may take to answer if it was idle while another one was lost. A later answer counts as a loss. */
+/** The time-out of the check of an idle session after another session was lost; without an answer it is closed. */
 const SUSPECT_ANSWER_TIMEOUT_MS = 1_000;
 const ABANDONED_BACKEND_BUSY_SENTENCE =
   'it still has to commit what it was sent before: it may wait for a standby (synchronous_standby_names) or for its disk';
@@ -53,14 +54,14 @@ const ABANDONED_RECHECK_DELAY_MS = 100;
 const FORMER_PRIMARY_ERROR = 'a standby was promoted meanwhile, and may lack what the former primary answered';
 const COMMITTED_WITHOUT_STANDBY_ERROR =
   'PostgreSQL was told not to wait for its standby, which may lack what was written';
-/** Settings whose changes PostgreSQL 14 and newer report. */
+/** Parameters that tell whether a server is read-only; PostgreSQL 14 and newer report their changes to each session. */
 const READ_ONLY_PARAMETERS = new Set(['in_hot_standby', 'default_transaction_read_only']);
 
 /** The state of one call of `run`. */
 interface RunProgress {
   session: Session | null;
   sent: boolean;
-  /** Its deadline has passed, or the connection was closed: the call tries no other server. */
+  /** The deadline of the call has passed, or the connection was closed: the call tries no other server. */
   isTimedOutOrClosed: boolean;
   /** The errors of the servers that were tried. */
   readonly rejections: string[];
@@ -77,10 +78,10 @@ interface UnusableServerReason {
  * One session with PostgreSQL, opened when it is first needed and again after it was lost. If the target has several
  * servers, the session is with the primary.
  *
- * A deadline really ends its work: it destroys the socket, since neither `statement_timeout` nor a cancel request gets
- * through a path that drops packets. The postgres library would reconnect on its own, with queries kept for later. The
- * connection prevents that: it discards a lost client, which gets no second socket. So nothing is sent after the caller
- * got an error.
+ * When a deadline passes, the connection destroys the socket, since neither `statement_timeout` nor a cancel request
+ * gets through a path that drops packets. On its own, the postgres library would reconnect and send its queued queries.
+ * The connection prevents that: it discards a lost client, which gets no second socket. So nothing is sent after the
+ * caller got an error.
  */
 export class Connection {
   readonly #target: ConnectionTarget;
@@ -108,7 +109,7 @@ export class Connection {
   /**
    * True: the server is still busy with a transaction of the previous session, such as a commit that waits for a
    * standby. A backend that waits like this does not read its socket. One more backend for each call would use up the
-   * server's connections. So calls are rejected until it is done, except for an occasional check.
+   * server's connections. So calls are rejected until the transaction is done, except for an occasional check.
    */
   get isAwaitingAbandonedBackend(): boolean {
     return this.#abandonedBackendChecks.isTooEarlyToRecheck;
@@ -116,8 +117,9 @@ export class Connection {
 
   /**
    * Runs `work` on this session, one at a time (the caller ensures that). Rejects with
-   * - DatabaseUnavailableError when no session was available or the server takes no writes,
-   * - CommitUnknownError when the session ended or `timeoutMs` passed in between,
+   * - DatabaseUnavailableError when nothing was sent, or the server takes no writes,
+   * - CommitUnknownError when the session was lost, or `timeoutMs` passed, after `work` had begun; also when the commit
+   *   is not safe, because it did not wait for a standby or was made on a former primary,
    * - else with the rejection of `work`.
    */
   async run<T>(work: (sql: Sql) => Promise<T>, timeoutMs: number): Promise<T> {
@@ -172,7 +174,7 @@ export class Connection {
     return sent ? new CommitUnknownError(message) : new DatabaseUnavailableError(message);
   }
 
-  /** Ends only this session: its work may notice the end only when a new session exists. */
+  /** Ends this session and no newer one: the work of a lost session may fail only after a new session was opened. */
   #end(session: Session, { how = 'close', isLoss = true }: { how?: 'close' | 'reset'; isLoss?: boolean } = {}): void {
     if (session.ended) return;
     const wasReady = session.ready;
@@ -254,8 +256,8 @@ export class Connection {
     } finally {
       clearTimeout(timer);
     }
-    // This session was lost together with the first one, so it does not count as another loss. Another loss would make
-    // the other sessions check their servers again.
+    // This session was lost together with the one whose loss led to this check, so it does not count as another loss.
+    // Another loss would make the other sessions check their servers again.
     this.#end(session, { how: 'reset', isLoss: false });
     return false;
   }
@@ -290,7 +292,7 @@ export class Connection {
     const options = { forceGenericPlans: this.#options.forceGenericPlans === true, abandonedPid, lockTimeoutMs };
     let greeting = await configureSessionAndReadState(session.client, options);
     if (greeting.isAbandonedBusy) {
-      // A backend that ended with its session needs a moment for that.
+      // The backend of a lost session needs a moment to notice the loss and to end its transaction.
       await wait(ABANDONED_RECHECK_DELAY_MS);
       greeting = await configureSessionAndReadState(session.client, options);
     }
@@ -358,7 +360,7 @@ export class Connection {
     return socket;
   }
 
-  /** PostgreSQL reports a setting before the answer of the work in progress, and that answer still counts. */
+  /** Ends a session whose server became read-only, after the work in progress: its answer follows the report. */
   #onParameter(session: Session, name: string, value: string): void {
     if (value !== 'on' || !READ_ONLY_PARAMETERS.has(name)) return;
     if (!session.ready || this.#options.acceptsReadOnly === true) return;
@@ -385,8 +387,8 @@ export class Connection {
 }
 
 /**
- * The sentence advises a restart, since a Klatch that just started knows no newer timeline. It accepts the database as
- * it is, and reports what the database lacks.
+ * The sentence advises a restart, since a Klatch that just started knows no newer timeline. After the restart Klatch
+ * accepts the database as it is, and reports what the database lacks.
  */
 function formerPrimarySentence(timeline: number | null, newer: number): string {
   const reason = `it is no longer the primary: it is on timeline ${timeline}, and ${newer} has begun`;

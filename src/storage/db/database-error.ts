@@ -57,8 +57,8 @@ export function isTransient(error: unknown): boolean {
 }
 
 /**
- * True for work that PostgreSQL has rolled back because it was stopping. PostgreSQL reports that before a commit and
- * never after one, where the session ends without a message. This holds only for work of one statement.
+ * True for work that PostgreSQL has rolled back because it was stopping. PostgreSQL reports its stop only before a
+ * commit; after a commit the session ends without a message. This holds only for work of one statement.
  */
 export function wasRolledBackByShutdown(error: unknown): boolean {
   return error instanceof CommitUnknownError && error.cause instanceof ServerShutdownError;

@@ -5,13 +5,13 @@ import { startTls } from './tls.ts';
 
 interface SocketOptions {
   readonly connectTimeoutMs: number;
-  /** Root only: see ConnectionOptions. */
+  /** Root only: see `connectAsUid` in `ConnectionOptions`. */
   readonly connectAsUid: number | undefined;
   /** Null: no TLS. A Unix socket never has TLS. */
   readonly tls: DatabaseTlsConfig | null;
 }
 
-/** The session that a socket is opened for. It gets the socket before any event of it. */
+/** The session that a socket is opened for. The session gets the socket before any event of the socket. */
 interface SessionSocketCallbacks {
   readonly onSocketCreated: (socket: net.Socket) => void;
   readonly onClose: () => void;

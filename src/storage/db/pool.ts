@@ -12,7 +12,9 @@ export interface PoolOptions {
   readonly timeoutMs: number;
   /** True: PostgreSQL plans its statements once, for any values. */
   readonly forceGenericPlans?: boolean;
-  /** True: its sessions work even while others wait for the gate of a new timeline. */
+  /**
+   * True: sessions of the pool work while other sessions wait for `timelineGate` at the beginning of a new timeline.
+   */
   readonly ignoresTimelineGate?: boolean;
   /** Called after a commit with the revs that it assigned (`noteRev`), before the caller continues. Must not throw. */
   readonly onRevsCommitted?: (revs: readonly ConversationRev[]) => void;
@@ -71,11 +73,12 @@ export class Pool implements PoolMetrics {
     for (;;) {
       const connection = await this.#acquire(leftMs());
       try {
-        // If the pool stopped in between, nobody would close a session that is opened now.
+        // The pool may have stopped while the call waited: nobody would close a session that is opened now.
         if (this.#stopped) throw new DatabaseUnavailableError('the server is stopping');
         return await connection.run(work, leftMs());
       } catch (error) {
-        // Nothing was sent, and other connections may have no stuck transaction.
+        // Nothing was sent, so the call is repeated on a connection that need not wait for an abandoned backend, if
+        // there is one.
         const mayRetry =
           error instanceof DatabaseUnavailableError && connection.isAwaitingAbandonedBackend && !this.#stopped;
         if (!mayRetry || this.#connections.every((each) => each.isAwaitingAbandonedBackend)) throw error;
@@ -148,8 +151,8 @@ export class Pool implements PoolMetrics {
   }
 
   /**
-   * A stalled connection rejects calls at once, so it would attract every call. The pool gives it out only if all are
-   * stalled.
+   * A connection that waits for an abandoned backend rejects calls at once, so it would attract every call. The pool
+   * gives out such a connection only if all connections are idle and wait like this.
    */
   #takeIdlePreferringUsable(): Connection | undefined {
     // The most recently used first: it is the most likely to be open.

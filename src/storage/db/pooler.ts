@@ -16,9 +16,9 @@ export const TRANSACTION_POOLING_REMEDY =
  * Rejects with TransactionPoolingError where a pooler does not keep sessions. Without a pooler this takes one check:
  * the process that answers is the one that PostgreSQL named when the session began.
  *
- * Such a pooler gives a single session the same process again and again. So a second session holds a process in a
- * transaction while the first one reads its own pid. Depending on the pooler's order, the freed process is the next or
- * the last to be used. In both cases the first session then has another process than before.
+ * A pooler that does not keep sessions gives a single session the same process again and again. So a second session
+ * holds a process in a transaction while the first one reads its own pid. Depending on the pooler's order, the freed
+ * process is the next or the last to be used. In both cases the first session then has another process than before.
  */
 export async function requireSessionPooling(target: ConnectionTarget, timeoutMs: number): Promise<void> {
   // A session with a standby suffices, since the standby is behind the same pooler.

@@ -59,7 +59,7 @@ export function fitsCanary(sealer: Sealer, canary: string): boolean {
   }
 }
 
-/** Writes a canary to a new database and checks it in an older one, before a wrong secret seals anything. */
+/** Writes a canary to a new database and checks it in an existing one, before a wrong secret seals anything. */
 export async function createOrCheckCanary(sql: Sql, sealer: Sealer): Promise<void> {
   const name = CANARY_NAME;
   await sql`insert into setting (name, value) values (${name}, ${sealer.seal(name, CANARY_PLAINTEXT)}) on conflict (name) do nothing`;

@@ -38,7 +38,7 @@ export class ServerGroup {
   losses = 0;
   onNewTimeline: TimelineListener | null = null;
   #preferred = 0;
-  /** True: the preferred server was accepted. */
+  /** True: the server with the index `#preferred` was accepted at the last attempt. */
   #isPreferredUsed = false;
   /** Why servers were rejected at the last attempt, by their index. */
   readonly #rejections = new Map<number, string>();
@@ -73,8 +73,8 @@ export class ServerGroup {
   }
 
   /**
-   * The next attempt begins with the following server: a deadline that ends a silent server must not hit the same
-   * server each time.
+   * The next attempt begins with the following server: otherwise each call might wait for the same silent server until
+   * its deadline.
    */
   markFailed(index: number, rejection: string): void {
     this.#rejections.set(index, rejection);

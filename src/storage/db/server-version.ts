@@ -1,6 +1,6 @@
 import type { Sql, Transaction } from './connection.ts';
 
-/** PostgreSQL older than 11 cannot run the statements. */
+/** PostgreSQL older than 11 cannot run Klatch's statements. */
 export class DatabaseTooOldError extends Error {
   override readonly name = 'DatabaseTooOldError';
 }

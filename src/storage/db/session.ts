@@ -14,9 +14,9 @@ export interface Session {
   socket: net.Socket | null;
   ready: boolean;
   ended: boolean;
-  /** The group's losses at its last greeting. */
+  /** The count of lost sessions (`ServerGroup.losses`) when this session was last greeted. */
   knownLosses: number;
-  /** The server reported that it no longer takes writes: the session ends with the work in progress. */
+  /** The server reported that it no longer takes writes: the session is closed after the work in progress. */
   becameReadOnly: boolean;
   hasWorkInProgress: boolean;
   /** PostgreSQL has committed without the standby that it should have waited for. */

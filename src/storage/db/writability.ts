@@ -11,8 +11,8 @@ export async function requireWritable(sql: Sql): Promise<void> {
 
 /**
  * Writes a log record that nobody reads and waits for its commit, as for a post: on disk, and on synchronous standbys.
- * The record has no row, so nothing has to be cleaned up. Where the function is not available, it checks that the
- * server takes writes.
+ * The record has no row, so nothing has to be cleaned up. Where PostgreSQL does not offer or permit such a record, the
+ * function only checks that the server takes writes.
  */
 export async function probeWrite(sql: Sql): Promise<void> {
   try {

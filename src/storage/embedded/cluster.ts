@@ -83,7 +83,7 @@ export async function refuseSymlink(clusterDir: string): Promise<void> {
  */
 export async function createCluster(options: ClusterOptions): Promise<void> {
   const { dataDir, clusterDir, osUser } = options;
-  // The name is new each time: after its starter was killed, an initdb may still be writing into the last one.
+  // The name is new each time: after its starter was killed, an initdb may still be writing into the previous folder.
   const unfinished = await mkdtemp(join(dataDir, UNFINISHED_CLUSTER_PREFIX));
   try {
     // The owner of the parent folder may have replaced this folder: `lchown` follows no link.

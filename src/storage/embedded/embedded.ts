@@ -43,7 +43,8 @@ export interface EmbeddedOptions {
    */
   readonly settings?: Readonly<Record<string, string>>;
   /**
-   * True once the caller has given up: a start that waits for a recovery then ends, and leaves the server recovering.
+   * True once the caller has given up: a start that waits for a recovery then rejects, and leaves the server
+   * recovering.
    */
   readonly isCancelled?: () => boolean;
 }
@@ -58,7 +59,7 @@ export interface EmbeddedServer {
   readonly database: string;
   /** For instance "18.4". */
   readonly version: string;
-  /** True if it was running already: the previous Klatch was killed. */
+  /** True if the server was running already, because the previous Klatch was killed. */
   readonly adopted: boolean;
   /**
    * Stops the server: fast (sessions end, nothing is lost), after 20 s immediately. Idempotent; rejects with
@@ -78,8 +79,8 @@ interface StartContext {
 
 /**
  * Starts the private PostgreSQL server of a data directory, or takes over the one that is running there. The first
- * start creates its files. The server runs in a session of its own, so Ctrl-C in the terminal ends Klatch, and Klatch
- * ends the server. Rejects with EmbeddedError.
+ * start creates its files. The server runs in a session of its own, so Ctrl-C in the terminal stops Klatch, and Klatch
+ * stops the server. Rejects with EmbeddedError.
  */
 export async function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedServer> {
   try {
@@ -172,7 +173,7 @@ async function prepareCluster({ dataDir, clusterDir, options }: StartContext): P
   return { programs, osUser, socketDir };
 }
 
-/** Starts a postmaster. Null: it found another one running, which the caller has to check. */
+/** Starts a postmaster. Null: the new postmaster found another one running, which the caller has to check. */
 async function launchAndAwaitReady(
   start: StartContext,
   { programs, osUser, socketDir }: PreparedCluster,
@@ -276,7 +277,7 @@ async function startFailedError({ clusterDir }: StartContext, log: ServerLog, wh
   );
 }
 
-/** The file system's own errors name a path but no configuration key. */
+/** Adds the configuration key to errors of the file system, which name only a path; returns other errors unchanged. */
 function explain(error: unknown, dataDir: string): unknown {
   if (error instanceof EmbeddedError || !isSystemError(error)) return error;
   const message = `The data directory ${dataDir} cannot be used for the database: ${error.message}. Put that right, or set data-dir to another folder.`;

@@ -23,7 +23,7 @@ export type OsUser =
   | { readonly kind: 'switch'; readonly uid: number; readonly gid: number }
   | { readonly kind: 'namespace'; readonly uid: 0; readonly gid: 0; readonly uidInsideNamespace: number };
 
-/** The folders that the account has to reach. */
+/** The folders that the user of PostgreSQL has to reach. */
 interface OsUserPaths {
   /** Klatch's data directory, a real path. */
   readonly dataDir: string;
@@ -32,7 +32,8 @@ interface OsUserPaths {
 }
 
 /**
- * The command that runs a program as an account. `unshare` replaces itself by exec, so the pid is always the program's.
+ * The command that runs a program as the user of PostgreSQL. `unshare` replaces itself by exec, so the pid is always
+ * the program's.
  */
 export function commandAs(osUser: OsUser, file: string, args: readonly string[]): ProgramCommand {
   if (osUser.kind === 'self') return { file, args, identity: {} };
@@ -41,7 +42,10 @@ export function commandAs(osUser: OsUser, file: string, args: readonly string[])
   return { file: 'unshare', args: ['--user', ...map, '--', file, ...args], identity: {} };
 }
 
-/** Chooses the account and proves that it reaches the data directory and the programs; rejects with EmbeddedError. */
+/**
+ * Chooses the user of PostgreSQL, and proves that the user reaches the data directory and the programs. Rejects with
+ * EmbeddedError.
+ */
 export async function chooseOsUser(paths: OsUserPaths): Promise<OsUser> {
   const uid = process.geteuid?.() ?? NOBODY_ID;
   const owner = await ownerOf(paths.clusterDir);
@@ -61,7 +65,7 @@ export async function chooseOsUser(paths: OsUserPaths): Promise<OsUser> {
   return requireNamespace(paths, namespace, { inaccessiblePath, uid: osUser.uid });
 }
 
-/** The first of `folders` that an account cannot enter, else null. */
+/** The first of `folders` that a user cannot enter, else null. */
 export async function firstInaccessibleFolder(osUser: OsUser, folders: readonly string[]): Promise<string | null> {
   const result = await probe(osUser, folders, '');
   return result.kind === 'open' ? null : result.kind === 'closed' ? result.path : (folders.at(-1) ?? '/');
@@ -109,7 +113,7 @@ type AccessProbeResult =
   | { readonly kind: 'closed'; readonly path: string }
   | { readonly kind: 'refused'; readonly reason: string };
 
-/** Enters each folder and runs the program, if one is given, as the account: it tests real access instead of modes. */
+/** Enters each folder and runs the program, if one is given, as the user: this tests real access instead of modes. */
 const ACCESS_PROBE_SCRIPT = `
 program=$1; shift
 for folder do cd "$folder" 2>/dev/null || { printf %s "$folder"; exit 3; }; done
@@ -174,7 +178,8 @@ async function ownerOf(path: string): Promise<{ uid: number; gid: number } | nul
 }
 
 /**
- * initdb stops at a uid without a name ("could not look up effective user ID"), so 1000 is used only if it has a name.
+ * initdb stops at a uid without a name ("could not look up effective user ID"), so the uid is the first of these with a
+ * name: 1000, that of nobody, any other but 0. Without any it is 1000.
  */
 function namedNamespaceUid(passwd: readonly PasswdEntry[]): number {
   const named = passwd.map(({ uid }) => uid).filter((uid) => uid !== 0);

@@ -73,7 +73,7 @@ export async function waitForOrphans(clusterDir: string, timeoutMs: number): Pro
 }
 
 /**
- * Removes lock files whose pid now belongs to another program: PostgreSQL would take that for a running server.
+ * Removes lock files whose pid now belongs to another program: PostgreSQL would take that program for a running server.
  * PostgreSQL itself handles files of dead pids. A postmaster enters its cluster before it writes a lock, so a running
  * one's lock stays.
  */
@@ -88,7 +88,7 @@ export async function removeReusedPidLocks(clusterDir: string, socketDir: string
 
 /**
  * Stops a postmaster: fast (sessions end, it writes a checkpoint), after 20 s immediately (the next start recovers).
- * Does nothing when it has ended already. Rejects with EmbeddedError when it outlives both.
+ * Does nothing when it has ended already. Rejects with EmbeddedError when it outlives both signals.
  */
 export async function stopPostmaster(
   pid: number,

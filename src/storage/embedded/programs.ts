@@ -98,7 +98,7 @@ function npmPackageName(): string {
  * there.
  */
 async function findNpmBinDir(): Promise<string | null> {
-  // Inside the single binary the first two name files that exist only inside it, or nothing at all.
+  // In the single binary, the paths of this file and of the script exist only inside the binary, or are empty.
   const file = import.meta.url.startsWith('file:') ? fileURLToPath(import.meta.url) : '';
   const starts = [file, process.argv[1] ?? '', process.execPath].filter((path) => path !== '');
   for (const start of starts) {

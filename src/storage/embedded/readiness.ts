@@ -58,7 +58,7 @@ export async function waitUntilReady(pid: number, options: ReadinessOptions): Pr
         return { kind: 'ready', postmaster, version: await ensureDatabaseAndReadVersion(postmaster) };
       } catch (error) {
         if (!(error instanceof DatabaseUnavailableError)) throw error;
-        // One of its sessions crashed: the server recovers in place, and its pid file still contains "ready".
+        // A session of the server crashed: the server recovers in place, and its pid file still contains "ready".
         if (sqlState(error.cause) === CANNOT_CONNECT_SQLSTATE) {
           status = 'starting';
           unreachableSince = null;

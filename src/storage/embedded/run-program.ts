@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 
-/** The end of each output stream is kept, at most this many characters. */
+/** The result of a program contains at most this many characters from the end of each output stream. */
 const MAX_OUTPUT_CHARS = 64 * 1024;
 
 /** A program with its arguments, and the uid and gid to start it with (those of this process if undefined). */

@@ -59,10 +59,10 @@ export async function releaseUsage(tx: Transaction, accountId: AccountId, less: 
   await addUsage(tx, accountId, { bytes: -less.bytes, files: -less.files });
 }
 
-/** Recounts everything; resolves to the number of wrong rows. */
+/** Recounts the files of all accounts; resolves to the number of wrong rows. */
 export async function correctUsageCounts(tx: Transaction): Promise<number> {
-  // Every transaction that counts holds a lock on this table until its commit. So under this lock no transaction has
-  // changed only one of the two tables.
+  // Every transaction that changes a count locks rows of `file_usage` until its commit. So under this lock no
+  // transaction has changed only one of the tables `file` and `file_usage`.
   await tx`lock table file_usage in exclusive mode`;
   const rows = await tx`
     with owned as (

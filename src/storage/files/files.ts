@@ -16,8 +16,8 @@ export interface FileRow {
   readonly name: string;
   readonly type: string;
   /**
-   * Bytes that `file_usage` counts for it: the announced size, else the bytes granted so far; for a complete file its
-   * size.
+   * Bytes that `file_usage` counts for the file: the announced size, else the bytes granted so far; for a complete file
+   * its size.
    */
   readonly size: number;
   readonly received: number;
@@ -86,7 +86,7 @@ export async function insertUpload(
 
 /**
  * Grants an upload of unknown length up to `wishedBytes` bytes in total, at least `minBytes`. Resolves to the bytes
- * that it may have now, to the quota that is used up, or to null when the upload has ended.
+ * that it may have now, to the quota that is used up, or to null when the upload is no longer in progress.
  */
 export async function grantUploadBytes(
   tx: Transaction,
@@ -108,7 +108,7 @@ export async function grantUploadBytes(
 
 /**
  * Records how far an upload is stored safely. Its writer expects the row between `minRowReceived` and `maxRowReceived`.
- * False: the row has another value, since another writer continues the upload, or the upload has ended.
+ * False: the row has another value, since another writer continues the upload, or the upload is no longer in progress.
  */
 export async function recordUploadProgress(
   sql: Sql | Transaction,
@@ -185,7 +185,7 @@ export async function postponeRemoval(sql: Sql, id: string): Promise<void> {
   await sql`update file set updated_at = clock_timestamp() where id = ${id} and state = 'removed'`;
 }
 
-/** Deletes the row of a file that the store has deleted, and releases its space. False: there is none. */
+/** Deletes the row of a file that the store has deleted, and releases its space. False: there is no such row. */
 export async function deleteRowReleasingUsage(tx: Transaction, id: string): Promise<boolean> {
   const [row] = await tx<{ ownerId: AccountId; bytes: number }[]>`
     delete from file where id = ${id} returning owner_id as "ownerId", coalesce(size, 0) as bytes`;
@@ -215,7 +215,9 @@ export async function findReadableFile(sql: Sql, id: string, accountId: AccountI
   return row ?? null;
 }
 
-/** A wholly uploaded file of a message in this conversation; null for an expired message. */
+/**
+ * A complete file of a message in this conversation; null when there is none, or a retention rule removed the message.
+ */
 export async function findConversationFile(
   sql: Sql,
   id: string,

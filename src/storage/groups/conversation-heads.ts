@@ -62,11 +62,11 @@ export async function listChangedHeads(
     join conversation_head h on h.conversation_id = k.conversation_id and h.last_rev <> k.rev`;
 }
 
-/** Those of these memberships that exist. */
+/** The memberships among these keys that exist. */
 export async function findMemberships(sql: Sql, keys: readonly MemberKey[]): Promise<readonly MembershipWithRevs[]> {
   return sql<MembershipWithRevs[]>`
     select m.conversation_id as "conversationId", m.account_id as "accountId", h.last_rev as rev, (
-      -- Who was there from the beginning has not joined.
+      -- A member since the creation of the group has no notice of joining: the notice of the creation counts.
       select coalesce(max(n.rev) filter (where n.kind = 'joined'), max(n.rev)) from notice n
       where n.conversation_id = m.conversation_id
         and (n.kind = 'created' or n.kind = 'joined' and n.details->'account' = to_jsonb(m.account_id))

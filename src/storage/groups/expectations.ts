@@ -33,7 +33,10 @@ export async function listExpectations(
     where e.conversation_id = ${conversationId} and (${only}::text is null or e.key = ${only}) order by e.key`;
 }
 
-/** The interval in seconds; null: the group has no expectation with this key. */
+/**
+ * The time in seconds in which the group expects a post with this key; null: the group has no expectation with this
+ * key.
+ */
 export async function findWithin(sql: Sql, conversationId: ConversationId, key: string): Promise<number | null> {
   const [row] = await sql<{ withinS: number }[]>`
     select within_s as "withinS" from expectation where conversation_id = ${conversationId} and key = ${key}`;
@@ -42,7 +45,8 @@ export async function findWithin(sql: Sql, conversationId: ConversationId, key: 
 
 /**
  * Sets an expectation of a group; the caller holds the lock of the group's head. A new expectation, or one with another
- * duration, begins to wait now; an overdue one stays overdue until a post comes. `full`: the group has `max` others.
+ * duration, begins to wait now; an overdue one stays overdue until a post comes. `full`: the key is new, and the group
+ * has `max` expectations.
  */
 export async function setExpectation(
   tx: Transaction,
@@ -123,8 +127,8 @@ export async function findConversationsWithNews(sql: Sql): Promise<ConversationI
 /**
  * Posts messages to a group about its overdue and returned expectations, as its webhook. Messages and states are
  * written together or not at all, and under the head's lock each is posted once, however many nodes try. Resolves to
- * the seq of the last message; null: there was nothing to post (any more). An archived group gets no messages, and its
- * expectations do not wait until it is unarchived.
+ * the seq of the last message; null: nothing was posted. An archived group gets no messages, and its expectations begin
+ * to wait again when it is unarchived.
  */
 export async function tellGroup(
   tx: Transaction,

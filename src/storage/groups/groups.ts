@@ -24,7 +24,7 @@ interface ListedGroup extends Omit<Group, 'about'> {
 interface GroupPageRequest {
   readonly after: number;
   readonly limit: number;
-  /** Only archived groups, or only others; null: all. */
+  /** True: only archived groups; false: only groups that are not archived; null: all. */
   readonly archived: boolean | null;
 }
 

@@ -73,7 +73,7 @@ export async function findIntegrationTokenHash(
   return row?.hash ?? null;
 }
 
-/** Whether this is the group's token, which cannot change until the transaction ends. */
+/** Whether the hash is that of the group's token. If so, the token cannot change until the transaction ends. */
 export async function lockAndCompareTokenHash(
   tx: Transaction,
   conversationId: ConversationId,

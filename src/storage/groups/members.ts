@@ -44,8 +44,8 @@ export async function lockGroupRole(tx: Transaction, key: MemberKey): Promise<Gr
 }
 
 /**
- * Makes an account a member, with everything up to `readSeq` read. Rejects if it is a member already, and for a second
- * owner; the caller holds the head's lock and has checked.
+ * Makes an account a member, with everything up to `readSeq` read. Rejects if it is a member already or would be a
+ * second owner; the caller holds the head's lock and has excluded both.
  */
 export async function insertMember(
   tx: Transaction,
@@ -127,7 +127,7 @@ export interface TargetAccount {
   readonly deactivated: boolean;
 }
 
-/** The account with this nick (in lower case) or id; null without one, and for the account of an integration. */
+/** The account with this nick (in lower case) or id; null when there is none, and for the account of an integration. */
 export async function findTargetAccount(sql: Sql | Transaction, user: string | number): Promise<TargetAccount | null> {
   const [row] = await sql<TargetAccount[]>`
     select id, nick, name, deactivated_at is not null as deactivated from account
@@ -159,7 +159,7 @@ export async function listMembers(
     order by a.nick limit ${Math.min(page.limit, MAX_LISTED)}`;
 }
 
-/** Ends a membership; false when there was none. */
+/** Deletes a membership; false when the account was no member. */
 export async function deleteMember(tx: Sql | Transaction, key: MemberKey): Promise<boolean> {
   const rows = await tx`
     delete from membership where conversation_id = ${key.conversationId} and account_id = ${key.accountId}

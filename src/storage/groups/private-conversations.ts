@@ -15,7 +15,7 @@ export async function findPrivateConversation(
   return row?.id ?? null;
 }
 
-/** Inserts the private conversation of two people, who become its members. Rejects where there is one. */
+/** Inserts the private conversation of two people, who become its members. Rejects where the two have one already. */
 export async function insertPrivateConversation(tx: Transaction, pair: UnsortedAccountPair): Promise<ConversationId> {
   const [low, high] = [Math.min(...pair), Math.max(...pair)];
   const [row] = await tx<{ id: ConversationId }[]>`insert into conversation (kind) values ('private') returning id`;

@@ -15,7 +15,7 @@ export interface RefusingGroup {
 }
 
 export interface RefusedPostReport {
-  /** The number of all such groups. */
+  /** The number of groups with refused posts, including those that `maxGroups` leaves out. */
   readonly count: number;
   /** The groups with the newest refused posts come first. */
   readonly groups: readonly RefusingGroup[];

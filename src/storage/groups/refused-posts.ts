@@ -72,9 +72,9 @@ export async function addRefusedPosts(sql: Sql, added: readonly NewRefusedPosts[
       conversation_id, fingerprint, user_agent, format, code, sentence, posts, first_at, last_at)
     select i.conversation_id, i.fingerprint, i.user_agent, i.format, i.code, i.sentence, i.posts, i.first_at, i.last_at
     from input i join ranked k on k.conversation_id = i.conversation_id and k.fingerprint = i.fingerprint
-    -- A group that somebody deleted by hand must not make all others wait.
+    -- Without posts of a deleted group: the foreign key would make the statement fail for all groups.
     where k.rank <= ${MAX_REFUSED_POSTS_PER_GROUP} and exists (select from conversation c where c.id = i.conversation_id)
-    -- One order for all nodes: none waits for a row of another one that waits for a row of this one.
+    -- All nodes write rows in the same order, so that two nodes cannot deadlock.
     order by i.conversation_id, i.fingerprint
     on conflict (conversation_id, fingerprint) do update set
       posts = r.posts + excluded.posts, sentence = excluded.sentence,

@@ -18,7 +18,7 @@ interface EventExpiry {
   readonly before: Date;
   /** If a conversation has more events, the job deletes the oldest. */
   readonly maxEvents: number;
-  /** The job awaits it before each statement; a rejection ends the round. */
+  /** The job awaits it before each statement; a rejection aborts the round. */
   readonly beforeStep: () => Promise<void>;
   /**
    * Called when hooks of the conversation lost this many events: their rows have changed, and there are new notices.

@@ -43,15 +43,15 @@ export interface HookOptionsAndPauseChanges extends OptionalHookFilter {
   readonly order?: HookOrder | undefined;
   readonly batch?: number | undefined;
   readonly signature?: HookSignature | undefined;
-  /** The caller has to hold the lock of the group's head. */
+  /** To change the events, the caller has to hold the lock of the group's head. */
   readonly events?: readonly ChangeEventKind[] | undefined;
   /** A new secret; for 24 hours deliveries are also signed with the old one. */
   readonly secretSealed?: string | undefined;
 }
 
 /**
- * Locks a hook that is not removed until the transaction ends; null when there is none. It locks only the hook's own
- * row. A settlement locks lease and hook in this order and waits here; posts do not wait.
+ * Locks a hook until the transaction ends; null when the group has no such hook, or it is removed. It locks only the
+ * hook's own row. A settlement, which locks the lease first, waits for this lock; posts do not wait.
  */
 export async function lockHook(tx: Transaction, { conversationId, hookId }: HookReference): Promise<LockedHook | null> {
   const [row] = await tx<Omit<LockedHook, 'firstSeq' | 'lastSeq' | 'lastRev'>[]>`
@@ -154,17 +154,17 @@ async function makeRetryRowsDue(tx: Transaction, hookId: HookId): Promise<number
   return count;
 }
 
-/** The start of a redelivery: a message with the events after it, or a moment. */
+/** The start of a redelivery: the first message, and the first of the events. */
 export interface RedeliveryStart {
   readonly seq: number;
-  /** The start of the events; null: the events after the message. */
+  /** Only events of this moment or later are sent again; null: the events after the message `seq`. */
   readonly since: Date | null;
 }
 
 /**
- * Moves a hook back, so that its lane sends everything from this seq on again, in order, with the events after it. The
- * cursor never moves before the hook's start, and never forward over pending messages: the lane skips removed messages
- * and records that. Returns the first seq that the lane sends next.
+ * Moves a hook back, so that its lane sends the messages from `seq` on and the events from their start on again, in
+ * order. The cursor never moves before the hook's start, and never forward over pending messages. The lane skips
+ * messages that a retention rule removed, and records that. Returns the first seq that the lane sends next.
  */
 export async function redeliverFrom(tx: Transaction, hook: LockedHook, { seq, since }: RedeliveryStart): Promise<Seq> {
   const { hookId, startAfterSeq, cursor, firstSeq } = hook;
@@ -177,7 +177,7 @@ export async function redeliverFrom(tx: Transaction, hook: LockedHook, { seq, si
   return first;
 }
 
-/** The event position that a redelivery goes back to; null in a hook that asks for none. */
+/** The event position that a redelivery goes back to; null in a hook that asks for no events. */
 async function eventCursorForRedelivery(
   tx: Transaction,
   { conversationId, eventStartAfterRev, eventCursor }: LockedHook,
@@ -193,7 +193,8 @@ async function eventCursorForRedelivery(
 }
 
 /**
- * Raises the generations even where no cursor moves: the settlement of a request in flight would undo the new position.
+ * Raises the generations even where no cursor moves: otherwise the settlement of a request in flight would undo the new
+ * position or the reset.
  */
 async function setCursorsAndResetFailures(
   tx: Transaction,
@@ -207,7 +208,7 @@ async function setCursorsAndResetFailures(
     where id = ${hookId}`;
 }
 
-/** A hook's cursor after its last settlement; null when there is no such hook. */
+/** A hook's cursor after its last settlement; null when the group has no such hook, or it is removed. */
 export async function findHookCursor(sql: Sql, { conversationId, hookId }: HookReference): Promise<Seq | null> {
   const [row] = await sql<{ cursor: Seq }[]>`
     select cursor from reverse_hook where id = ${hookId} and conversation_id = ${conversationId} and removed_at is null`;
@@ -216,8 +217,8 @@ export async function findHookCursor(sql: Sql, { conversationId, hookId }: HookR
 
 /**
  * Sends single messages again, outside the order of the others. They have to be in the log and after the hook's start.
- * A strict hook delivers its pending messages only in their order, because a later message must not arrive first.
- * Returns false, and has written nothing, when the hook would have more than `MAX_RETRY_ROWS` of them.
+ * For a strict hook, messages after the cursor are left out, because its lane delivers these in their order. Returns
+ * false, and has written nothing, when the hook would have more than `MAX_RETRY_ROWS` retry rows.
  */
 export async function redeliverSelectedUnlessTooMany(
   tx: Transaction,
@@ -249,8 +250,9 @@ interface SkippedRange {
 }
 
 /**
- * Drops everything that a hook still has to deliver, with one row in the delivery log, and another one for events.
- * Returns null, and writes nothing, when there is nothing to drop.
+ * Drops everything that a hook still has to deliver. It writes a row for the messages and another one for the events
+ * into the delivery log. Returns null when there is nothing to drop: then it only resets the failures of a failing
+ * hook.
  */
 export async function skipBacklog(tx: Transaction, hook: LockedHook): Promise<SkippedRange | null> {
   const { hookId, cursor, eventCursor, lastSeq, lastRev } = hook;
@@ -279,7 +281,7 @@ function skippedMessageRange(
   { cursor, firstSeq: groupFirstSeq, lastSeq }: LockedHook,
   dropped: readonly DroppedRetry[],
 ): SkippedRange | null {
-  // Retry rows beyond the cursor are part of the backlog and counted there only.
+  // Without retry rows beyond the cursor: the range after the cursor includes their messages already.
   const apart = dropped.filter(({ seq, rev }) => rev === 0 && seq <= cursor);
   if (apart.length === 0 && cursor >= lastSeq) return null;
   const ends = apart.map((row) => row.lastSeq);
@@ -314,7 +316,7 @@ async function findDroppedEvents(
   return found!.count === 0 ? null : found!;
 }
 
-/** Rounds to whole milliseconds, as for every time in the log. */
+/** The time is in whole milliseconds, like every time in the delivery log. */
 async function logSkipped(
   tx: Transaction,
   { conversationId, hookId }: HookReference,
@@ -331,7 +333,7 @@ async function logSkipped(
 
 /**
  * The first seq after `after` whose message was sent at this moment or later; the last seq plus one when there is none.
- * Send times never decrease within a conversation, so about twenty look-ups by key find it in a million.
+ * Send times never decrease within a conversation, so about twenty look-ups by key find the message among a million.
  */
 export async function firstSeqSince(
   sql: Sql | Transaction,
@@ -367,7 +369,7 @@ export interface PingTarget extends HookReference {
 
 /**
  * Claims the right to ping a hook now; all processes together have it once in `intervalS` seconds. Null when it is too
- * soon; `undefined` when there is no such hook.
+ * soon; `undefined` when the group has no such hook, or it is removed.
  */
 export async function claimPing(
   sql: Sql,

@@ -38,7 +38,7 @@ export interface HookPageRequest {
   readonly after: number;
   readonly limit: number;
   readonly conversationId: ConversationId | null;
-  /** True: removed hooks that are still kept; false: the others. */
+  /** True: hooks that were removed and whose rows still exist; false: hooks that were not removed. */
   readonly removed: boolean;
   /** A filter by the hook's counters; a hook that has failed since before this moment counts as long failing. */
   readonly stateCriteria: (HookStateCriteria & { readonly longFailingBefore: Date }) | null;

@@ -10,7 +10,7 @@ export interface HookHost {
   /** `host`, or `host:port`; IPv6 addresses in brackets. */
   readonly authority: string;
   readonly hooks: number;
-  /** Their lowest ids, at most five. */
+  /** The lowest ids of the hooks that send to it, at most five. */
   readonly ids: readonly HookId[];
 }
 

@@ -24,8 +24,9 @@ export interface NewHook extends HookFilter {
 }
 
 /**
- * A hook as its group's information and its health show it. `pending` counts the messages between cursor and head,
- * pending events, and retry rows. `nextAttemptAt` is null for a hook that is paused or has no retry to wait for.
+ * A hook as its group's information and its health show it. `pending` counts the messages after the cursor, the pending
+ * events, and the messages and events of retry rows up to the cursors. `nextAttemptAt` is null for a hook that is
+ * paused or has no retry to wait for.
  */
 export interface HookInfo extends HookHealth {
   readonly id: HookId;
@@ -82,14 +83,15 @@ export const hookJoins = (sql: Sql | Transaction) => sql`
   cross join lateral (
     select h.last_seq, h.first_seq from conversation_head h where h.conversation_id = r.conversation_id limit 1) h
   cross join lateral (
-    -- Beyond the cursor they count among what lies there. What a retention rule removed is not waited for.
+    -- Without retry rows after the cursor: the messages after the cursor include theirs already. Messages that a
+    -- retention rule removed are not pending.
     select coalesce(sum(d.last_seq - greatest(d.seq, h.first_seq) + 1) filter (where d.rev = 0), 0)::bigint as pending,
       min(d.seq) filter (where d.rev = 0) as first, min(d.next_at) as next_at, count(*) filter (where d.rev > 0) as events
     from delivery_retry d
     where d.hook_id = r.id and d.seq <= r.cursor
       and (d.rev = 0 and d.last_seq >= h.first_seq or d.rev > 0 and d.rev <= r.event_cursor)) q
   cross join lateral (
-    -- Of a hook that asks for none, nothing is looked at.
+    -- Finds no event of a hook that asks for none: its event cursor is null.
     select count(*) as pending, min(w.at) as at from (
       select e.at, e.seq from hook_event e where e.conversation_id = r.conversation_id and e.rev > r.event_cursor
       union all
@@ -115,8 +117,8 @@ export async function findHooks(
 }
 
 /**
- * Removes a hook for its clients; its row, secret and cursor stay for a while. Returns its URL, or null when there was
- * none. The caller has to hold the lock of the group's head.
+ * Removes a hook for its clients; its row, secret and cursor stay for a while. Returns its URL, or null when the group
+ * has no such hook. The caller has to hold the lock of the group's head.
  */
 export async function markHookRemovedByClient(
   tx: Sql | Transaction,

@@ -82,7 +82,7 @@ export async function readLaneReport(sql: Sql, nowMs: number, parkAfterMs: numbe
       where r.removed_at is null and r.paused_at is null and r.cursor < h.last_seq
       order by least(r.failing_since, h.last_at) limit ${MAX_AGE_LOOKUPS}
     ), apart as (
-      -- No message: only events are repeated.
+      -- seq is null if all retry rows of the hook are events.
       select r.conversation_id, case when d.seq is not null then greatest(d.seq, h.first_seq) end as seq, r.paused_at,
         not ${isPending} as otherwise_done
       from (select hook_id, min(seq) filter (where rev = 0) as seq from delivery_retry group by hook_id) d

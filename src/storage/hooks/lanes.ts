@@ -144,8 +144,8 @@ export interface DeliveryMessage {
   /** The change that produced this state. */
   readonly rev: Rev;
   /**
-   * The epoch of that change. If the change was made in neither the newest epoch nor the message's own, an earlier
-   * epoch.
+   * The epoch of the change `rev`; an earlier epoch, if the change was made in an epoch between the message's and the
+   * newest one.
    */
   readonly messageRevLogEpoch: LogEpoch;
   readonly text: string;
@@ -201,7 +201,7 @@ export async function readDeliveryMessages(
     join conversation c on c.id = h.conversation_id
     cross join lateral (
       select n.*, sum(n.bytes) over (order by n.seq) - n.bytes as bytes_before from (
-        -- There are no gaps, so this is a limit, and one that each position can have its own of.
+        -- Seqs have no gaps, so this condition works as a limit, which may differ for each position.
         select m.*, ${messageBytes(sql)} as bytes from message m where conversation_id = h.conversation_id and seq > h.after and seq <= h.after + h.count
       ) n
     ) m

@@ -17,8 +17,8 @@ interface LockedPosition {
 
 /**
  * Moves a hook to the first message of its group's log, past messages that a retention rule removed. It writes a row
- * `expired` to the hook's delivery log, and a notice to the group. Null where the hook had nothing to deliver of them,
- * or where a row `expired` covers them already.
+ * `expired` to the hook's delivery log, and a notice to the group. Null where the hook had none of these messages to
+ * deliver, where a row `expired` covers them already, or where there is no such hook.
  *
  * Any node may do it: the hook's row is locked, and the cursor moves forward only. The generation rises, so that a lane
  * in memory reads the row again; its settlements still count, as after a pause.
@@ -40,7 +40,7 @@ export async function skipRemovedMessages(tx: Transaction, hook: HookReference):
       rejections = case when cursor < ${head.firstSeq - 1} then 0 else rejections end
     where id = ${hookId}`;
   if (await wasTold(tx, hookId, range)) return null;
-  // Rounds to whole milliseconds, as for every time in the log.
+  // The time is in whole milliseconds, like every time in the delivery log.
   await tx`
     insert into delivery_attempt (conversation_id, hook_id, seq, last_seq, attempt, at, outcome, duration_ms)
     values (${conversationId}, ${hookId}, ${range.firstSeq}, ${range.lastSeq}, 0,
@@ -84,7 +84,7 @@ async function cutRetries(
       on conflict on constraint delivery_retry_pkey
       do update set last_seq = greatest(delivery_retry.last_seq, excluded.last_seq)`;
   }
-  // Retry rows beyond the cursor are part of the backlog and counted there only.
+  // Without retry rows beyond the cursor: the range after the cursor includes their messages already.
   const ranges = cut
     .filter(({ seq }) => seq <= cursor)
     .map((row) => ({ first: row.seq, last: Math.min(row.lastSeq, firstSeq - 1) }));

@@ -13,8 +13,8 @@ export interface RetryRangeWithAttempts extends RetryRange {
 }
 
 /**
- * A hook's retry rows that are due, the longest due first, with the number of all retry rows and the time of the next
- * one.
+ * A hook's retry rows that are due, the longest due first, with the number of all retry rows, and the earliest time of
+ * the rows that are not due yet.
  */
 export interface DueRetries {
   readonly due: readonly RetryRangeWithAttempts[];

@@ -16,10 +16,7 @@ export interface SettlementThreadData {
   readonly timeoutMs: number;
 }
 
-/**
- * The answer to a message: the hooks whose settlement was written in full, or the error that leaves all of them
- * unknown.
- */
+/** The answer to a message: the hooks whose settlement was written in full, or the error of the write. */
 export type SettlementAnswer = readonly HookId[] | SerializedError;
 
 function serve(port: MessagePort, { target, timeoutMs }: SettlementThreadData): void {

@@ -39,8 +39,8 @@ export type RetryKey = Pick<RetryRange, 'seq' | 'rev'>;
 
 /**
  * A retry row: a request that the lane retries outside the log's order. A failed batch and a single requested message
- * can begin with the same message. They share one row, with the range of the batch. A shorter range replaces it only
- * with 0 attempts, when the messages of a batch go one by one from now on.
+ * can begin with the same message. They share one row, with the range of the batch. A shorter range replaces the row's
+ * range only with 0 attempts, when the messages of a batch go one by one from now on.
  */
 export interface RetryRangeUpdate extends RetryRange {
   readonly attempts: number;

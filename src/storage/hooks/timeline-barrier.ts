@@ -9,7 +9,7 @@ import type { LostHead } from '../messages/lost-heads.ts';
  */
 export type TimelineFinding = 'complete' | 'missing' | 'unknown';
 
-/** A node that has compared what it knows with the database in a timeline. */
+/** A node that has compared its witness with the database in a timeline. */
 interface NodeReport {
   readonly node: string;
   readonly timeline: number;
@@ -156,7 +156,7 @@ function parseDecision(value: string | null, timeline: number): boolean | null {
 /**
  * Settlements of the previous timeline may have moved cursors ahead of the log: hooks would skip the messages that get
  * these numbers next. The higher epochs of the leases refuse settlements that are still in flight. They also take the
- * partitions from the lanes of all nodes, which then read these rows again.
+ * partitions from the lanes of all nodes, which then read the rows of their hooks again.
  */
 async function raiseAndRewind(tx: Transaction, timeline: number, epochFloor: number): Promise<LogEpoch> {
   const epoch = await raiseLogEpochWithin(tx, epochFloor);

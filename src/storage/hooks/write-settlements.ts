@@ -12,10 +12,10 @@ import {
 
 /**
  * Writes settlements of any number of lanes, at most one for each lane, in one commit. Returns the hooks whose
- * settlement was written in full. A hook that is missing was changed (generation), was removed, or belongs to another
- * process (epoch), and its lane must be read again.
- * - If the hook was only changed, its position still counts, so that pausing a hook repeats nothing and a failed batch
- *   keeps its range.
+ * settlement was written in full. A hook that is missing in the answer was changed (generation), was removed, or
+ * belongs to another process (epoch), and its lane must be read again.
+ * - If the hook was only changed, the settlement's position still counts, so that pausing a hook repeats nothing and a
+ *   failed batch keeps its range.
  * - If its cursor was moved as well (`cursor_generation`), or another process holds the lease, only the attempts are
  *   logged and counted: they were made.
  *
@@ -41,7 +41,7 @@ interface ColumnsWithFailures extends BaseColumns {
 
 interface HookSettleResult {
   readonly id: HookId;
-  /** False: the hook was changed since, and took only the position. */
+  /** False: the hook was changed since, so the settlement wrote only the position. */
   readonly current: boolean;
 }
 
@@ -95,14 +95,14 @@ function settleDelivered(sql: Sql, { lanes, attempts }: BaseColumns): Promise<Ho
     select id, current from settled`;
 }
 
-/** Writes retry rows of the hooks in `settled`, and deletes those that ended. */
+/** Writes retry rows of the hooks in `settled`, and deletes those whose requests have ended. */
 const writeRetries = (sql: Sql, retries: FailureColumns['retries']) => sql`
   retry as (
     select s.conversation_id, s.generation, u.* from unnest(
       ${retries.hookId}::bigint[], ${retries.seq}::bigint[], ${retries.lastSeq}::bigint[], ${retries.attempts}::int[],
       ${retries.nextAt}::timestamptz[], ${retries.rev}::bigint[], ${retries.lastRev}::bigint[]
     ) as u(hook_id, seq, last_seq, attempts, next_at, rev, last_rev)
-    -- As the row is now, and not as it was before its lock was waited for: who asks for none any more gets no event.
+    -- The row as it is after the wait for its lock: a hook that no longer asks for events gets no retry of an event.
     join settled s on s.id = u.hook_id and (u.rev = 0 or s.wants_events)
   ), over as (
     delete from delivery_retry d using retry
@@ -145,7 +145,7 @@ function settleWithFailures(
         rejections = case when r.generation = i.generation then i.rejections
           when i.cursor > r.cursor or i.event_cursor > r.event_cursor then 0 else r.rejections end,
         batch_last_seq = i.batch_last_seq, unbatched_until = i.unbatched_until,
-        -- A hook that asks for events no longer has no place among them.
+        -- A hook that no longer asks for events has no event cursor.
         event_cursor = case when r.event_cursor is not null then greatest(r.event_cursor, i.event_cursor) end,
         batch_last_rev = case when r.event_cursor is not null then i.batch_last_rev end,
         unbatched_until_rev = case when r.event_cursor is not null then i.unbatched_until_rev end,

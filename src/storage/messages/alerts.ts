@@ -30,9 +30,9 @@ const ALERT_REMINDER_HOURS = 1;
 export interface AlertWrite {
   readonly source: string;
   readonly key: string;
-  /** Null: there was no row. */
+  /** The alert's row at the decision; null: the alert had no row. */
   readonly decidedFrom: Pick<StoredAlert, 'version' | 'seq'> | null;
-  /** The new text of the message that shows the alert. Null: it keeps its text. */
+  /** The new text of the message that shows the alert. Null: the message keeps its text. */
   readonly editedText: string | null;
   /** The cards of that message when its text changes. */
   readonly editedCardsJson: string | null;
@@ -41,7 +41,7 @@ export interface AlertWrite {
    * now on.
    */
   readonly newMessage: 'none' | 'follow-up' | 'shows-alert';
-  /** Null: the row stays unchanged. */
+  /** The new state of the alert's row; null: the row stays unchanged. */
   readonly state: AlertState | null;
 }
 
@@ -95,7 +95,7 @@ interface AlertFragments {
   readonly becomesMessage: Fragment;
   /** The seq of the message in the post's answer. */
   readonly answeredSeq: Fragment;
-  /** The epoch of that message. */
+  /** The epoch of the message in the post's answer. */
   readonly answeredEpoch: Fragment;
   /** CTEs after `advanced`: the edits, their events, the rows of alerts. */
   readonly writeCtes: Fragment;
@@ -130,8 +130,8 @@ export function noAlertFragments(sql: Sql, candidates: Fragment): AlertFragments
  * The statement writes a change only if the row is still the one that the decision was made from. It locks the row
  * after the head, so it compares the newest version, whatever the snapshot shows. The same holds for the message to
  * edit, which a client may have deleted meanwhile. If another node inserted the row after the snapshot, the primary key
- * reports it, and the flush is retried. The statement compares `seq` besides `version`, since a row that was removed
- * and created again counts from 1.
+ * reports it, and the flush is retried. The statement compares `seq` besides `version`, since the versions of a row
+ * that was removed and created again start at 1.
  *
  * An edit takes the rev before the rev of its post's new message. If several posts of one flush change the same alert,
  * only the first is written. The others were decided from a row that has changed since.

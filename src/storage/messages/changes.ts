@@ -29,7 +29,7 @@ export interface StoredMessage {
   readonly sentAt: Date;
   readonly editedAt: Date | null;
   readonly deletedAt: Date | null;
-  /** In the order in which its sender named them. */
+  /** In the order that the sender of the message gave. */
   readonly attachments: readonly Attachment[];
   /** Its structured parts; empty for a message that is only text. */
   readonly cards: readonly MessageCard[];
@@ -43,7 +43,7 @@ export interface StoredNotice {
   readonly actor: Actor | null;
   readonly details: Readonly<Record<string, string | number | boolean | null>>;
   readonly at: Date;
-  /** The newest message at that moment: the notice follows it. 0: before the first message. */
+  /** The newest message when the notice was written: the notice follows it. 0: before the first message. */
   readonly afterSeq: Seq;
 }
 
@@ -69,7 +69,10 @@ export interface ChangePage extends EpochBoundary {
   readonly firstSeq: Seq;
 }
 
-/** Selects changes after `afterRev`: at most `limit` rows, and only while their texts fit into `maxBytes`. */
+/**
+ * Selects changes after `afterRev`: at most `limit` rows, and only while their texts, attachments and cards fit into
+ * `maxBytes`.
+ */
 interface ChangePageRequest {
   readonly conversationId: ConversationId;
   readonly afterRev: Rev;
@@ -85,7 +88,7 @@ interface ChangeRow extends EpochBoundary {
   readonly rev: Rev | null;
   readonly logEpoch: LogEpoch;
   readonly seq: Seq | null;
-  /** Whether the rows before this one leave room for it within the byte limit. */
+  /** Whether the rows before this row leave room for it within the byte limit. */
   readonly fits: boolean;
   readonly text: string;
   readonly label: string | null;

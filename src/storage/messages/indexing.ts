@@ -8,7 +8,7 @@ import type { Sql, Transaction } from '../db/connection.ts';
  * default.
  */
 const MAX_INDEXED_CHARACTERS = 40_000;
-/** Both bound how long one transaction takes, and so how long it can block others. */
+/** The messages and the bytes of one transaction: they bound how long it takes, and how long it can block others. */
 const MAX_BATCH_MESSAGES = 200;
 const MAX_BATCH_BYTES = 512 * 1024;
 
@@ -71,7 +71,7 @@ interface UnindexedRow {
   /** The message was edited or deleted, so the index may have an earlier version of it. */
   readonly editedOrDeleted: boolean;
   readonly deleted: boolean;
-  /** Null where the text mentions nobody. */
+  /** Null where the text has no `@`. */
   readonly text: string | null;
 }
 

@@ -5,13 +5,13 @@ import type { Fragment, Sql, Transaction } from '../db/connection.ts';
 const selectCurrentLogEpoch = (sql: Sql | Transaction): Fragment => (sql as Sql)`
   coalesce((select s.value::integer from setting s where s.name = 'log_epoch'), 0)`;
 
-/** The installation's epoch before the last raise, as SQL. */
+/** The installation's epoch before the current one, as SQL. */
 const selectPreviousLogEpoch = (sql: Sql | Transaction): Fragment => (sql as Sql)`
   coalesce((select s.value::integer from setting s where s.name = 'previous_log_epoch'), 0)`;
 
 /**
  * Columns that every update of a head `h` that raises `last_rev` also sets. The first change in an epoch stores the rev
- * after which its epoch begins. The statement has a CTE `log_epoch`.
+ * after which its epoch begins. The statement needs `logEpochCte`.
  */
 export const stampHeadEpoch = (sql: Sql | Transaction): Fragment => (sql as Sql)`
   epoch_rev = case when h.epoch = (select epoch from log_epoch) then h.epoch_rev else h.last_rev end,
@@ -25,7 +25,9 @@ export const logEpochCte = (sql: Sql | Transaction): Fragment => (sql as Sql)`
 export interface EpochBoundary {
   /** The installation's epoch. */
   readonly currentEpoch: LogEpoch;
-  /** The epoch before it. A reader that knows neither keeps nothing. */
+  /**
+   * The epoch before the current one. A reader that knows neither of the two epochs keeps nothing of the conversation.
+   */
   readonly previousEpoch: LogEpoch;
   /** A reader that knows the previous epoch drops changes with a greater rev. */
   readonly epochRev: Rev;
@@ -69,9 +71,9 @@ export function raiseLogEpoch(sql: Sql, floor = 0): Promise<LogEpoch> {
 /**
  * Raises the epoch within a transaction.
  *
- * The lock waits for all statements that write to the log, and blocks new ones until the commit. PostgreSQL takes the
- * snapshot of a statement once it has its table locks, so each blocked statement reads the new epoch. So no change of
- * the old epoch is committed after a raise.
+ * The lock of the table waits for all statements that write to the log, and blocks new ones until the commit.
+ * PostgreSQL takes the snapshot of a statement once it has its table locks, so each blocked statement reads the new
+ * epoch. So no change of the old epoch is committed after a raise.
  */
 export async function raiseLogEpochWithin(tx: Transaction, floor = 0): Promise<LogEpoch> {
   await tx`lock table conversation_head in share row exclusive mode`;

@@ -16,7 +16,9 @@ interface MentionRequest {
 
 const MAX_ROWS = 201;
 
-/** The messages are in the order of their seqs for both directions. `more`: there are others in this direction. */
+/**
+ * The messages are in the order of their seqs for both directions. `more`: there are more mentions in this direction.
+ */
 export async function readMentions(
   sql: Sql,
   request: MentionRequest,

@@ -34,7 +34,7 @@ export interface MessageLogOptions {
   readonly maxUnansweredBytes: number;
   readonly maxFlushPosts: number;
   readonly maxFlushBytes: number;
-  /** How long a post may wait for its flush to begin, and for an unavailable database to return. */
+  /** How long a post may wait for its flush to begin, and for an unavailable database to become available. */
   readonly maxQueueWaitMs: number;
   /**
    * Called after each commit with the conversations that advanced, and their newest seqs. It also gets the conversation
@@ -47,13 +47,13 @@ export interface MessageLogOptions {
 interface MessageLogCounts {
   commits: number;
   posted: number;
-  /** Repeated posts, whose key was known: nothing was written for them. */
+  /** Repeats: posts whose key was stored already, so that nothing was written for them. */
   repeats: number;
   /** Failed statements, whatever the outcome of their posts. */
   failedCommits: number;
   /** Posts that were refused since the database was unavailable for longer than they may wait. */
   outageRefusals: number;
-  /** Posts of one commit. */
+  /** The number of posts in each commit. */
   readonly batchPosts: Histogram;
   readonly commitS: Histogram;
 }
@@ -170,8 +170,8 @@ export class MessageLog {
     await new Promise(setImmediate);
     while (this.#outage === null) {
       this.#queue.rejectExpired(() => new DatabaseUnavailableError('the post waited too long for its turn'));
-      // Checked in each turn and not only when the queue is empty. Otherwise a busy log would never release posts after
-      // a lock is gone.
+      // Checks the locks in each turn of the loop, and not only when the queue is empty. Otherwise a busy log would
+      // never release blocked posts.
       if (this.#queue.hasBlockedPosts && performance.now() >= this.#nextConversationLockProbeMs)
         await this.#releaseUnlocked();
       if (this.#outage !== null) break;
@@ -185,7 +185,7 @@ export class MessageLog {
     this.#answer();
   }
 
-  /** Starts a timer for blocked posts: no other post may arrive that would trigger a flush. */
+  /** Starts a timer for blocked posts, in case no other post arrives that would trigger a flush. */
   #scheduleBlockedProbe(): void {
     if (!this.#queue.hasBlockedPosts || this.#timer !== null || this.#stopped) return;
     this.#timer = setTimeout(() => {
@@ -296,7 +296,7 @@ export class MessageLog {
       const named = batch.flatMap((entry) => entry.post.attachments);
       if (named.length > 0) files = await this.#pool.run((sql) => findLockedFiles(sql, named));
     } catch (cause) {
-      // The flush's own lock time-out rolled it back, so its posts are known to be unwritten.
+      // The lock time-out has rolled the flush back, so none of its posts is written.
       this.#suspendAfterFailedFlush(batch, cause);
       return;
     }
@@ -315,8 +315,8 @@ export class MessageLog {
   }
 
   /**
-   * Unwritten posts wait for an unavailable database. Where PostgreSQL itself refused (a full disk), their callers get
-   * an error at once, as do the callers of all other waiting posts. That state may last.
+   * If the database is unavailable, unwritten posts wait for it. If PostgreSQL itself refused the flush (a full disk),
+   * that state may last, so all waiting posts are rejected at once.
    */
   #suspendAfterFailedFlush(batch: readonly QueuedPost[], error: unknown): void {
     if (isOutage(error)) {

@@ -139,7 +139,7 @@ export interface LockedMessageWithRole extends StoredMessage {
 
 /**
  * Locks the conversation until the transaction ends, and reads a message and the account's role under the lock. Null
- * when there is no such message.
+ * when the message does not exist, or a retention rule removed it.
  */
 export async function lockHeadAndReadMessage(
   tx: Transaction,

@@ -19,7 +19,7 @@ interface NoticeRow extends Omit<StoredNotice, 'actor'> {
   readonly actorKind: SenderKind;
 }
 
-/** Reads the notices between messages, in the order of their revs. `complete`: none were left out. */
+/** Reads the notices between two messages, in the order of their revs. `complete`: the limit left none out. */
 export async function readNoticesBetween(
   sql: Sql,
   { conversationId, fromSeq, toSeq, limit }: NoticeRangeRequest,

@@ -44,7 +44,8 @@ export class Outage {
   }
 
   /**
-   * Probes with a write. A read would succeed where no write can: on a standby, or while every commit waits for one.
+   * Probes with a write. A read would succeed where no write can: on a standby, or while every commit waits for a
+   * standby.
    */
   async #probe(): Promise<void> {
     let lostProbes = 0;

@@ -26,12 +26,12 @@ export interface SearchPage {
   readonly next: MessagePosition | null;
 }
 
-/** The statement time-out ended the search: too many messages match, or few of very many. */
+/** The statement time-out aborted the search: too many messages match, or few of very many. */
 export class SearchTimeoutError extends Error {
   override readonly name = 'SearchTimeoutError';
 }
 
-/** Ends the statement in the database: if only the connection closed, the statement would continue there. */
+/** Aborts the statement in the database: if only the connection closed, the statement would continue there. */
 const STATEMENT_TIMEOUT_MS = 3_000;
 const QUERY_CANCELED = '57014';
 
@@ -59,8 +59,8 @@ export async function searchMessagesByWords(pool: Pool, request: SearchRequest):
 }
 
 /**
- * Returns the time as text, and the search passes it back as text: the library would turn it into a Date, which has no
- * microseconds.
+ * Returns the time of a message as text, and the search passes it back as text: the library would turn it into a Date,
+ * which has no microseconds.
  */
 async function findSentAt(tx: Transaction, place: MessagePosition, accountId: AccountId): Promise<string | null> {
   const [row] = await tx<{ at: string }[]>`

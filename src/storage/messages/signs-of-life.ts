@@ -22,8 +22,8 @@ export const signOfLife = (sql: Sql | Transaction): Fragment => (sql as Sql)`
 
 /**
  * A CTE after `numbered` that records posts as signs of life, in the commit of their messages. It locks the rows after
- * the head, like all writers of these rows, so that it compares their newest version. Empty where no post names the key
- * of an expectation.
+ * the head, like all writers of these rows, so that it compares their newest version. The fragment is empty where no
+ * post names an expectation.
  */
 export function signsOfLifeCte(
   sql: Sql,

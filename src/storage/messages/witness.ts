@@ -38,7 +38,10 @@ type Mutable<T> = { -readonly [Key in keyof T]: T[Key] };
 export class Witness {
   /** In the order of their last change. */
   readonly #heads = new Map<ConversationId, Mutable<WitnessedHead>>();
-  /** Conversations whose newest change is not known in full, in the same order. */
+  /**
+   * Conversations of whose newest change this node lacks the rev, the message or the time, in the order of their last
+   * change.
+   */
   readonly #incomplete = new Set<ConversationId>();
   /** Rises with each change of the witness. */
   version = 0;
@@ -71,7 +74,7 @@ export class Witness {
     }
   }
 
-  /** A notification named the conversation without its new rev. */
+  /** A notification reported a change of the conversation without its rev. */
   recordUnknownChange(conversationId: ConversationId): void {
     this.#touch(conversationId);
     this.#incomplete.add(conversationId);

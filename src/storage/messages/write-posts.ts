@@ -10,7 +10,8 @@ import { signsOfLifeCte } from './signs-of-life.ts';
 export interface Post {
   readonly conversationId: ConversationId;
   /**
-   * The integration's `admission`, or without one its token's hash; null: a member's post, which the membership admits.
+   * The integration's `admission`, or the hash of its token where that is null; null: a member's post, which the
+   * membership admits.
    */
   readonly admission: string | null;
   readonly senderId: AccountId;
@@ -37,11 +38,12 @@ export interface Post {
  * The outcome of a post. A post is `refused` if
  * - the conversation is archived,
  * - the token is not (or no longer) the conversation's,
- * - the sender is no member, or the peer in a private conversation has blocked it,
+ * - the sender is no member, or the peer in a private conversation has blocked the sender,
  * - a file that it carries is not stored, not the sender's, or another message's.
  *
- * It is a `repeat` if its key is known: `seq` is the first post's, with its epoch, and `sameBody` tells whether both
- * bodies are equal. If the post changes an alert, `seq` is the message that shows the alert.
+ * It is a `repeat` if a post with its key was written before: `seq` and `logEpoch` are those of the first such post,
+ * and `sameBody` tells whether both bodies are equal. If the post changes an alert, `seq` is the message that shows the
+ * alert.
  */
 export type PostResult =
   | { readonly outcome: 'new'; readonly seq: Seq; readonly logEpoch: LogEpoch; readonly alert?: AlertWriteResult }
@@ -57,7 +59,7 @@ interface PostOutcomeRow {
   readonly epoch: LogEpoch | null;
   readonly outcome: FlushResult['outcome'];
   readonly same_body: boolean | null;
-  /** Only in flushes with a post that changes an alert. */
+  /** This column and the next two exist only in flushes with a post that changes an alert. */
   readonly posted_seq?: Seq | null;
   readonly edited?: boolean;
   readonly wants_events?: boolean | null;
@@ -68,18 +70,18 @@ interface PostOutcomeRow {
  *
  * Why it holds under concurrency: a head row stays locked until the commit. So within a conversation commits happen in
  * `seq` order, and every snapshot sees a prefix of the log without gaps. After a wait PostgreSQL computes `last_seq +
- * n` on the newest version of the row. The order in `head` prevents deadlocks, and every other transaction that locks
- * several heads keeps it. `sent_at` comes from the clock under the lock, never earlier than the message before. Rows
- * come back in no particular order: they are matched by `ord` or by conversation.
+ * n` on the newest version of the row. The order in `head` prevents deadlocks, and every other transaction locks
+ * several heads in the same order. `sent_at` comes from the clock under the lock, never earlier than the message
+ * before. Rows come back in no particular order: they are matched by `ord` or by conversation.
  *
  * The row of the membership admits a member's post. The statement locks it after the head, so it reads the newest
  * version. A removal holds the head until its commit: a post that waited for that finds no row, whatever the snapshot
  * shows. The post also moves the read position in that row, because its sender has read the messages before it.
  *
  * There are two statements. The faster one takes posts without a key, files, an alert or an expectation, if one sender
- * wrote each conversation's posts. Their numbers are counted here and the database only adds them: that takes half the
- * time (20 µs a post against 41 in flushes of 27). Flushes without members' posts skip the look-up of memberships,
- * those without attachments the look-up of files, and those without cards the column for them.
+ * wrote each conversation's posts. This function numbers these posts, and the database only adds the last seq: that
+ * takes half the time (20 µs a post against 41 in flushes of 27). Flushes without members' posts skip the look-up of
+ * memberships, those without attachments the look-up of files, and those without cards the column for them.
  */
 export async function writePosts(sql: Sql, posts: readonly Post[]): Promise<FlushResult[]> {
   const numbered = numberPlainPosts(posts);
@@ -101,8 +103,9 @@ interface NumberedPosts {
 }
 
 /**
- * Numbers the posts of each conversation. Null when only the database can number them: a key may be known, one of two
- * posts refused, or a file missing.
+ * Numbers the posts of each conversation. Null when only the database can number them, because it may not write them
+ * all: a post has a key, files, an alert or an expectation, or the posts of a conversation differ in sender or
+ * admission.
  */
 function numberPlainPosts(posts: readonly Post[]): NumberedPosts | null {
   const byConversation = new Map<ConversationId, ConversationBatch>();
@@ -130,7 +133,9 @@ const senderBlockedByPeer = (sql: Sql, conversationId: Fragment, senderId: Fragm
     select from private_conversation p join block b on b.account_id in (p.low_id, p.high_id)
     where p.conversation_id = ${conversationId} and b.blocked_id = ${senderId})`;
 
-/** The members who post here, one for each conversation: locks the row and moves the position in one step. */
+/**
+ * The memberships of the senders, one for each conversation: locks each row and moves its read position in one step.
+ */
 const admitPlainSendersMarkingRead = (sql: Sql): Fragment => sql`
   member as (
     update membership m set read_seq = greatest(m.read_seq, h.last_seq + h.n)
@@ -188,8 +193,8 @@ async function writePlainPosts(sql: Sql, posts: readonly Post[], numbered: Numbe
 }
 
 /**
- * The members who post, any number for each conversation. It only locks their rows: at this point the statement does
- * not know which posts are new, and so how far the read positions move.
+ * The memberships of the senders, any number for each conversation. It only locks the rows: at this point the statement
+ * does not know which posts are new, and so how far the read positions move.
  */
 const lockSenderMemberships = (sql: Sql): Fragment => sql`
   member as (

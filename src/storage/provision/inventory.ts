@@ -63,7 +63,7 @@ export async function isEmptyElseRequireOurs(sql: Sql, name: string, secret: str
     select count(*)::int as relations from pg_class join pg_namespace on pg_namespace.oid = relnamespace
     where relkind in ('r', 'p', 'v', 'm', 'f', 'S') and nspname not in ('pg_catalog', 'information_schema')
       and nspname not like 'pg_toast%' and nspname not like 'pg_temp%'
-      -- What an extension brought, such as pg_stat_statements, is nobody's data.
+      -- Without the tables and views of extensions, such as pg_stat_statements: they hold nobody's data.
       and not exists (select 1 from pg_depend where classid = 'pg_class'::regclass and objid = pg_class.oid and deptype = 'e')`;
   if (row!.relations === 0) return true;
   if (!(await isKlatchDatabase(sql))) {

@@ -1,6 +1,7 @@
 /**
  * The reason why Klatch cannot create a database on this machine's PostgreSQL, in sentences that an administrator can
- * act on. `unavailable`: it does not run or rejects the login; `refused`: Klatch must not change what exists there.
+ * act on. `unavailable`: the server does not run or rejects the login; `refused`: Klatch must not change what exists
+ * there.
  */
 export class LocalDatabaseError extends Error {
   override readonly name = 'LocalDatabaseError';

@@ -92,7 +92,7 @@ function requireShortName(name: string): void {
   throw new LocalDatabaseError('refused', message);
 }
 
-/** Rejects a server that Klatch does not support, and names the one that comes with Klatch. */
+/** Rejects a server that Klatch does not support, and advises to use the PostgreSQL that comes with Klatch. */
 export function requireSupportedServer(cluster: LocalCluster, server: ServerVersion): void {
   if (isSupported(server)) return;
   throw new LocalDatabaseError(

@@ -21,7 +21,7 @@ export interface PushFailureRecord {
   readonly code: number | null;
 }
 
-/** Most apps in the report; devices name only apps that are or were configured, so there are few. */
+/** The maximum number of apps in the report; devices name only apps that are or were configured, so there are few. */
 const MAX_APPS = 1_000;
 const MAX_EVENTS = 100;
 
@@ -52,7 +52,7 @@ export async function reportPush(
   }));
 }
 
-/** The last failures, the newest first. */
+/** The last removed devices and failed pushes, the newest first. */
 export async function listPushFailures(sql: Sql, limit: number): Promise<PushFailureRecord[]> {
   return sql<PushFailureRecord[]>`
     select l.at, a.nick, l.kind, l.event, l.category, l.code

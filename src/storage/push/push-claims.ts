@@ -54,21 +54,20 @@ export async function claimDuePushes(
   return sql<ClaimedPush[]>`
     with due as (
       select ctid from push_pending
-      -- Asked once beside the rows: as a condition of each it makes the planner expect one row, and sort all that are due.
+      -- A subquery runs once. As a condition of each row, the planner expects one row, and sorts all due rows.
       where kind = ${kind} and next_at <= now() and claimed_until <= now()
         and (select set_config('synchronous_commit', 'off', true)) = 'off'
-      -- As a value that the planner does not know: for so many it would sort all that are due where it believes in few,
-      -- and plan anew each time.
+      -- A subquery hides the limit: with it the planner would sort all due rows where it expects few, and plan each time.
       order by next_at limit (select ${limit}::int) for update skip locked
     ), taken as (
-      -- By their places, which are those of the locked rows: a look-up in the index costs as much as the rest.
+      -- By ctid, the place of each locked row: a look-up in the index would cost as much as the rest of the statement.
       update push_pending
       set claim_number = claim_number + 1, claimed_until = now() + ${forMs} * interval '1 millisecond'
       where ctid = any(array(select ctid from due))
       returning device_id, conversation_id, claim_number, attempts, first_seq, last_seq
     ),
-    -- Each table once, for all rows together: row by row they took twice as long. By arrays, of which the planner expects
-    -- ten: it goes by the index, however large the table is.
+    -- Reads each table once for all rows: reading row by row took twice as long. The ids are arrays: the planner
+    -- expects ten elements in them, and uses the index however large the table is.
     of_device as (
       select id, session_id, account_id, token_sealed, app from device where id = any(array(select device_id from taken))
     ), signed_in as (
@@ -90,14 +89,15 @@ export async function claimDuePushes(
       d.token_sealed as "tokenSealed", d.app, owner.nick, m.level, m.read_seq as "readSeq",
       badge.unread as "unreadInAllConversations", blocking.id is not null as "hasBlocked"
     from taken p
-    -- Full, though nothing on their right is without something on their left: only such a join is never made by holding
-    -- each against each, which the planner does with the few that it expects.
+    -- Full joins, though each row on the right has one on the left: PostgreSQL never runs a full join as a nested loop,
+    -- which the planner would choose for the few rows that it expects.
     full join of_device d on d.id = p.device_id
     full join signed_in on signed_in.id = d.session_id
     full join owner on owner.id = d.account_id
     full join badge on badge.id = d.account_id
     full join blocking on blocking.id = d.account_id
-    -- By itself for each, as the offset has it: as joins they may go by the group alone, which is taken for a small one.
+    -- With offset 0, a look-up for each row: for joins the planner may search by the conversation alone, which it takes
+    -- for small.
     left join lateral (
       select ${readOrRemovedSeq(sql)} as read_seq, coalesce(s.level, 'all') as level, s.muted_until
       from membership o

@@ -106,7 +106,7 @@ async function lockLaggingCursors(
     select h.conversation_id, 0 from conversation_head h
     where h.conversation_id = any(${ids}::bigint[])
       and not exists (select from push_cursor c where c.conversation_id = h.conversation_id)
-      -- The commit is not waited for: what a crash of the machine takes back is done once more.
+      -- An asynchronous commit: the fan-out repeats what a crash of the machine undoes.
       and set_config('synchronous_commit', 'off', true) = 'off'
     order by h.conversation_id
     on conflict do nothing`;
@@ -126,9 +126,9 @@ interface NewMessage {
   /** Too old to cause a push. */
   readonly old: boolean;
   readonly deleted: boolean;
-  /** Null where it mentions nobody. */
+  /** Null for a deleted message, and for a text without `@`. */
   readonly text: string | null;
-  /** Bytes of the texts before it. */
+  /** The bytes of `text` in all rows before this one. */
   readonly mentionTextBytesBefore: number;
 }
 
@@ -188,8 +188,8 @@ interface SenderMessageRange {
   /** Null: all messages of the sender; else those that mention this nick. */
   readonly nick: string | null;
   /**
-   * The first seq of all senders in the conversation, or of all that mention the nick. The send step leaves out
-   * messages that are not for the recipient.
+   * The first seq of any sender's new messages in the conversation, or of any sender's that mention the nick. The send
+   * step leaves out messages that are not for the recipient.
    */
   readonly firstSeq: Seq;
   readonly lastSeq: Seq;
@@ -252,9 +252,9 @@ function senderRangeRows(tx: Transaction, senderRanges: readonly SenderMessageRa
 
 /**
  * Writes the rows in one statement, however many messages and devices there are. The statement looks up the devices of
- * a conversation's members once, and compares them with the two newest ranges. At least one of these ranges is by
- * another sender, and it decides. Only for members who have blocked an account it compares all ranges (500 senders and
- * 1,000 devices took 3 s when it did so for everybody).
+ * a conversation's members once, and compares them with the conversation's two newest ranges. At least one of the two
+ * is by another sender than the member, and that range decides. Only for members who have blocked an account the
+ * statement compares all ranges (500 senders and 1,000 devices took 3 s when it did so for everybody).
  */
 async function upsertPendingPushes(
   tx: Transaction,
@@ -268,11 +268,11 @@ async function upsertPendingPushes(
   const mentioning = senderRanges.filter(({ nick }) => nick !== null);
   const rows = await tx`
     with written as (select * from ${senderRangeRows(tx, toAll)}), mention as (
-      -- The offset keeps it a step of its own, which is not repeated for each device.
+      -- With offset 0, PostgreSQL runs this join once, and not for each device.
       select w.*, a.id as account_id from ${senderRangeRows(tx, mentioning)} join account a on a.nick = w.nick offset 0
     ), listener as (
       select m.conversation_id, m.account_id, m.read_seq,
-        -- As a truth, of which the planner expects half: of a text that it knows nothing of it expects a single row.
+        -- A boolean: the planner expects that half of the rows match it. From a comparison of texts it expects one row.
         coalesce(s.level, 'all') = 'all' as wants_all,
         exists (select from block b where b.account_id = m.account_id) as blocks,
         m.account_id in (select * from unnest(${[...rules.foreground]}::bigint[])) as watches
@@ -281,12 +281,12 @@ async function upsertPendingPushes(
       where m.conversation_id = any(${conversations}::bigint[])
         and coalesce(s.level, 'all') <> 'nothing' and (s.muted_until is null or s.muted_until <= now())
     ), target as (
-      -- By an array, of which the planner expects ten: it goes by the index, however many devices there are.
+      -- An array: the planner expects ten elements in it, and uses the index however many devices there are.
       select id as device_id, kind, created_at, account_id as owner_id from device
       where account_id = any(array(select account_id from listener)) and kind = any(${[...rules.kindsToNotify]}::text[])
     ), audience as (
-      -- Full, though each device has a listener: only such a join is never made by holding each against each. What is asked
-      -- of both sides behind it must not tell the planner that the other joins would do.
+      -- A full join, though each device has a listener: PostgreSQL never runs a full join as a nested loop. The
+      -- condition after it must not let the planner replace it by another kind of join.
       select * from listener l full join target d on d.owner_id = l.account_id where coalesce(d.device_id, 0) <> 0
     ), concerned as (
       select a.*, w.sender_id, w.first_seq, w.last_seq, w.last_at
@@ -302,7 +302,7 @@ async function upsertPendingPushes(
       min(c.last_at), now() + case when bool_or(c.watches) then ${rules.foregroundDelayMs}::int else 0 end * interval '1 millisecond'
     from concerned c
     where c.sender_id <> c.account_id and c.read_seq < c.last_seq
-      -- Times came through milliseconds.
+      -- last_at has only whole milliseconds.
       and c.created_at < c.last_at + interval '1 millisecond'
       and not (c.blocks and exists (
         select from block b where b.account_id = c.account_id and b.blocked_id = c.sender_id))
@@ -310,7 +310,7 @@ async function upsertPendingPushes(
     order by c.device_id, c.conversation_id
     on conflict (device_id, conversation_id) do update
     set last_seq = greatest(push_pending.last_seq, excluded.last_seq),
-      -- Whoever has left the foreground since is not kept waiting; what has failed keeps its time.
+      -- The earlier time, since the account may have left the foreground; a push that has failed keeps its retry time.
       next_at = case when push_pending.attempts = 0 then least(push_pending.next_at, excluded.next_at)
         else push_pending.next_at end`;
   return rows.count;

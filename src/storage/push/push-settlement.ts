@@ -71,7 +71,7 @@ async function settleMixedInOneStatement(
       ) as g(device_id, conversation_id, claim_number, last_seq, claimed_at, verdict, category, code, wait_ms)
       where set_config('synchronous_commit', 'off', true) = 'off'
     ), held as (
-      -- In one order, so that nobody waits in a circle.
+      -- In one order, so that two statements cannot deadlock.
       select g.*, p.kind, p.last_seq as newest_seq
       from push_pending p
       join given g on g.device_id = p.device_id and g.conversation_id = p.conversation_id
@@ -94,7 +94,7 @@ async function settleMixedInOneStatement(
       where d.id = g.device_id and d.last_seen_at < g.claimed_at + interval '1 millisecond'
       returning d.id, d.account_id, d.kind, g.category, g.code
     ), repeated as (
-      -- Due at its end at the latest, so that it is given up in time.
+      -- Due when the push expires at the latest, so that the row is given up in time.
       update push_pending p
       set attempts = p.attempts + (h.verdict <> 'held')::int, claimed_until = '-infinity', next_at = least(
         now() + h.wait_ms * interval '1 millisecond',

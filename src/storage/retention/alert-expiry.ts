@@ -14,7 +14,7 @@ const SLOW_QUERY_TIMEOUT_MS = 60_000;
 interface AlertExpiry {
   /** If a conversation has more alerts, the job deletes the oldest. */
   readonly maxAlerts: number;
-  /** The job awaits it before each statement; a rejection ends the round. */
+  /** The job awaits it before each statement; a rejection aborts the round. */
   readonly beforeStep: () => Promise<void>;
 }
 

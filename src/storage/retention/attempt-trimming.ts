@@ -21,7 +21,7 @@ interface Trimming {
   /** Rows that each hook keeps, the newest. */
   readonly keep: number;
   readonly nowMs: number;
-  /** The job awaits it before each statement; a rejection ends the round. */
+  /** The job awaits it before each statement; a rejection aborts the round. */
   readonly beforeStep: () => Promise<void>;
 }
 

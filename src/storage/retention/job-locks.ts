@@ -15,7 +15,7 @@ export async function takeFreeJobLock(sql: Sql, job: Job, holder: string, forMs:
   return rows.length > 0;
 }
 
-/** Extends the lock of a job; false: it expired, and another node may have taken it. */
+/** Extends the lock of a job; false: this node no longer holds it, and another node may have taken it. */
 export async function renewJobLock(sql: Sql, job: Job, holder: string, forMs: number): Promise<boolean> {
   const rows = await sql`
     update job_lock set expires_at = clock_timestamp() + ${forMs} * interval '1 millisecond'

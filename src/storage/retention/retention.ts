@@ -34,9 +34,9 @@ export async function ensureDayPartition(tx: Transaction, from: Date): Promise<v
   const name = partitionName(from);
   const [found] = await tx`select to_regclass(${name}) is not null as present`;
   if (found?.['present'] === true) return;
-  // A wrong clock may have put rows of that day into the default partition, which would forbid the new one. These rows
-  // move to the new partition. The lock, which attaching takes anyway, keeps further rows out meanwhile; deliveries of
-  // other days do not use the default partition.
+  // A wrong clock may have put rows of that day into the default partition, which would prevent the new partition.
+  // These rows move to the new partition. The lock, which attaching takes anyway, keeps further rows out meanwhile;
+  // deliveries of other days do not use the default partition.
   await tx`lock table delivery_attempt_default in access exclusive mode`;
   await tx.unsafe(`create table ${name} (like delivery_attempt including all)`);
   await tx`
@@ -60,7 +60,7 @@ export interface RemovedCounts {
 /** A round of retention. */
 interface RetentionNowAndBeforeStep {
   readonly nowMs: number;
-  /** The job awaits it before each statement that deletes; a rejection ends the round. */
+  /** The job awaits it before each statement that deletes; a rejection aborts the round. */
   readonly beforeStep?: () => Promise<void>;
 }
 
@@ -111,7 +111,7 @@ class StepRunner {
     this.#beforeStep = beforeStep;
   }
 
-  /** To be awaited before each statement: its rejection ends the round. */
+  /** To be awaited before each statement: its rejection aborts the round. */
   readonly before = async (): Promise<void> => {
     this.#isAborted = true;
     await this.#beforeStep();

@@ -43,7 +43,7 @@ function start(database: TestDatabase, port: number): Promise<TestServer> {
   return TestServer.start({ endpoints: [endpoint] }, { database });
 }
 
-/** Ends the server, and starts one with the contents of a backup. */
+/** Stops the server, and starts another one with the contents of a backup. */
 async function restore(backup: Buffer, newEpochAbove = 0): Promise<void> {
   const { port } = server.endpoints[0]!;
   await server.stop();
@@ -57,7 +57,7 @@ async function post(...texts: string[]): Promise<void> {
   for (const text of texts) expect(await postJson(server.url + path, { text })).toMatchObject({ status: 200 });
 }
 
-/** The texts that arrived at a receiver that skips known ids. */
+/** The texts that a receiver accepts if it skips the ids that it has already got. */
 function textsByNewIds(): string[] {
   const seen = new Set<string>();
   return receiver.arrivals.flatMap(({ headers, body }) => {
@@ -103,7 +103,7 @@ test('receivers that know ids and clients that follow get every message that is 
   await client.listening.heard('change', 5);
 
   await restore(bytes);
-  // These are as many as were lost, so they get the same numbers.
+  // As many messages as were lost: they get the same seqs as the lost ones.
   await post('new three', 'new four', 'new five');
   const all = ['one', 'two', 'lost three', 'lost four', 'lost five', 'new three', 'new four', 'new five'];
   expect(
@@ -133,8 +133,8 @@ test('receivers that know ids and clients that follow get every message that is 
 });
 
 /**
- * A receiver that compares pairs of epoch and number, as docs/reverse-webhooks.md describes. It skips those that do not
- * exceed the last one.
+ * A receiver that compares pairs of epoch and number, as docs/reverse-webhooks.md describes. It skips deliveries whose
+ * pair does not exceed the last one.
  */
 class ComparingReceiver {
   /** The newest state of each message, by its id. */

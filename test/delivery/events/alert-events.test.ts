@@ -35,7 +35,7 @@ async function revOf(seq: number): Promise<number> {
   return Number(row!['rev']);
 }
 
-/** Hides events from sweeps, which read those of the last minute. */
+/** Makes the events older than a minute, so that sweeps do not find them. */
 const hideFromSweeps = (): Promise<unknown> =>
   it.lane.server.database.query((sql) =>
     sql.unsafe(`

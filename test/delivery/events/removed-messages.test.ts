@@ -50,7 +50,7 @@ describe.each(['strict', 'none'])('a hook with order %s', (order) => {
     await removeBefore(second, true);
     // The server may still send the removed message from its cache, for up to a second. The receiver refuses it.
     it.lane.receiver.answer = ({ body }) => (body.data.message.seq === first ? 500 : 200);
-    // The hook may still count failures: its last retried message was removed, and not delivered.
+    // The hook's row may still have failures: its last retried message was removed, and not delivered.
     await it.lane.rowWhere((row) => row['event_cursor'] === kept);
     await eventually(
       () => it.lane.retries(),

@@ -96,7 +96,7 @@ describe('a strict hook that asks for events', () => {
     await it.lane.register({ events: ALL_EVENTS });
     const seq = await it.send('text');
     await arrivals(1);
-    // Sweeps of partitions that a node keeps read only events of the last minute, so they do not find this one.
+    // Sweeps of partitions that a node has held before read only events of the last minute, and not this older one.
     await it.lane.server.database.query((sql) =>
       sql.unsafe(`
         create function make_old() returns trigger language plpgsql as $$ begin

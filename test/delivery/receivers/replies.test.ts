@@ -64,7 +64,7 @@ const textsOf = async (group: TestGroup): Promise<string[]> => (await messagesOf
 // oxlint-disable-next-line typescript/no-explicit-any -- tests compare it whole
 const logOf = async (url: string): Promise<any[]> => (await readJson(await fetch(`${url}/deliveries`))).body;
 
-/** The rows of the delivery log, oldest first, once there are this many. */
+/** The rows of the delivery log, oldest first, once there are `count` of them. */
 const logged = async (url: string, count: number) =>
   (
     await eventually(

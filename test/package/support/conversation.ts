@@ -10,7 +10,7 @@ export const SETUP = `klatch setup --base-uri ${BASE_URI} --allow loopback`;
 /** A group of the server with a reverse webhook, whose receiver runs in the test. */
 export class Conversation {
   readonly receiver: Receiver;
-  /** Its URL, with the token. */
+  /** The group's webhook URL, which contains the integration token. */
   readonly webhook: string;
   readonly hookId: number;
   #posted = 0;

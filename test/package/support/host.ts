@@ -11,15 +11,15 @@ export type Suite = 'bookworm' | 'bullseye' | 'trixie';
 /** Whether this run is the part of the tests that .ci/run runs. */
 export const isQuick = (process.env['QUICK'] ?? '') !== '';
 
-/** Those of `suites` that this run tests. */
+/** The given releases that this run tests. */
 export function suites(...all: readonly Suite[]): readonly Suite[] {
   return all.filter((suite) => !isQuick || suite === 'bookworm');
 }
 
-/** A Debian for an installation of Klatch. The table of trials gets a line for each `act`. */
+/** A Debian for an installation of Klatch. Each `act` adds a line to the table of trial results. */
 export class Host {
   readonly machine: Machine;
-  /** Its name in the table. */
+  /** The name of the host in the table of trial results. */
   readonly name: string;
   readonly isSystemd: boolean;
 
@@ -43,7 +43,7 @@ export class Host {
     return host;
   }
 
-  /** Performs an action for the table: `action` names it, together with the state. */
+  /** Runs `line`, and adds its exit code to the table of trial results. `action` names the action and the state. */
   async act(action: string, line: string, options: InsideOptions = {}): Promise<Ran> {
     const ran = await this.machine.sh(line, options);
     const trial: Trial = { system: this.name, action, code: ran.code };
@@ -52,7 +52,7 @@ export class Host {
     return ran;
   }
 
-  /** `service klatch ACTION`; `state` completes its name in the table of results. */
+  /** Runs `service klatch ACTION`; `state` completes its name in the table of trial results. */
   service(action: string, state = ''): Promise<Ran> {
     const circumstances = state === '' ? '' : `, ${state}`;
     return this.act(`service klatch ${action}${circumstances}`, `service klatch ${action}`);

@@ -96,7 +96,7 @@ export class Publisher {
     return [...release.matchAll(/^ ([0-9a-f]{64}) /gm)].map(([, hash]) => hash!);
   }
 
-  /** Another key: its public keyring, and the file of the secret one. */
+  /** Generates another key: resolves to its public keyring and the file of its secret key. */
   async otherKey(): Promise<{ keyring: string; secret: string }> {
     const home = mkdtempSync(join(this.folder, 'home-'));
     const gpg = ['--homedir', home, '--batch', '--quiet'];
@@ -108,7 +108,7 @@ export class Publisher {
     return { keyring, secret };
   }
 
-  /** A second repository, signed with the key of the first and with another; resolves to its address. */
+  /** Publishes a second repository, signed with the first one's key and another key; resolves to its address. */
   async publishWithTwoKeys(secret: string): Promise<string> {
     const wanted = `${join(this.folder, 'key.asc')},${secret}`;
     const key = new SigningKey({ wanted, passphraseFile: undefined, gnupgHome: undefined, throwAwayFile: '' });
@@ -191,7 +191,7 @@ export class Target {
    */
   async files(): Promise<string[]> {
     const pruned = ['/proc', '/dev', '/run', '/tmp', '/root', '/sys'].map((path) => `-path ${path}`).join(' -o ');
-    // Leaves out the times of folders: the first change inside sets them, even if it leaves nothing changed.
+    // Leaves out the times of folders: creating and removing a file in a folder changes them, too.
     const printed = "-type d -printf '%p %m %U\\n' -o -printf '%p %s %T@ %C@ %m %U\\n'";
     const line = `find / -mindepth 1 \\( ${pruned} \\) -prune -o \\( ${printed} \\)`;
     return (await this.machine.must(line)).trim().split('\n').sort();

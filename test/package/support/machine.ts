@@ -8,7 +8,7 @@ import { run, type Ran } from './run.ts';
 
 /** The source tree. */
 export const ROOT = resolve(import.meta.dirname, '../../..');
-/** The folder of the machines' changes while they run. */
+/** The folder for the files that running machines have changed. */
 const MACHINES_DIR = join(ROOT, 'build/machines');
 /** The environment of a command in a machine: that of a root login with `env -i`. */
 const ENV = {
@@ -67,12 +67,12 @@ export class Machine {
     return machine;
   }
 
-  /** The process id of the machine's process 1, as seen from this machine. */
+  /** The process id of the machine's process 1 in the process namespace of this test. */
   get pid(): number {
     return this.#pid;
   }
 
-  /** A path of the machine for this process. An absolute link in it would lead out of the machine. */
+  /** The path by which the test opens a path of the machine. An absolute symbolic link leads out of the machine. */
   path(path: string): string {
     return join(`/proc/${this.#pid}/root`, path);
   }
@@ -103,26 +103,26 @@ export class Machine {
     await this.must(`mkdir -p "$(dirname '${path}')" && cat > '${path}' && chmod ${mode} '${path}'`, { input: text });
   }
 
-  /** Kills every process in it at once, as a loss of power does, and starts it again with its files. */
+  /** Kills all processes of the machine at once, as a loss of power does, and starts it again with its files. */
   async reboot(): Promise<void> {
     await this.#halt();
     await this.#boot();
   }
 
-  /** Kills every process in it, and discards its changes. Idempotent. */
+  /** Kills all processes of the machine, and discards its changes. Idempotent. */
   async stop(): Promise<void> {
     await this.#halt();
     rmSync(this.#workDir, { recursive: true, force: true, maxRetries: 5 });
   }
 
-  /** Resolves when it can run commands; for systemd, when its default units have started. */
+  /** Resolves when the machine can run commands; with systemd, when its default units have started. */
   async #boot(): Promise<void> {
     const isSystemd = this.#init === 'systemd';
     this.#cgroup = isSystemd ? makeCgroup() : null;
     const script = join(import.meta.dirname, 'machine.sh');
     const enter = 'if [ -n "$1" ]; then echo 0 >"$1/cgroup.procs"; fi; shift; exec "$@"';
     const namespaces = ['-m', '-p', '-u', '-i', ...(isSystemd ? ['-C'] : [])];
-    // The end of this process ends unshare, and the end of unshare ends the machine.
+    // When this process ends, the kernel kills unshare, and then the machine's process 1.
     const unshare = ['setpriv', '--pdeathsig', 'KILL', 'unshare', ...namespaces, '--fork', '--kill-child=KILL'];
     const what = [script, this.#lowerDirs.join(':'), this.#workDir, this.#init];
     const child = spawn('/bin/sh', ['-c', enter, 'sh', this.#cgroup ?? '', ...unshare, '/bin/sh', ...what], {

@@ -7,7 +7,7 @@ import { ROOT } from './machine.ts';
 /** Repositories that scripts/package/trial/trial-packages.ts makes; each contains the packages of the earlier ones. */
 export type Publication =
   | 'first'
-  /** A version with the same schema. */
+  /** A version with the schema of the first one. */
   | 'same-schema'
   /** A version whose migration works. */
   | 'new-schema'

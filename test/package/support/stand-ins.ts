@@ -15,7 +15,7 @@ export interface StandIn {
   readonly fields?: Readonly<Record<string, string>>;
 }
 
-/** Answers install.sh's calls of the program: it counts as configured when its file contains no placeholder. */
+/** A stand-in for `klatch config check`, which install.sh runs: it fails if the configuration has a placeholder. */
 const PROGRAM = `#!/bin/sh
 [ "$1 $2" = 'config check' ] || exit 64
 ! grep -q '<' /etc/klatch/server.conf
@@ -26,12 +26,12 @@ set -e
 [ -e /etc/klatch/server.conf ] || { mkdir -p /etc/klatch; echo 'secret: <SERVER_SECRET>' >/etc/klatch/server.conf; }
 `;
 
-/** The server: it writes its configuration with a placeholder in it, as the real package does. */
+/** The server's package. It writes a configuration with a placeholder, as the real package does. */
 export function klatch(version: string, more: Partial<StandIn> = {}): StandIn {
   return { name: 'klatch', version, files: { '/usr/bin/klatch': PROGRAM }, scripts: { postinst: POSTINST }, ...more };
 }
 
-/** The private PostgreSQL. */
+/** The package of the private PostgreSQL. */
 export function klatchPostgresql(version = '18.4'): StandIn {
   const files = { '/usr/lib/klatch/postgresql/bin/postgres': '#!/bin/sh\n' };
   return { name: 'klatch-postgresql', version, files, fields: { Depends: 'klatch' } };

@@ -11,7 +11,7 @@ export const SHARED_SESSION_S = 12 * 60 * 60;
 const CODE_ATTEMPTS = 3;
 /**
  * The server sends another code after this time. The bound matters where the clock of this browser is slow: `resend_at`
- * then seems further away.
+ * then seems later than it is.
  */
 const MAX_RESEND_WAIT_MS = 60_000;
 
@@ -23,13 +23,13 @@ export type SignInStep =
   | {
       readonly name: 'code';
       readonly address: string;
-      /** `email` or `phone`. */
+      /** The kind of the address: `email` or `phone`. */
       readonly channel: string;
       readonly transaction: string;
       /** The time from which another code can be sent, as `Date.now` counts. */
       readonly resendAt: number;
       readonly codeFailures: number;
-      /** False: the code has expired, or its attempts are used. */
+      /** False: the code has expired, or the person has used all attempts to enter it. */
       readonly acceptsCode: boolean;
     }
   /** The address is proven and has no account: the person chooses a nick. */
@@ -54,7 +54,7 @@ export interface SignInProblem {
 interface SignInApi {
   get<Answer>(path: string, decode: Decoder<Answer>): Promise<Answer>;
   call<Answer>(operation: string, input: object, decode: Decoder<Answer>): Promise<Answer>;
-  /** Null: the address is proven, but no account has it yet. */
+  /** Signs in. Resolves to null if the address is proven, but no account has this address yet. */
   openSession(proof: object): Promise<BrowserSession | null>;
 }
 
@@ -71,7 +71,7 @@ interface SignInFlowOptions {
  * in the memory of the page.
  */
 export class SignInFlow {
-  /** Null: not read yet. */
+  /** How people sign in at this server; null: the page has not read it yet. */
   readonly ways = signal<SignInWays | null>(null);
   readonly waysRead = new PersistentRead();
   readonly step = signal<SignInStep>({ name: 'address' });
@@ -177,7 +177,7 @@ export class SignInFlow {
     this.step.value = { ...step, codeFailures, acceptsCode };
   }
 
-  /** `field`: the field that a refusal is about if its sentence names none. */
+  /** `field`: the field that a refusal is about if the server's sentence names no field. */
   async #attempt(field: SignInField, work: () => Promise<void>): Promise<void> {
     if (this.isBusy.value) return;
     this.isBusy.value = true;

@@ -17,7 +17,7 @@ interface AboutApi {
   get<Answer>(path: string, decode: Decoder<Answer>): Promise<Answer>;
 }
 
-/** Rejects with ServerError and ConnectionError. */
+/** Asks the server how people sign in. Rejects with ServerError and ConnectionError. */
 export async function readSignInWays(api: AboutApi): Promise<SignInWays> {
   const { registration, sign_in: offered } = await api.get('v1/about', decodeAbout);
   const { email, phone } = offered;

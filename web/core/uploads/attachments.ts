@@ -35,7 +35,7 @@ export interface AttachedFile {
   readonly sentBytes: number;
   /** The stored file; null: not stored yet. */
   readonly stored: StoredFile | null;
-  /** Why it was not stored, or null. */
+  /** Why the upload failed; null: it has not failed. */
   readonly problem: string | null;
 }
 
@@ -57,7 +57,7 @@ export class DraftAttachments {
   readonly #options: AttachmentsOptions;
   /** The controllers of running uploads, by the file's key. */
   readonly #aborts = new Map<number, AbortController>();
-  /** By the file's key, from its first attempt. */
+  /** By the file's key, its partial upload, from the first attempt on. */
   readonly #partials = new Map<number, PartialUpload>();
   /** The keys of files whose upload failed for the connection, or for a server that was not available. */
   readonly #interrupted = new Set<number>();
@@ -90,7 +90,7 @@ export class DraftAttachments {
     return files.length > room ? maxFiles : null;
   }
 
-  /** Uploads a file again that was not stored; continues where the server has a part of it. */
+  /** Uploads a file whose upload failed; continues after the part that the server has, if any. */
   retry(key: number): void {
     this.#interrupted.delete(key);
     const isContinued = typeof this.#partials.get(key)?.url === 'string';
@@ -103,7 +103,7 @@ export class DraftAttachments {
     for (const key of this.#interrupted) this.retry(key);
   }
 
-  /** Aborts the upload of a file, or removes the file from the server. */
+  /** Detaches a file: aborts its upload, and removes its stored or uploaded part from the server. */
   remove(key: number): void {
     const id = this.#find(key)?.stored?.id ?? idOf(this.#partials.get(key));
     this.#aborts.get(key)?.abort();
@@ -174,7 +174,7 @@ export class DraftAttachments {
   }
 }
 
-/** The id of the file that a partial upload will become; null: there is none on the server. */
+/** The id of the file that a partial upload will become; null: the server has no part of the file. */
 function idOf(partial: PartialUpload | undefined): string | null {
   return partial?.url?.split('/').at(-1) ?? null;
 }

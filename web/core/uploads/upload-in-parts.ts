@@ -4,7 +4,7 @@ import type { StoredFile, UploadOptions } from './attachments.ts';
 /** The waits between attempts; after progress they begin again with the first. */
 const RETRY_DELAYS_MS = [0, 1_000, 3_000, 10_000, 30_000];
 
-/** The server has another offset, or another request still writes. */
+/** Refusals that are retried: the server has another offset (409), or another request still writes (423). */
 const RETRIED_REFUSALS: readonly number[] = [409, 423];
 
 interface PartsOptions extends UploadOptions {
@@ -21,14 +21,14 @@ export function uploadInParts(base: URL, file: File, options: PartsOptions): Pro
   return new Promise((resolve, reject) => {
     const upload: Upload = new Upload(file, {
       endpoint: new URL('v1/files/uploads', base).href,
-      // If the server has removed it, the library begins a new upload at `endpoint`.
+      // If the server has removed the upload at this URL, the library begins a new upload at `endpoint`.
       uploadUrl: partial.url,
       onBeforeRequest: (request) => {
         // The library forgets an abort that came before its first request.
         if (request.getMethod() !== 'DELETE') signal.throwIfAborted();
       },
       onAfterResponse: (request, response) => {
-        // Otherwise the library takes a proxy that cannot reach the server for an upload that is gone.
+        // A proxy that cannot reach the server also answers. Without this error, the library would begin a new upload.
         if (request.getMethod() === 'HEAD' && response.getStatus() >= 500) throw new Error('the server is not reached');
       },
       onUploadUrlAvailable: () => {
@@ -37,7 +37,7 @@ export function uploadInParts(base: URL, file: File, options: PartsOptions): Pro
       metadata: { filename: file.name },
       retryDelays: RETRY_DELAYS_MS,
       onShouldRetry: (error) => isWorthRetry(error.originalResponse?.getStatus() ?? 0),
-      // With it, the address of the upload would stay in the browser's storage after a sign-out.
+      // If true, the address of the upload would stay in the browser's storage after a sign-out.
       storeFingerprintForResuming: false,
       onProgress,
       onError: (error) => reject(errorOf(bodyOf(error))),

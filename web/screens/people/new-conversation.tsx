@@ -17,7 +17,7 @@ interface NewConversationProps {
   readonly onOpen: (conversation: number) => void;
 }
 
-/** Opens a private conversation, creates a group, or joins a group that is public or named by an invitation. */
+/** Opens a private conversation, creates a group, or joins a public group or the group of an invitation. */
 export function NewConversation({ chat, onOpen }: NewConversationProps) {
   const directory = useMemo(() => new DirectoryApi(chat.api), [chat]);
   const { problem, isBusy, run } = useAttempt();

@@ -20,7 +20,7 @@ interface CardContent {
   readonly isBlocked: boolean;
   /** Null: the person is not in the group, or the conversation is no group. */
   readonly member: Member | null;
-  /** Null: not known. */
+  /** Null: the server does not report the presence of this person. */
   readonly isOnline: boolean | null;
 }
 
@@ -80,12 +80,12 @@ async function readCard({ people, group, reference, entry }: CardSource): Promis
     entry?.info.kind === 'group' ? group.memberByNick(person.nick) : null,
     entry === undefined ? null : people.isOnline(entry.info.id, person.id),
   ]);
-  // The server reports only members of the conversation as online, so for others null is correct.
+  // The server reports only members of the conversation as online, so for other people the value is null.
   const isThere = member !== null || entry?.info.peer?.id === person.id;
   return { person, isBlocked, member, isOnline: isThere ? isOnline : null };
 }
 
-/** Reads the card again when the value changes to one that concerns it. */
+/** Reads the card again when the value changes to one that concerns the card. */
 function useReadAgain<Value>(
   { read }: Pick<Remote<unknown>, 'read'>,
   value: Value | null,

@@ -89,7 +89,7 @@ function TokenItem({ token, isBusy, onRevoke }: TokenItemProps) {
 
 interface CreateTokenProps {
   readonly isBusy: boolean;
-  /** Resolves to whether it succeeded. */
+  /** Resolves to whether the token was created. */
   readonly onCreate: (token: NewToken) => Promise<boolean>;
 }
 

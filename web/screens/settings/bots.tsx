@@ -69,7 +69,7 @@ function BotItem({ chat, api, bot, bots }: BotItemProps) {
 
 interface CreateBotProps {
   readonly isBusy: boolean;
-  /** Resolves to whether it succeeded. */
+  /** Resolves to whether the bot was created. */
   readonly onCreate: (nick: string, name: string) => Promise<boolean>;
 }
 

@@ -1,7 +1,7 @@
 import { settingsWords } from '../../words/settings-words.ts';
 
 const DAY_S = 24 * 60 * 60;
-/** Null: the secret is valid until it is revoked. */
+/** The lifetimes of a secret to choose from; null: it is valid until it is revoked. */
 const LIFETIME_DAYS = [30, 90, 365, null] as const;
 
 /** The value of the field for no time limit. */

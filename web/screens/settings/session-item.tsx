@@ -12,7 +12,7 @@ interface SessionItemProps {
   readonly onEnd: () => void;
 }
 
-/** A session or an app password, with the button that ends it; the session of this page has none. */
+/** A session or an app password, with the button that ends it; the session of this page has no such button. */
 export function SessionItem({ session, question, isBusy, onEnd }: SessionItemProps) {
   const { id, label, created_at: createdAt, used_at: lastUsedAt, expires_at: expiresAt, current } = session;
   return (

@@ -8,7 +8,7 @@ import { Modal, Problem } from '../modal.tsx';
 interface SettingsDialogProps {
   readonly state: AppState;
   readonly chat: ChatState;
-  /** Null: the list of the parts. */
+  /** The part of the settings to show; null: the list of the parts. */
   readonly part: SettingsPart | null;
 }
 

@@ -32,7 +32,7 @@ export function LinkButton({ state, flow, token }: LinkFormProps & { readonly to
 }
 
 interface LinkFieldProps extends LinkFormProps {
-  /** Takes an invitation that creates an account; null: on this server invitations cannot. */
+  /** Takes an invitation that creates an account; null: on this server invitations create no accounts. */
   readonly onInvite: ((token: string) => void) | null;
 }
 
