@@ -242,7 +242,9 @@ describe('a connection that is lost in the middle of a flush', () => {
     expect(await answers[0]).toBe('CommitUnknownError');
     await lock.release();
     const seq = await answers[1];
-    expect(await texts()).toEqual(seq === 1 ? ['b'] : ['a', 'b']);
+    // PostgreSQL may write the post of the lost flush before the other one, after it, or not at all.
+    const possible = seq === 1 ? [['b'], ['b', 'a']] : [['a', 'b']];
+    expect(possible).toContainEqual(await texts());
     await log.stop();
     await proxy.stop();
   });
