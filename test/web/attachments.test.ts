@@ -112,6 +112,22 @@ describe('attached files', () => {
     expect(started()).toEqual(['a', 'b', 'a']);
   });
 
+  test('are all removed before a sign-out, also those of which the server has only a part', async () => {
+    const { attachments, uploads, removed } = start();
+    await attachments.add(7, [file('a'), file('b')]);
+    await attachments.add(8, [file('c')]);
+    uploads[0]!.answer(stored('a'));
+    uploads[1]!.options.partial.url = 'http://chat.example/v1/files/uploads/id-of-b';
+    await eventually(
+      () => attachments.filesOf(7),
+      ([each]) => each!.stored !== null,
+    );
+    await attachments.removeAll();
+    expect(removed).toEqual(['id of a', 'id-of-b']);
+    expect(uploads.slice(1).map(({ options }) => options.signal.aborted)).toEqual([true, true]);
+    expect([...attachments.filesOf(7), ...attachments.filesOf(8)]).toEqual([]);
+  });
+
   test('that are removed end their upload, or leave the server', async () => {
     const { attachments, uploads, removed, started } = start();
     await attachments.add(

@@ -148,8 +148,9 @@ export class AppState {
     await this.#whileBusy(async () => {
       // Read before the sign-out: the live connection may learn of the session's end first, and reset `this.chat`.
       const { chat } = this;
-      // After the end of the session the pending deletions could no longer be sent.
+      // After the end of the session the server accepts neither the pending deletions nor the removal of files.
       await chat?.deletions.sendNow({ outlivesPage: false });
+      await chat?.attachments.removeAll();
       await this.#endSession();
       this.#showSignIn();
       this.go({ screen: 'list' }, { replaces: true });

@@ -105,12 +105,13 @@ export class DraftAttachments {
 
   /** Detaches a file: aborts its upload, and removes its stored or uploaded part from the server. */
   remove(key: number): void {
-    const id = this.#find(key)?.stored?.id ?? idOf(this.#partials.get(key));
-    this.#aborts.get(key)?.abort();
-    this.#forget(key);
-    // If the removal fails, the server removes the file after `retention.orphaned-files`.
-    if (id !== null) void this.#options.remove(id).catch(() => {});
+    void this.#discard(key);
     this.#uploadNext();
+  }
+
+  /** Detaches all files, before a sign-out. Resolves when the server has answered each removal; never rejects. */
+  async removeAll(): Promise<void> {
+    await Promise.all(this.files.value.map(({ key }) => this.#discard(key)));
   }
 
   /**
@@ -128,6 +129,14 @@ export class DraftAttachments {
   stop(): void {
     this.#isStopped = true;
     for (const abort of this.#aborts.values()) abort.abort();
+  }
+
+  async #discard(key: number): Promise<void> {
+    const id = this.#find(key)?.stored?.id ?? idOf(this.#partials.get(key));
+    this.#aborts.get(key)?.abort();
+    this.#forget(key);
+    // If the removal fails, the server removes the file after `retention.orphaned-files`.
+    if (id !== null) await this.#options.remove(id).catch(() => {});
   }
 
   #uploadNext(): void {
