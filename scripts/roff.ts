@@ -92,7 +92,7 @@ function fold(line: string): string[] {
   for (const word of line.split(' ')) {
     const last = folds.at(-1);
     if (last !== undefined && last.length + word.length < MAX_LINE) folds[folds.length - 1] = `${last} ${word}`;
-    // After a break, roff would interpret a word that begins with a dot as a request.
+    // At the beginning of a line, roff would interpret a word that begins with a dot as a request.
     else folds.push(folds.length > 0 && word.startsWith('.') ? `\\&${word}` : word);
   }
   return folds;

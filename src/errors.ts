@@ -66,7 +66,7 @@ const errorCatalogue = {
   activation_expired: {
     status: 410,
     rpcCode: -32046,
-    sentence: 'This sign-in is over, or never began: begin again',
+    sentence: 'This sign-in has expired or never began: start it again',
   },
   registration_closed: {
     status: 403,
@@ -79,7 +79,7 @@ const errorCatalogue = {
     sentence: 'The code could not be sent; please repeat it later',
     retryAfterS: 60,
   },
-  invalid_invite: { status: 410, rpcCode: -32049, sentence: 'This invitation is over, or never existed' },
+  invalid_invite: { status: 410, rpcCode: -32049, sentence: 'This invitation is no longer valid, or never existed' },
   last_owner: {
     status: 409,
     rpcCode: -32050,
@@ -111,7 +111,7 @@ const errorCatalogue = {
   invalid_link: {
     status: 403,
     rpcCode: -32057,
-    sentence: 'This address of a file is not valid: it is over, was changed, or is for somebody else',
+    sentence: 'This link to a file is not valid: it has expired, was changed, or belongs to another account',
   },
   upload_conflict: {
     status: 409,
@@ -121,12 +121,12 @@ const errorCatalogue = {
   upload_locked: {
     status: 423,
     rpcCode: -32064,
-    sentence: 'Another request goes on with this upload at this moment: repeat it when that one has ended',
+    sentence: 'Another request is writing this upload: repeat yours when that one has ended',
   },
   upload_expired: {
     status: 410,
     rpcCode: -32065,
-    sentence: 'This upload is over: it was given up, or stood still for too long. Begin it anew',
+    sentence: 'This upload no longer exists: it was cancelled, or made no progress for too long. Begin a new upload',
   },
   unsupported_tus_version: {
     status: 412,

@@ -77,7 +77,7 @@ describe('an invitation', () => {
         await expect(call).rejects.toMatchObject({
           status: 410,
           code: 'invalid_invite',
-          message: 'This invitation is over, or never existed',
+          message: 'This invitation is no longer valid, or never existed',
         });
     }
     expect(await as('alice', 'invites.list', { group })).toEqual({ invites: [], next: null });

@@ -51,7 +51,7 @@ describe('whether an address is known', () => {
       const wrong = code === '000000' ? '000001' : '000000';
       // The sequence of refusals is the same for known and unknown addresses.
       for (const { transaction } of answers) {
-        for (const sentence of ['attempts left: 2', 'attempts left: 1', 'the last attempt', 'is over']) {
+        for (const sentence of ['attempts left: 2', 'attempts left: 1', 'the last attempt', 'has expired']) {
           await expect(verify(transaction, wrong)).rejects.toThrow(sentence);
         }
       }

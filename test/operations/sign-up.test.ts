@@ -174,8 +174,8 @@ describe('guessing', () => {
     const results = await Promise.allSettled(Array.from({ length: 100 }, (_, index) => guess(wrong(index))));
     const sentences = results.map((result) => (result.status === 'rejected' ? String(result.reason) : 'accepted'));
     expect(sentences.filter((text) => text.includes('This is not the code that was sent'))).toHaveLength(3);
-    expect(sentences.filter((text) => text.includes('is over'))).toHaveLength(97);
-    await expect(guess(code)).rejects.toThrow('is over');
+    expect(sentences.filter((text) => text.includes('has expired'))).toHaveLength(97);
+    await expect(guess(code)).rejects.toThrow('has expired');
   });
 
   test("of the gate's codes is bounded by us, whatever the gate allows", async () => {
@@ -186,7 +186,7 @@ describe('guessing', () => {
     const guess = (text: string) => server.operate('auth.verify', { transaction, code: text });
     await Promise.allSettled(Array.from({ length: 20 }, () => guess(wrong)));
     expect(gate.requests.length - asked).toBe(3);
-    await expect(guess(code)).rejects.toThrow('is over');
+    await expect(guess(code)).rejects.toThrow('has expired');
   });
 
   test('says how many attempts are left, and ill-formed codes cost none', async () => {

@@ -111,7 +111,7 @@ describe('the way to a session', () => {
     ]);
     // The server agrees: it refuses the right code as too late.
     await flow.enterCode(code);
-    expect(flow.problem.value).toMatchObject({ field: null, sentence: expect.stringContaining('begin again') });
+    expect(flow.problem.value).toMatchObject({ field: null, sentence: expect.stringContaining('start it again') });
   });
 
   test('waits for another code a minute at most, whatever the clock of the browser says', async () => {

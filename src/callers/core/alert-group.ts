@@ -29,7 +29,7 @@ const MAX_SUMMARY_LENGTH = 1_000;
 interface AlertGroup {
   /** A title such as `HighCPU (2 firing, 1 resolved)`, and a line for each alert, or for those of `only`. */
   readonly cardOf: (known?: KnownStates, only?: ReadonlySet<string>) => Card;
-  /** The update of the alert that stands for the group; null: the group has no key. */
+  /** The update of the alert that represents the group; null: the group has no key. */
   readonly alert: AlertUpdate | null;
 }
 

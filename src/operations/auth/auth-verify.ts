@@ -113,7 +113,7 @@ function verify(
 async function signInByLink(services: Services, link: string, choice: SessionChoice): Promise<SignedIn> {
   const { database, config, activations } = services;
   const expired = (): KlatchError =>
-    new KlatchError('activation_expired', { sentence: 'This sign-in link was used, is over, or never existed' });
+    new KlatchError('activation_expired', { sentence: 'This sign-in link was used, has expired, or never existed' });
   const token = parseLinkToken(link);
   if (token === null) throw expired();
   const opened = await withUnknownCommitInvalidation(services, (revokesSessionsOf) =>

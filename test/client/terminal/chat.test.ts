@@ -129,7 +129,10 @@ describe('klatch chat sign-in', () => {
     const options = ['--profile', 'twice', '--link', '--server'];
     expect(await piped(text, 'sign-in', ...options, http)).toMatchObject({ code: 0 });
     const again = await piped(text, 'sign-in', ...options, http);
-    expect(again).toMatchObject({ code: 1, stderr: 'klatch: This sign-in link was used, is over, or never existed\n' });
+    expect(again).toMatchObject({
+      code: 1,
+      stderr: 'klatch: This sign-in link was used, has expired, or never existed\n',
+    });
     expect(await piped(text, 'sign-in', ...options, 'tcp://127.0.0.1:1')).toMatchObject({
       code: 69,
       stderr: expect.stringMatching(/^klatch: tcp:\/\/127\.0\.0\.1:1 cannot be reached/),

@@ -88,7 +88,7 @@ describe('the printed address', () => {
     await signedInAs(await open(`${server.url}/#${token}`), 'Alice');
     await profile!.close();
     const { page } = await open(`${server.url}/#${token}`);
-    await page.getByText('This sign-in link was used, is over, or never existed').waitFor();
+    await page.getByText('This sign-in link was used, has expired, or never existed').waitFor();
     await page.getByLabel('Paste the sign-in link').waitFor();
     // The browser does not load the page again if only the hash of its address changes.
     const another = await newToken('alice');
@@ -134,7 +134,7 @@ describe('a sign-in link that a person was sent', () => {
     await page.getByText('This is not a sign-in link').waitFor();
     await page.getByLabel('Paste the sign-in link').fill(`${server.url}/v1/groups/invites/${'A'.repeat(43)}`);
     await page.getByRole('button', { name: 'Sign in' }).click();
-    await page.getByText('This invitation is over').waitFor();
+    await page.getByText('This invitation is no longer valid').waitFor();
     await page.getByLabel('Paste the sign-in link').fill(`${server.url}/v1/sign-in#${token}`);
     await page.getByLabel('Paste the sign-in link').press('Enter');
     await page.getByText('Signed in as Bob').waitFor();

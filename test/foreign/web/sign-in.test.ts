@@ -170,7 +170,7 @@ describe('a code by mail', () => {
     await alerted(page, 'This account is deactivated');
     await server.database.query((sql) => sql`update activation set expires_at = now()`);
     await page.keyboard.press('Enter');
-    await alerted(page, 'This sign-in is over');
+    await alerted(page, 'This sign-in has expired');
     expect(await page.getByLabel('Code of six digits').count()).toBe(0);
     await button(page, 'Use another address').click();
     await untilFocused(page, 'E-mail address');
@@ -268,7 +268,7 @@ describe('an invitation', () => {
     await passMinute('bob@example.org');
     await page.getByLabel('E-mail address').fill('bob@example.org');
     await button(page, 'Send a code').click();
-    await alerted(page, 'This invitation is over');
+    await alerted(page, 'This invitation is no longer valid');
     await page.getByLabel('Link of the invitation').fill(link);
     const code = await askForCode(page, 'bob@example.org');
     await page.getByLabel('Code of six digits').fill(code);
@@ -282,7 +282,7 @@ describe('an invitation', () => {
   test('that has expired says so to everybody, signed in or not', async () => {
     const address = `${server.url}/join#${'A'.repeat(43)}`;
     const { page, profile } = await open(address);
-    await alerted(page, 'This invitation is over, or never existed');
+    await alerted(page, 'This invitation is no longer valid, or never existed');
     await page.getByLabel('E-mail address').waitFor();
     const { link } = await server.operate<{ link: string }>('accounts.invite', { user: 'alice' });
     // A change of the hash alone would load no page, so the test goes to another page first.
@@ -291,7 +291,7 @@ describe('an invitation', () => {
     await page.getByText('Signed in as alice').waitFor();
     const second = await WebBrowser.watch(profile);
     await second.page.goto(address);
-    await alerted(second.page, 'This invitation is over');
+    await alerted(second.page, 'This invitation is no longer valid');
     expect(await button(second.page, 'Join').count()).toBe(0);
     await button(second.page, 'Not now').click();
     await second.page.getByText('Signed in as alice').waitFor();
@@ -336,7 +336,7 @@ describe('where the server sends no codes, an invitation', () => {
     await page.getByLabel(NICK).fill('hugo');
     await callAs(other, null, 'auth.sign-up', { nick: 'faster', invite: link });
     await button(page, 'Create the account').click();
-    await alerted(page, 'This invitation is over');
+    await alerted(page, 'This invitation is no longer valid');
     await page.getByLabel('Paste the sign-in link or the invitation').waitFor();
     await profile.close();
   });

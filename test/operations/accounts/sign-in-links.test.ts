@@ -15,7 +15,7 @@ interface SignedIn {
   readonly account: object;
 }
 
-const OVER = 'This sign-in link was used, is over, or never existed';
+const OVER = 'This sign-in link was used, has expired, or never existed';
 
 let server: TestServer;
 beforeAll(async () => {

@@ -127,7 +127,7 @@ export const SIGN_IN_SCREENS: readonly Screen[] = [
     account: NOBODY,
     open: async ({ page, server }) => {
       await page.goto(`${server.url}/join#${'A'.repeat(43)}`);
-      await page.getByText('This invitation is over').waitFor();
+      await page.getByText('This invitation is no longer valid').waitFor();
       await page.getByLabel('E-mail address').waitFor();
     },
   },
