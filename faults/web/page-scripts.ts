@@ -72,12 +72,23 @@ export type ShownMessage = readonly [seq: number, text: string];
 
 /**
  * Scrolls from the end of the open conversation up to a seq. Resolves to the messages whose rows were in view, each
- * read when all rows in view had their content. Rejects if a row stays empty for a time that only a hang exceeds.
+ * read when all rows in view had their content. Rejects if a row stays empty, or if the page is not drawn, for a time
+ * that only a hang exceeds.
+ *
+ * The page holds the promise: once in 270 walks Chromium 150 lost it otherwise ("promise was garbage collected").
  */
-export const walkViewTo = (seq: number): string => `(async () => {
+export const walkViewTo = (seq: number): string => `globalThis.klatchWalk = (async () => {
   const ROW_MS = 240_000;
   const feed = document.querySelector('.feed');
-  const frame = () => new Promise(requestAnimationFrame);
+  const frame = () =>
+    new Promise((resolve, reject) => {
+      const late = () => reject(new Error('the page, which is ' + document.visibilityState + ', was not drawn'));
+      const timer = setTimeout(late, ROW_MS);
+      requestAnimationFrame(() => {
+        clearTimeout(timer);
+        resolve();
+      });
+    });
   const isInView = (row, view) => {
     const { top, bottom } = row.getBoundingClientRect();
     return bottom > view.top && top < view.bottom;
