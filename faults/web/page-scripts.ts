@@ -73,11 +73,12 @@ export type ShownMessage = readonly [seq: number, text: string];
 /**
  * Scrolls from the end of the open conversation up to a seq. Resolves to the messages whose rows were in view, each
  * read when all rows in view had their content. Rejects if a row stays empty, or if the page is not drawn, for a time
- * that only a hang exceeds.
- *
- * The page holds the promise: once in 270 walks Chromium 150 lost it otherwise ("promise was garbage collected").
+ * that only a hang exceeds. The same `walk` again, a number, gets the result of the walk that has begun.
  */
-export const walkViewTo = (seq: number): string => `globalThis.klatchWalk = (async () => {
+export const walkViewTo = (
+  seq: number,
+  walk = 1,
+): string => `(globalThis.klatchWalks ??= {})[${walk}] ??= (async () => {
   const ROW_MS = 240_000;
   const feed = document.querySelector('.feed');
   const frame = () =>

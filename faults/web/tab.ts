@@ -22,6 +22,9 @@ const RELOAD_GAP_MS = 200;
  * run.
  */
 const EXPECTED_COMPLAINT = /Failed to load resource|WebSocket connection to/;
+/** Chromium 150 answers so instead of with the result of a script: twice in some 40,000 scripts of three tabs. */
+const LOST_RESULT = /promise was garbage collected/;
+const MAX_LOST_RESULTS = 5;
 
 interface TabOptions {
   readonly number: number;
@@ -44,6 +47,7 @@ export class Tab {
   hiddenTexts = 0;
   readonly #options: TabOptions;
   #watched: WatchedPage | null = null;
+  #walks = 0;
   #isWriting = false;
   #writing: Promise<void> = Promise.resolve();
 
@@ -61,7 +65,7 @@ export class Tab {
     await this.#load(this.#options.draftConversation);
     await this.#field.fill(this.draft);
     await untilInPage('the browser keeps a draft', async () =>
-      (await this.#page.evaluate<string[]>(KEPT_DRAFTS)).includes(this.draft),
+      (await this.#read<string[]>(KEPT_DRAFTS)).includes(this.draft),
     );
   }
 
@@ -86,7 +90,7 @@ export class Tab {
 
   /** The texts that the tab shows as being sent. */
   waiting(): Promise<string[]> {
-    return this.#page.evaluate<string[]>(WAITING_TEXTS);
+    return this.#read<string[]>(WAITING_TEXTS);
   }
 
   /** The page's messages about a broken connection or another failure. */
@@ -112,7 +116,8 @@ export class Tab {
    * Scrolls from the end up to a seq, and resolves to the messages in view. Nobody may write in the tab at that time.
    */
   walkTo(seq: number): Promise<ShownMessage[]> {
-    return this.#page.evaluate<ShownMessage[]>(walkViewTo(seq));
+    this.#walks += 1;
+    return this.#read<ShownMessage[]>(walkViewTo(seq, this.#walks));
   }
 
   /** Resolves when a text that was sent after this moment waits for the server. */
@@ -125,7 +130,7 @@ export class Tab {
 
   /** The unsent texts of all tabs that the browser stores. */
   keptTexts(): Promise<string[]> {
-    return this.#page.evaluate<string[]>(KEPT_UNSENT);
+    return this.#read<string[]>(KEPT_UNSENT);
   }
 
   /**
@@ -170,8 +175,20 @@ export class Tab {
     return this.#page.locator('.composer textarea');
   }
 
+  /** Runs a script that may run twice, because the browser can lose its result. */
+  async #read<Result>(script: string): Promise<Result> {
+    for (let lost = 1; ; lost += 1) {
+      try {
+        return await this.#page.evaluate<Result>(script);
+      } catch (error) {
+        if (lost === MAX_LOST_RESULTS || !LOST_RESULT.test((error as Error).message)) throw error;
+        console.warn(`The browser lost the result of a script, which runs again: ${script.slice(0, 60)}`);
+      }
+    }
+  }
+
   #found(): Promise<FoundInView> {
-    return this.#page.evaluate<FoundInView>(FOUND_IN_VIEW);
+    return this.#read<FoundInView>(FOUND_IN_VIEW);
   }
 
   async #load(conversation: number): Promise<void> {
