@@ -1,6 +1,7 @@
 /**
  * Writes the generated pages, each from its source:
  * - docs/configuration.md: the comments of src/config/reference.conf.
+ * - etc/klatch/server.conf.template: the keys of src/config/reference.conf, with the first sentence about each.
  * - docs/command-line.md: the commands of the program.
  * - docs/api.md and docs/openapi.json: the operations.
  * - docs/access.md: the matrix that the tests check.
@@ -19,6 +20,7 @@ import { renderAccess } from './access-page.ts';
 import { renderApi } from './api-page.ts';
 import { renderCallers } from './callers-page.ts';
 import { renderCommandLine } from './command-line-page.ts';
+import { renderConfigTemplate } from './config-template.ts';
 import { renderCommandManual, renderConfigurationManual } from './manual-pages.ts';
 import { plain } from './markdown.ts';
 import { renderOpenApi } from './openapi.ts';
@@ -88,6 +90,11 @@ const PAGES: readonly { path: string; source: string; render: () => string }[] =
     path: 'docs/configuration.md',
     source: 'src/config/reference.conf',
     render: () => renderConfiguration(readAsset('config/reference.conf')),
+  },
+  {
+    path: 'etc/klatch/server.conf.template',
+    source: 'src/config/reference.conf',
+    render: () => renderConfigTemplate(readAsset('config/reference.conf')),
   },
   { path: 'docs/command-line.md', source: COMMANDS, render: () => renderCommandLine() },
   { path: 'docs/api.md', source: 'src/operations', render: renderApi },

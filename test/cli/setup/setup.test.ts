@@ -57,7 +57,7 @@ describe('klatch setup', () => {
       serverSigningKeys: [{ private: join(workspace.folder, 'server-key.private.pem') }],
     });
     expect(Buffer.from(config.secret, 'base64url')).toHaveLength(32);
-    expect(await readFile(workspace.file, 'utf8')).toContain('# The address and port that the server listens on');
+    expect(await readFile(workspace.file, 'utf8')).toContain('# The address that the server listens on');
     expect((await stat(workspace.file)).mode & 0o777).toBe(0o640);
     expect((await stat(config.serverSigningKeys[0]!.private)).mode & 0o777).toBe(0o600);
     expect(stdout).toContain('http.port = 7071');
