@@ -288,10 +288,10 @@ export class LiveClient {
     this.#lastAuthenticatedAtMs = performance.now();
     this.counts.authenticatedConnections += 1;
     this.#lastConnectionError = null;
-    await this.#options.listener({ type: 'connected', account });
-    // Set before the follower begins, because its listener may make a call. Otherwise that call would wait for a
+    // Set before the listener gets an event, because it may make a call. Otherwise that call would fail or wait for a
     // connection, and the connection for the listener.
     this.#authenticatedSession = session;
+    await this.#options.listener({ type: 'connected', account });
     this.#wakeWaiters();
     const followed = await this.#follower?.closeGapsAndSubscribe(session);
     if (followed === undefined) return;

@@ -5,6 +5,14 @@ const RACES = 'test/live/subscription-races';
 /** Faults in the notifications that live clients get. */
 export const LIVE_MUTANTS: readonly Mutant[] = [
   {
+    name: 'connected-before-calls-can-be-made',
+    promise: 'A hidden page that reconnects does not tell the server so, and the devices of its person get no pushes.',
+    file: 'client/core/live-client.ts',
+    find: "this.#authenticatedSession = session;\n    await this.#options.listener({ type: 'connected', account });",
+    replace: "await this.#options.listener({ type: 'connected', account });\n    this.#authenticatedSession = session;",
+    tests: ['test/client/core/reconnect', '-t', 'as soon as it is connected'],
+  },
+  {
     name: 'live-removal-tick',
     promise: 'A removed member is sent changes until the database has said that it was removed.',
     file: 'src/live/membership-sync.ts',

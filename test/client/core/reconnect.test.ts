@@ -126,6 +126,18 @@ describe.each(['ws', 'tcp'] as const)('a client over %s', (kind) => {
     expect(asked('live.subscribe')).toBe(2);
   });
 
+  test('lets its listener call the server as soon as it is connected', async () => {
+    const hear = async (event: ChatEvent): Promise<void> => {
+      const options = { decode: anything, failsWhenDisconnected: true };
+      if (event.type === 'connected') await listening!.client.call('live.foreground', { foreground: false }, options);
+    };
+    listening = await listen(server.url, { hear });
+    await listening.heard('following');
+    server.cut();
+    await listening.heard('following', 2);
+    expect(asked('live.foreground')).toBe(2);
+  });
+
   test('comes again to what its listener was not done with', async () => {
     server.change(7);
     let release: () => void = () => {};
