@@ -8,7 +8,7 @@ import { callAndPrint } from './core/call.ts';
 
 type UserActivity = Awaited<ReturnType<(typeof deactivateUser)['run']>>;
 
-interface UpdateOptions {
+interface UserUpdateOptions {
   readonly name?: string;
   readonly admin?: boolean;
   readonly address?: string;
@@ -54,7 +54,7 @@ function addUpdate(user: Command, context: CommandContext): void {
     .option('--name <name>', 'the name that people see')
     .option('--admin <yes|no>', 'whether it is an administrator of the installation', yesOrNo)
     .option('--address <address>', 'an e-mail address or telephone number, in the place of the one of its kind')
-    .action((nick: string, { name, admin, address, json }: UpdateOptions, self: Command) => {
+    .action((nick: string, { name, admin, address, json }: UserUpdateOptions, self: Command) => {
       const lines = (profile: object): string[] => formatFields(Object.entries(profile));
       return callAndPrint(context, self, {
         operation: updateUser,

@@ -125,7 +125,7 @@ export class LaneManager {
     const sweepEvents = {
       partitions: () => this.#leases.partitionsNotHandingOver,
       onPending: (ids: readonly ConversationId[]) => this.#markDirtyAndAwaitLoad(ids),
-      onBegin: () => this.#forgetIdle(),
+      onSweepStart: () => this.#forgetIdle(),
     };
     this.#sweep = new Sweep(database.general, sweepEvents, log);
     const readerOptions = { createFileLink: options.createFileLink, witness: database.witness, log };

@@ -16,7 +16,7 @@ interface SweepEvents {
   /** Something is pending in these conversations; resolves when their lanes are loaded. */
   readonly onPending: (ids: readonly ConversationId[]) => Promise<void>;
   /** Called before each sweep. */
-  readonly onBegin: () => void;
+  readonly onSweepStart: () => void;
 }
 
 const SWEEP_INTERVAL_MS = 5_000;
@@ -64,7 +64,7 @@ export class Sweep {
   /** Sweeps now, unless a sweep is running. */
   trigger(): void {
     if (this.#sweeping !== null || this.#stopped) return;
-    this.#events.onBegin();
+    this.#events.onSweepStart();
     this.#sweeping = this.#sweep().finally(() => {
       this.#sweeping = null;
       this.#schedule();

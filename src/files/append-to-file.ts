@@ -65,10 +65,10 @@ async function writeAllAndCountBytes(handle: FileHandle, chunks: readonly Buffer
 }
 
 function skipBytes(chunks: readonly Buffer[], bytes: number): readonly Buffer[] {
-  let skipped = bytes;
+  let bytesToSkip = bytes;
   for (const [index, chunk] of chunks.entries()) {
-    if (skipped < chunk.length) return [chunk.subarray(skipped), ...chunks.slice(index + 1)];
-    skipped -= chunk.length;
+    if (bytesToSkip < chunk.length) return [chunk.subarray(bytesToSkip), ...chunks.slice(index + 1)];
+    bytesToSkip -= chunk.length;
   }
   return [];
 }

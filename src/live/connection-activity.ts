@@ -5,7 +5,7 @@ export class ConnectionActivity {
   readonly #connection: LiveConnection;
   #bytesRead = 0;
   /** Null: the connection was not full at the last check. */
-  #bytesFlushed: number | null = null;
+  #bytesSent: number | null = null;
 
   constructor(connection: LiveConnection) {
     this.#connection = connection;
@@ -18,11 +18,11 @@ export class ConnectionActivity {
    * - The input is paused and the connection is not full: such a client cannot give a sign.
    */
   wasActive(isInputPaused: boolean): boolean {
-    const { bytesRead, bytesFlushed, isFull } = this.#connection;
-    const hasFlushed = this.#bytesFlushed !== null && this.#bytesFlushed !== bytesFlushed;
-    const isActive = bytesRead !== this.#bytesRead || hasFlushed || (isInputPaused && !isFull);
+    const { bytesRead, bytesSent, isFull } = this.#connection;
+    const hasSent = this.#bytesSent !== null && this.#bytesSent !== bytesSent;
+    const isActive = bytesRead !== this.#bytesRead || hasSent || (isInputPaused && !isFull);
     this.#bytesRead = bytesRead;
-    this.#bytesFlushed = isFull ? bytesFlushed : null;
+    this.#bytesSent = isFull ? bytesSent : null;
     return isActive;
   }
 }

@@ -11,7 +11,7 @@ export interface SenderAlert {
 }
 
 /** The state of an alert. */
-export interface AlertState {
+export interface PostedAlertState {
   readonly state: AlertStatus;
   /** When it began to fire. */
   readonly since: Date;
@@ -30,8 +30,8 @@ export interface AlertUpdate {
 
 /** The result of an update. */
 export interface AlertChange {
-  readonly before: AlertState | null;
-  readonly after: AlertState;
+  readonly before: PostedAlertState | null;
+  readonly after: PostedAlertState;
   /**
    * The server did not know the alert, or it was resolved and fires again. A new message shows the alert from now on.
    */
@@ -46,7 +46,7 @@ export const MAX_SENDER_ALERTS = 500;
  * the state before contains each of its sender's alerts in the same or a later state. An update without sender's alerts
  * counts as the newest.
  */
-export function applyAlertUpdate(before: AlertState | null, update: AlertUpdate): AlertChange | null {
+export function applyAlertUpdate(before: PostedAlertState | null, update: AlertUpdate): AlertChange | null {
   const known = before?.senderAlerts ?? [];
   const reported = limitSenderAlerts(update.senderAlerts);
   const isKnown = createKnownOrOutdatedCheck(known);

@@ -114,10 +114,10 @@ export class WitnessKeeper {
   #startWrite(): void {
     const { version, hasIncomplete } = this.#deps.database.witness;
     if (this.#writing !== null || (version === this.#writtenVersion && !hasIncomplete)) return;
-    this.#writing = this.#write().finally(() => (this.#writing = null));
+    this.#writing = this.#writeWitness().finally(() => (this.#writing = null));
   }
 
-  async #write(): Promise<void> {
+  async #writeWitness(): Promise<void> {
     const { database, dataDir, log } = this.#deps;
     const { witness } = database;
     await this.#lookUpIncomplete();

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import {
   applyAlertUpdate,
   MAX_SENDER_ALERTS,
-  type AlertState,
+  type PostedAlertState,
   type AlertStatus,
   type AlertUpdate,
   type SenderAlert,
@@ -26,8 +26,8 @@ const update = (state: AlertStatus, ...senderAlerts: SenderAlert[]): AlertUpdate
 });
 
 /** The state after these updates, and whether each of them changed it. */
-function after(...updates: AlertUpdate[]): { known: AlertState; changes: boolean[] } {
-  let known = null as AlertState | null;
+function after(...updates: AlertUpdate[]): { known: PostedAlertState; changes: boolean[] } {
+  let known = null as PostedAlertState | null;
   const changes = updates.map((each) => {
     const change = applyAlertUpdate(known, each);
     known = change?.after ?? known;
@@ -36,7 +36,7 @@ function after(...updates: AlertUpdate[]): { known: AlertState; changes: boolean
   return { known: known!, changes };
 }
 
-const fingerprints = ({ senderAlerts }: AlertState, state: AlertStatus): string[] =>
+const fingerprints = ({ senderAlerts }: PostedAlertState, state: AlertStatus): string[] =>
   senderAlerts.filter((alert) => alert.state === state).map(({ fingerprint }) => fingerprint);
 
 describe('an update with alerts of its own', () => {

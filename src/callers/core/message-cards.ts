@@ -69,7 +69,7 @@ function shortenedCard({ fields = [], links = [], ...rest }: MessageCard, maxByt
   if (maxListBytes < 0) return [];
   const fittingFields = whileFitting(fields, maxListBytes);
   const fittingLinks = whileFitting(links, maxListBytes - jsonBytes(fittingFields));
-  return [present({ ...rest, fields: fittingFields, links: fittingLinks })];
+  return [omitEmpty({ ...rest, fields: fittingFields, links: fittingLinks })];
 }
 
 /** The text before the cards as a card, unless it is the title or the text of one of them. */
@@ -85,7 +85,7 @@ function textCard({ text, cards }: MessageForm): Card[] {
 function messageCard(from: Card, clean: (text: string) => string): MessageCard {
   const shown = (text: string, maxLength: number): string => trimmedLines(clean(clipped(text, maxLength)));
   const ms = momentOf(from.time);
-  return present({
+  return omitEmpty({
     title: shown(from.title, MAX_NAME_LENGTH),
     url: visibleLink(from.url),
     mood: MOODS.find((mood) => mood === from.mood),
@@ -94,11 +94,11 @@ function messageCard(from: Card, clean: (text: string) => string): MessageCard {
     text: shown(from.text, MAX_CARD_TEXT_LENGTH),
     fields: from.fields.slice(0, MAX_FIELDS).flatMap(({ name, value, isShort }): CardField[] => {
       const field = { name: shown(name, MAX_NAME_LENGTH), value: shown(value, MAX_CARD_TEXT_LENGTH) };
-      return field.name === '' && field.value === '' ? [] : [present({ ...field, short: isShort || undefined })];
+      return field.name === '' && field.value === '' ? [] : [omitEmpty({ ...field, short: isShort || undefined })];
     }),
     links: from.links.slice(0, MAX_LINKS).flatMap(({ label, url }): CardLink[] => {
       const link = { label: shown(label, MAX_NAME_LENGTH), url: visibleLink(url) };
-      return link.url === '' ? [] : [present(link)];
+      return link.url === '' ? [] : [omitEmpty(link)];
     }),
     image: visibleLink(from.image),
     footer: shown(from.footer, MAX_NAME_LENGTH),
@@ -116,7 +116,7 @@ function visibleLink(url: string): string {
 }
 
 /** Leaves out the parts that are empty. */
-function present<Parts extends object>(parts: Parts): Parts {
+function omitEmpty<Parts extends object>(parts: Parts): Parts {
   const entries = Object.entries(parts).filter(
     ([, value]) => value !== undefined && value !== '' && !isEmptyList(value),
   );

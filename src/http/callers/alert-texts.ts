@@ -3,7 +3,7 @@ import { boundedCardsJson } from '../../callers/core/message-cards.ts';
 import { sinceMomentText } from '../../callers/core/moments.ts';
 import { clipped } from '../../callers/core/plain-text.ts';
 import { markOf } from '../../callers/core/render-text.ts';
-import type { AlertChange, AlertState, SenderAlert } from '../../model/alert.ts';
+import type { AlertChange, PostedAlertState, SenderAlert } from '../../model/alert.ts';
 import { MOODS, type MessageCard } from '../../model/message-card.ts';
 import type { AlertMessage, AlertTexts, MessageContent } from '../../operations/messages/alert-writer.ts';
 
@@ -84,7 +84,7 @@ function editedContent(
  * The content for this state of the alert. A resolved group of alerts is marked unless its headline says "resolved": a
  * sender's own title may be the same in both states.
  */
-function currentContent(source: AlertTextSource, after: AlertState): MessageContent {
+function currentContent(source: AlertTextSource, after: PostedAlertState): MessageContent {
   const content = source.contentOf(knownAlert(after, source.fingerprints));
   const isSaid = !tellsApart(source) || after.state === 'firing' || /resolved/i.test(headlineOf(content.text));
   if (isSaid) return content;
@@ -109,7 +109,7 @@ function withoutMark(text: string): string {
   return text.slice(beginning.length);
 }
 
-function knownAlert({ since, senderAlerts }: AlertState, told: ReadonlySet<string>): KnownAlert {
+function knownAlert({ since, senderAlerts }: PostedAlertState, told: ReadonlySet<string>): KnownAlert {
   const isFiringByFingerprint = new Map<string, boolean>();
   for (const { fingerprint, startsAt, state } of senderAlerts) {
     // Leaves out resolved alerts of an earlier incident, unless this post reports them.

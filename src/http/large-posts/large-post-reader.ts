@@ -63,7 +63,7 @@ export class LargePostReader {
   #startedMs = -Infinity;
   #restartTimer: NodeJS.Timeout | null = null;
   #lastId = 0;
-  #running: PendingCall | null = null;
+  #runningCall: PendingCall | null = null;
   readonly #waiting: PendingCall[] = [];
   #isStopping = false;
 
@@ -108,7 +108,7 @@ export class LargePostReader {
     const thread = this.#thread;
     this.#thread = null;
     this.#clearStartDeadline();
-    for (const { reject, deadline } of [...this.#waiting.splice(0), ...this.#takeRunning()]) {
+    for (const { reject, deadline } of [...this.#waiting.splice(0), ...this.#takeRunningCall()]) {
       clearTimeout(deadline);
       reject(new KlatchError('stopping'));
     }
@@ -144,7 +144,7 @@ export class LargePostReader {
   }
 
   #runNext(): void {
-    while (this.#running === null && this.#waiting.length > 0) {
+    while (this.#runningCall === null && this.#waiting.length > 0) {
       const thread = this.#ensureThread();
       if (thread === null || this.#startDeadline !== null) return;
       const pending = this.#waiting.shift()!;
@@ -157,7 +157,7 @@ export class LargePostReader {
       }
       const { callTimeoutMs = CALL_TIMEOUT_MS } = this.#options;
       const expire = (): void => this.#onThreadLost(thread, `no answer within ${callTimeoutMs} ms`);
-      this.#running = { ...pending, deadline: setTimeout(expire, callTimeoutMs) };
+      this.#runningCall = { ...pending, deadline: setTimeout(expire, callTimeoutMs) };
       // oxlint-disable-next-line unicorn/require-post-message-target-origin -- that is for windows of a browser.
       thread.postMessage(pending.call);
     }
@@ -194,7 +194,7 @@ export class LargePostReader {
     thread.on('message', (answer: ThreadAnswer | 'ready') => {
       if (this.#thread !== thread) return;
       if (answer === 'ready') this.#clearStartDeadline();
-      else for (const { resolve } of this.#takeRunning()) resolve(answer);
+      else for (const { resolve } of this.#takeRunningCall()) resolve(answer);
       this.#runNext();
     });
     thread.on('error', (error) => this.#onThreadLost(thread, 'it failed', error));
@@ -214,7 +214,7 @@ export class LargePostReader {
     this.#clearStartDeadline();
     const { code } = Object(cause) as NodeJS.ErrnoException;
     this.#options.log.warn('the thread that reads large posts is lost, the next one starts another', { why, code });
-    for (const { reject } of this.#takeRunning()) reject(lostError(code, cause));
+    for (const { reject } of this.#takeRunningCall()) reject(lostError(code, cause));
     void thread.terminate();
     this.#runNext();
   }
@@ -225,12 +225,12 @@ export class LargePostReader {
   }
 
   /** Takes the running call, as a list of one or none. */
-  #takeRunning(): PendingCall[] {
-    const running = this.#running;
-    this.#running = null;
-    if (running === null) return [];
-    clearTimeout(running.deadline);
-    return [running];
+  #takeRunningCall(): PendingCall[] {
+    const runningCall = this.#runningCall;
+    this.#runningCall = null;
+    if (runningCall === null) return [];
+    clearTimeout(runningCall.deadline);
+    return [runningCall];
   }
 }
 

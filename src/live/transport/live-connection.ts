@@ -16,7 +16,7 @@ export interface LiveConnection {
   /** Bytes that have arrived: when they grow, the client is alive. */
   readonly bytesRead: number;
   /** Sent bytes that the operating system has taken. */
-  readonly bytesFlushed: number;
+  readonly bytesSent: number;
   /** True: callers should wait for `drained` before they send more. */
   readonly isFull: boolean;
   /** Sets the bound of incoming frames; until then the bound for clients that have not signed in applies. */

@@ -53,7 +53,7 @@ export class TcpConnection implements LiveConnection {
     return this.#socket.bytesRead;
   }
 
-  get bytesFlushed(): number {
+  get bytesSent(): number {
     return this.#socket.bytesWritten - this.#socket.writableLength;
   }
 

@@ -91,7 +91,7 @@ export class WebSocketConnection implements LiveConnection {
     return this.#socket.bytesRead;
   }
 
-  get bytesFlushed(): number {
+  get bytesSent(): number {
     return this.#socket.bytesWritten - this.#socket.writableLength;
   }
 

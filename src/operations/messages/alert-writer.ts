@@ -1,5 +1,5 @@
 import { KlatchError } from '../../errors.ts';
-import { applyAlertUpdate, type AlertChange, type AlertState, type AlertUpdate } from '../../model/alert.ts';
+import { applyAlertUpdate, type AlertChange, type PostedAlertState, type AlertUpdate } from '../../model/alert.ts';
 import { messageId, type ConversationId } from '../../model/ids.ts';
 import type { MessageCard } from '../../model/message-card.ts';
 import { readAlert, type AlertKey, type AlertWrite, type StoredAlert } from '../../storage/messages/alerts.ts';
@@ -207,6 +207,6 @@ const NO_CONTENT: MessageContent = { text: '', cardsJson: null };
 function reminderOf(stored: StoredAlert | null): AlertChange | null {
   if (stored?.state !== 'firing' || !stored.isReminderDue || stored.shownText === null) return null;
   const { state, since, senderAlerts } = stored;
-  const known: AlertState = { state, since, senderAlerts };
+  const known: PostedAlertState = { state, since, senderAlerts };
   return { before: known, after: known, isNewIncident: false };
 }

@@ -111,7 +111,7 @@ export class WebVendor implements PushVendor {
     maxBytes: number,
     endMs: number,
   ): Promise<WebAttemptOutcome | null> {
-    const encrypted = this.#encrypt(subscription, notification, maxBytes);
+    const encrypted = this.#encryptNotification(subscription, notification, maxBytes);
     if (encrypted === null) return null;
     const { promise: late, resolve } = Promise.withResolvers<WebAttemptOutcome>();
     const end = (): void => resolve({ delivered: false, category: 'timeout', code: null, retryAfterMs: null });
@@ -126,7 +126,7 @@ export class WebVendor implements PushVendor {
     return Promise.race([attempt, late]).finally(() => clearTimeout(timer));
   }
 
-  #encrypt(
+  #encryptNotification(
     { keys }: WebSubscription,
     notification: PushNotification,
     maxBytes: number,

@@ -7,7 +7,7 @@ import { lastLines, runProgram, type ProgramCommand } from './run-program.ts';
 
 /** Uid and gid for files and processes that belong to nobody in particular. */
 const NOBODY_ID = 65_534;
-const PROBE_TIMEOUT_MS = 10_000;
+const ACCESS_PROBE_TIMEOUT_MS = 10_000;
 
 /**
  * The user that PostgreSQL runs as; it refuses to run as root.
@@ -124,7 +124,7 @@ cd / && "$program" --version >/dev/null || { printf %s "$program"; exit 3; }`;
 async function probe(osUser: OsUser, folders: readonly string[], program: string): Promise<AccessProbeResult> {
   try {
     const command = commandAs(osUser, '/bin/sh', ['-c', ACCESS_PROBE_SCRIPT, 'sh', program, ...folders]);
-    const { code, stdout, stderr } = await runProgram(command, PROBE_TIMEOUT_MS);
+    const { code, stdout, stderr } = await runProgram(command, ACCESS_PROBE_TIMEOUT_MS);
     if (code === 0) return { kind: 'open' };
     if (code === 3) return { kind: 'closed', path: stdout };
     return { kind: 'refused', reason: lastLines(stderr, 1) || `exit code ${code}` };

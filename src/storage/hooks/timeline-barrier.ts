@@ -42,8 +42,8 @@ type DecisionOutcome = 'confirmed' | 'raised' | 'raised_late';
 const RAISED_LEASE_EPOCHS = 1_000;
 
 /** Whether a process with this id ended without an orderly stop in another timeline. */
-export async function crashedInOtherTimeline(sql: Sql, node: string, timeline: number): Promise<boolean> {
-  const rows = await sql`select from node where id = ${node} and compared_timeline not in (0, ${timeline})`;
+export async function crashedInOtherTimeline(sql: Sql, klatchNodeId: string, timeline: number): Promise<boolean> {
+  const rows = await sql`select from node where id = ${klatchNodeId} and compared_timeline not in (0, ${timeline})`;
   return rows.length > 0;
 }
 

@@ -1,4 +1,4 @@
-import type { AlertState, SenderAlert } from '../../model/alert.ts';
+import type { PostedAlertState, SenderAlert } from '../../model/alert.ts';
 import type { ConversationId, Seq } from '../../model/ids.ts';
 import type { MessageCard } from '../../model/message-card.ts';
 import type { Fragment, Sql } from '../db/connection.ts';
@@ -11,7 +11,7 @@ export interface AlertKey {
 }
 
 /** The row of an alert. */
-export interface StoredAlert extends AlertState {
+export interface StoredAlert extends PostedAlertState {
   /** Rises with every write of the row. */
   readonly version: number;
   /** The message that shows it. */
@@ -42,7 +42,7 @@ export interface AlertWrite {
    */
   readonly newMessage: 'none' | 'follow-up' | 'shows-alert';
   /** The new state of the alert's row; null: the row stays unchanged. */
-  readonly state: AlertState | null;
+  readonly state: PostedAlertState | null;
 }
 
 /** The result of an alert's change in a flush. */

@@ -1,5 +1,5 @@
 import { expect } from '@jest/globals';
-import type { AlertState } from '../../../src/model/alert.ts';
+import type { PostedAlertState } from '../../../src/model/alert.ts';
 import type { ConversationId } from '../../../src/model/ids.ts';
 import type { Database } from '../../../src/storage/database.ts';
 import { readAlert, type AlertWrite, type StoredAlert } from '../../../src/storage/messages/alerts.ts';
@@ -12,7 +12,7 @@ import { logOptions, makeGroups, post, type StoredGroup } from '../fixture.ts';
 const PATIENT = { lockTimeoutMs: 600_000, flushTimeoutMs: 600_000, databaseCallTimeoutMs: 600_000 };
 export const SINCE = new Date('2026-11-23T10:02:00Z');
 
-export const stateOf = (changes: Partial<AlertState> = {}): AlertState => ({
+export const stateOf = (changes: Partial<PostedAlertState> = {}): PostedAlertState => ({
   state: 'firing',
   since: SINCE,
   senderAlerts: [],
