@@ -165,7 +165,7 @@ export class LiveClient {
       failsWhenDisconnected = false,
     } = options;
     if (failsWhenDisconnected && this.#authenticatedSession === null)
-      throw new ConnectionError('there is no connection');
+      throw new ConnectionError(`${method} was not sent: there is no connection now`);
     const deadlineMs = performance.now() + timeoutMs;
     for (;;) {
       const session = await this.#awaitAuthenticatedSession(deadlineMs);

@@ -172,7 +172,11 @@ async function readResponseText(response: IncomingMessage): Promise<string> {
   try {
     for await (const chunk of response as AsyncIterable<Buffer>) {
       bytes += chunk.length;
-      if (bytes > MAX_JSON_RESPONSE_BYTES) throw new ProtocolError('the answer of the server is too long');
+      if (bytes > MAX_JSON_RESPONSE_BYTES) {
+        throw new ProtocolError(
+          "the answer is longer than any of Klatch's: check the address of the server, and proxies before it",
+        );
+      }
       chunks.push(chunk);
     }
   } catch (error) {

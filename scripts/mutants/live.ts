@@ -10,7 +10,7 @@ export const LIVE_MUTANTS: readonly Mutant[] = [
     file: 'client/core/live-client.ts',
     find: "this.#authenticatedSession = session;\n    await this.#options.listener({ type: 'connected', account });",
     replace: "await this.#options.listener({ type: 'connected', account });\n    this.#authenticatedSession = session;",
-    tests: ['test/client/core/reconnect', '-t', 'as soon as it is connected'],
+    tests: ['test/client/core/calls', '-t', 'as soon as it is connected'],
   },
   {
     name: 'live-removal-tick',

@@ -146,7 +146,7 @@ export class ResumableUploads {
     const remaining = size - file.received;
     if (chunk.offset !== file.received) throw new KlatchError('upload_conflict');
     if ((chunk.announcedChunkBytes ?? 0) > remaining) {
-      const sentence = `The upload was announced with ${size} bytes: only ${remaining} are missing`;
+      const sentence = `The part has ${chunk.announcedChunkBytes} bytes, but the upload lacks only ${remaining} of its ${size}: send those`;
       throw new KlatchError('too_large', { sentence });
     }
     const signal = AbortSignal.any([by.control.signal, by.writer.abortController.signal]);

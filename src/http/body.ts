@@ -21,7 +21,7 @@ const DECOMPRESS_BY_ENCODING: ReadonlyMap<string, Decompress> = new Map([
 
 /** The most bytes that a body may have. */
 export interface BodySizeLimit {
-  /** Applies to the body as it was sent, and again to the decompressed body. */
+  /** Bounds the body as it was sent, and also the decompressed body. */
   readonly maxBytes: number;
   /** True if the configuration sets the limit; false if the request's own, lower limit does. */
   readonly isFromConfig: boolean;
@@ -33,7 +33,7 @@ export interface BodySizeLimit {
 
 interface ReadBodyOptions {
   readonly memory?: BodyMemory;
-  /** Sees the body as it was sent, before it is decompressed. */
+  /** Gets the bytes of the body as they were sent, before it is decompressed. */
   readonly check?: RawBodyCheck | undefined;
 }
 
@@ -82,7 +82,10 @@ export async function readBody(
     if ((cause as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE') {
       throw maxExpanded < maxBytes ? expansionExceededError(raw.length, maxExpanded) : sizeExceededError(size);
     }
-    throw new KlatchError('invalid_input', { sentence: 'The body is not what its Content-Encoding says', cause });
+    throw new KlatchError('invalid_input', {
+      sentence: 'The body is not what its Content-Encoding says: compress it so, or send it without that header',
+      cause,
+    });
   }
 }
 
@@ -99,8 +102,8 @@ function readRawBody(
   return new Promise<Buffer>((resolve, reject) => {
     let body: GrowingBuffer | null = new GrowingBuffer();
     let bytes = 0;
-    // The rest of the body is read and discarded, so that the sender gets to read the answer. The request's time-out
-    // bounds how long this takes.
+    // After an error, the rest of the body is read and discarded, so that the sender gets to read the answer. The
+    // request's time-out bounds how long this takes.
     const fail = (error: Error): void => {
       body = null;
       usage.release();

@@ -7,8 +7,8 @@ const DATABASE_PING_TIMEOUT_MS = 1_000;
 const DATABASE_PING_CACHE_TTL_MS = 250;
 
 /**
- * `/v1/status` (alive), `/v1/ready` (can do its work), and the answer of `/v1/live` to a request that does not ask for
- * WebSocket.
+ * Serves `/v1/status` (the server is alive), `/v1/ready` (it can do its work), and the answer of `/v1/live` to a
+ * request that does not ask for WebSocket.
  */
 export function healthRoutes(services: Services): Router {
   const router = Router({ caseSensitive: true });
@@ -30,9 +30,8 @@ export function healthRoutes(services: Services): Router {
 }
 
 /**
- * Sends one ping to the database at a time, however many requests ask, and none within 250 ms after the last one. A
- * database that answers may still refuse writes. After a failed write, the message log has to write successfully before
- * the server is ready again.
+ * Answers from one ping to the database, which all requests of the next 250 ms share. A database that answers may still
+ * refuse writes. After a failed write, the message log has to write successfully before the server is ready again.
  */
 function readiness({ database, messageLog }: Services): RequestHandler {
   let pingedAt = -DATABASE_PING_CACHE_TTL_MS;
@@ -47,7 +46,10 @@ function readiness({ database, messageLog }: Services): RequestHandler {
     } catch (cause) {
       throw new KlatchError('database_unavailable', { cause });
     }
-    if (messageLog.isSuspended) throw new KlatchError('database_unavailable');
+    if (messageLog.isSuspended) {
+      const sentence = 'The database has accepted no message since a write failed: the server retries by itself';
+      throw new KlatchError('database_unavailable', { sentence });
+    }
     sendJson(res, 200, { status: 'Ok' });
   };
 }

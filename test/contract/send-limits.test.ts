@@ -239,7 +239,7 @@ describe('the body', () => {
     ['not gzip', Buffer.from('{"text":"x"}')],
     ['empty', Buffer.alloc(0)],
   ])('is refused when it is not the gzip that it claims to be (%s)', async (_, body) => {
-    const message = 'The body is not what its Content-Encoding says';
+    const message = 'The body is not what its Content-Encoding says: compress it so, or send it without that header';
     await expectRefused({ status: 400, body: { message } }, await post(body, { 'content-encoding': 'gzip' }));
   });
 

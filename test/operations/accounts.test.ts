@@ -110,6 +110,22 @@ describe('blocking', () => {
     await expect(as(alice, 'blocks.add', { user: 'nobody' })).rejects.toMatchObject({ code: 'not_found' });
     await as(bob, 'private.open', { user: 'alice' });
   });
+
+  test('has a limit, which a repeat does not exceed', async () => {
+    const person = await createPerson(server, 'blocker');
+    await as(person, 'blocks.add', { user: 'bob' });
+    await server.database.query(
+      (sql) => sql`
+        with created as (
+          insert into account (kind, nick, name)
+          select 'user', 'blocked' || n, 'Blocked' from generate_series(1, 999) n returning id)
+        insert into block (account_id, blocked_id) select ${person.id}, id from created`,
+    );
+    await as(person, 'blocks.add', { user: 'bob' });
+    await expect(as(person, 'blocks.add', { user: 'alice' })).rejects.toThrow('You block 1000 accounts');
+    await as(person, 'blocks.remove', { user: 'bob' });
+    await as(person, 'blocks.add', { user: 'alice' });
+  });
 });
 
 describe('bots', () => {

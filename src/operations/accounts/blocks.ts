@@ -30,10 +30,11 @@ export const addBlock = defineOperation({
       await lockActiveAccount(tx, accountId);
       const { id, nick } = await requireActiveAccount(tx, user);
       if (id === accountId) throw new KlatchError('invalid_input', { sentence: 'user: nobody can block themselves' });
-      if ((await countBlocks(tx, accountId)) >= MAX_BLOCKS) {
-        throw new KlatchError('quota_exceeded', { sentence: `At most ${MAX_BLOCKS} accounts can be blocked` });
+      const isNew = await insertBlock(tx, accountId, id);
+      if (isNew && (await countBlocks(tx, accountId)) > MAX_BLOCKS) {
+        const sentence = `You block ${MAX_BLOCKS} accounts, the most that are allowed: unblock one first`;
+        throw new KlatchError('quota_exceeded', { sentence });
       }
-      await insertBlock(tx, accountId, id);
       return { user: nick, id };
     });
   },

@@ -34,7 +34,10 @@ export const createSignInLink = defineOperation({
     const expiresAt = await services.database.general.transaction(async (tx) => {
       const { id } = await resolveActiveAccount(tx, user);
       const account = await lockActiveAccount(tx, id);
-      if (account === null) throw new KlatchError('not_found', { sentence: `There is no user with the nick ${user}` });
+      if (account === null)
+        throw new KlatchError('not_found', {
+          sentence: `${user} was deactivated just now: activate the account first`,
+        });
       if (account.kind === 'bot') {
         const sentence = `${user} is a bot, and bots do not sign in: its owner makes tokens for it (tokens.create)`;
         throw new KlatchError('invalid_input', { sentence });

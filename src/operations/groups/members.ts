@@ -117,7 +117,7 @@ async function addNewMember(
     if (group.head.archived) throw new KlatchError('group_archived');
     const { bySecond } = await findBlocks(tx, [access.accountId!, account.id]);
     if (bySecond) {
-      const sentence = `${account.nick} cannot be added by you: they do not want to hear from you`;
+      const sentence = `${account.nick} does not want to hear from you, so you cannot add them: they can join by an invitation`;
       throw new KlatchError('blocked', { sentence });
     }
   }

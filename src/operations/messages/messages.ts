@@ -134,7 +134,7 @@ async function resolveCallerOrNamedMember(
     database.general.run(async (sql) => {
       const { id: accountId } = await resolveActiveAccount(sql, as);
       const role = await findGroupRole(sql, { conversationId, accountId });
-      const sentence = `${as} is not a member of group ${conversationId}: only members can post`;
+      const sentence = `${as} is not a member of group ${conversationId}, and only members can post: add ${as} to the group first`;
       if (role === null) throw new KlatchError('not_member', { sentence });
       return accountId;
     }),

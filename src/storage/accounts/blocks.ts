@@ -11,11 +11,13 @@ interface BlockedAccount {
 
 const MAX_LISTED = 1_001;
 
-/** Records that an account has blocked another; a repeated call is no error. */
-export async function insertBlock(tx: Transaction, accountId: AccountId, blockedId: AccountId): Promise<void> {
-  await tx`
+/** Records that an account has blocked another. False if it had done so before. */
+export async function insertBlock(tx: Transaction, accountId: AccountId, blockedId: AccountId): Promise<boolean> {
+  const rows = await tx`
     insert into block (account_id, blocked_id) values (${accountId}, ${blockedId})
-    on conflict (account_id, blocked_id) do nothing`;
+    on conflict (account_id, blocked_id) do nothing
+    returning 1`;
+  return rows.length > 0;
 }
 
 /** The number of accounts that an account has blocked. */

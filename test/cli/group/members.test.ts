@@ -110,7 +110,9 @@ describe('the commands about members and messages', () => {
     expect(long).toMatchObject(refused('text: has 40001 characters (code points), at most 40000 are allowed'));
     expect(huge).toMatchObject(refused('the text on standard input is longer than 1 MiB'));
     expect(binary).toMatchObject(refused('the text on standard input is not valid UTF-8'));
-    expect(stranger).toMatchObject(refused(`bob is not a member of group ${group}: only members can post`));
+    expect(stranger).toMatchObject(
+      refused(`bob is not a member of group ${group}, and only members can post: add bob to the group first`),
+    );
     expect(nobody).toMatchObject({ code: 64, stderr: expect.stringContaining('--as <nick>') });
     // With its JSON escapes, this text exceeds what the server reads: the server would close the connection without an
     // answer.

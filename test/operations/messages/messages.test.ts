@@ -60,7 +60,7 @@ describe("a member's message", () => {
 
   test('needs a membership, an account, a group, and one that is open', async () => {
     await expect(send('hello', { as: 'eve' })).rejects.toThrow(
-      `eve is not a member of group ${group.id}: only members can post`,
+      `eve is not a member of group ${group.id}, and only members can post: add eve to the group first`,
     );
     await expect(send('hello', { as: 'nobody' })).rejects.toThrow('There is no user with the nick nobody');
     await expect(send('hello', { conversation: 'Nowhere' })).rejects.toThrow('There is no group Nowhere');
