@@ -10,7 +10,7 @@ import { words } from './words/words.ts';
 const place = placeOf(document, location);
 const showAppearance = (): void => applyAppearance(document.documentElement, readAppearance(place.base.pathname));
 showAppearance();
-// Called when another tab has changed the appearance.
+// The browser sends this event when another tab has changed the stored appearance.
 addEventListener('storage', showAppearance);
 const state = new AppState(place, new Api(place.base), takeTokens(place, location, history));
 render(<App state={state} />, document.querySelector('#app')!);

@@ -2,7 +2,10 @@ import { sanitize } from './safe-text.ts';
 import type { Notice } from './shapes.ts';
 
 const NOTICE_SENTENCES: Readonly<Record<string, (who: string, actor: string, details: Notice['details']) => string>> = {
-  created: (_, actor) => `${actor} opened this conversation`,
+  created: (_, actor, { title }) =>
+    title === undefined
+      ? `${actor} opened this conversation`
+      : `${actor} created the group "${stringifyAndSanitize(title)}"`,
   joined: (who, actor) => (who === actor ? `${who} joined` : `${actor} added ${who}`),
   left: (who, _, details) => `${who} left${knownSecretsSuffix(who, details)}`,
   removed: (who, actor, details) => `${actor} removed ${who}${knownSecretsSuffix(who, details)}`,
@@ -18,6 +21,13 @@ const NOTICE_SENTENCES: Readonly<Record<string, (who: string, actor: string, det
   incoming_secret_set: (_, actor, { signed_only: signedOnly }) =>
     `${actor} set the secret for signed posts${signedOnly === true ? '; others are refused' : ''}`,
   incoming_secret_removed: (_, actor) => `${actor} removed the secret for signed posts`,
+  message_edited: (_, actor, { seq }) => `${actor} edited message #${stringifyAndSanitize(seq)} of another sender`,
+  hook_added: (_, actor, { host }) => `${actor} added the webhook to ${stringifyAndSanitize(host)}`,
+  // Without an actor: a receiver that answers 410 also removes its webhook.
+  hook_removed: (_, __, { host }) => `the webhook to ${stringifyAndSanitize(host)} was removed`,
+  hook_restored: (_, actor, { host }) => `${actor} restored the webhook to ${stringifyAndSanitize(host)}`,
+  hook_parked: (_, __, { host }) =>
+    `the webhook to ${stringifyAndSanitize(host)} is parked: its deliveries fail, and the server retries them`,
   hook_messages_expired: (_, __, { host, messages }) =>
     `${stringifyAndSanitize(messages)} messages were removed before the webhook to ${stringifyAndSanitize(host)} had them`,
   hook_events_expired: (_, __, { host, events }) =>
@@ -40,7 +50,7 @@ function knownSecretsSuffix(who: string, { token, invites_seen: invites }: Notic
   return known.length === 0 ? '' : `; ${who} still knows ${known.join(' and ')}`;
 }
 
-/** A sentence for a notice; the name of its kind where the kind is newer than this client. */
+/** A sentence for a notice. If the kind of the notice is newer than this client, the name of the kind. */
 export function noticeText({ kind, actor, details }: Notice): string {
   const by = actor === null ? 'the administrator' : sanitize(actor.nick ?? actor.name);
   const who = typeof details['nick'] === 'string' ? stringifyAndSanitize(details['nick']) : by;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import type { Message } from '../../client/core/shapes.ts';
+import type { Message, Notice } from '../../client/core/shapes.ts';
 import { MessagePages } from '../../web/core/message-pages.ts';
 
 const message = (seq: number, rev = seq): Message => ({
@@ -9,6 +9,13 @@ const message = (seq: number, rev = seq): Message => ({
   sender: { id: 1, name: 'A', nick: 'a', kind: 'user' },
   text: String(rev),
   sent_at: '2026-11-26T10:00:00Z',
+});
+const notice = (after: number, kind = 'joined'): Notice => ({
+  kind,
+  actor: null,
+  details: {},
+  at: '',
+  after_seq: after,
 });
 const messages = (from: number, to: number): Message[] =>
   Array.from({ length: to - from + 1 }, (_, at) => message(from + at));
@@ -43,6 +50,31 @@ describe('pages of messages', () => {
     for (let conversation = 100; conversation < 271; conversation += 1) pages.put(conversation, [message(1)]);
     expect(pages.hasPageOf(7, 201)).toBe(false);
     expect([...Array(271).keys()].filter((each) => pages.hasPageOf(each, 1)).length).toBeLessThanOrEqual(200);
+  });
+
+  test('have the notices after each message, those before the first one, and the newest 200 at most', () => {
+    const pages = new MessagePages();
+    expect(pages.hasPageOfNotice(7, notice(0))).toBe(false);
+    pages.putNotice(7, 5, notice(2, 'left'));
+    pages.putNotice(7, 3, notice(2, 'joined'));
+    pages.putNotice(7, 1, notice(0, 'created'));
+    pages.put(7, messages(1, 150));
+    pages.putNotice(7, 200, notice(150));
+    expect(pages.noticesAfter(7, 2).map(({ kind }) => kind)).toEqual(['joined', 'left']);
+    expect([0, 1, 150].map((seq) => pages.noticesAfter(7, seq).length)).toEqual([1, 0, 1]);
+    expect([pages.hasPageOfNotice(7, notice(0)), pages.hasPageOfNotice(7, notice(201))]).toEqual([true, false]);
+    expect(pages.noticesAfter(8, 2)).toEqual([]);
+    for (let rev = 201; rev < 500; rev += 1) pages.putNotice(7, rev, notice(3));
+    expect([pages.noticesAfter(7, 3).length, pages.noticesAfter(7, 2).length]).toEqual([200, 0]);
+  });
+
+  test('forget notices that the server has lost', () => {
+    const pages = new MessagePages();
+    pages.putNotice(7, 3, notice(2, 'joined'));
+    pages.putNotice(7, 5, notice(2, 'left'));
+    expect(pages.noticesAfter(7, 2)).toHaveLength(2);
+    pages.forgetBehind(7, 3);
+    expect(pages.noticesAfter(7, 2).map(({ kind }) => kind)).toEqual(['joined']);
   });
 
   test('forget what the server has lost, and nothing else', () => {

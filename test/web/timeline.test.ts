@@ -46,6 +46,23 @@ describe('a timeline', () => {
     expect([failures, timeline.problem.value]).toEqual([FAILURES, null]);
   });
 
+  test('fetches the notices of a conversation without messages, once', async () => {
+    const created = { kind: 'created', actor: null, details: {}, at: '2026-11-26T10:00:00Z', after_seq: 0, rev: 1 };
+    let fetched = 0;
+    const { timeline, pages } = start(async () => {
+      fetched += 1;
+      return { messages: [], notices: [created] };
+    });
+    for (let asked = 0; asked < 3; asked += 1) {
+      timeline.wantNoticesOfEmpty();
+      await eventually(
+        () => pages.noticesAfter(7, 0),
+        (notices) => notices.length === 1,
+      );
+    }
+    expect([fetched, timeline.problem.value]).toEqual([1, null]);
+  });
+
   test('says no longer that a message is missing once nobody looks at it', async () => {
     const { timeline } = start(async () => ({ messages: [] }));
     timeline.want({ from: 4, to: 4 });

@@ -8,7 +8,8 @@ import { timelineWords } from '../words/timeline-words.ts';
 import { permissionsOf, type MessageActions, type Writable } from './message-actions.tsx';
 
 /**
- * The rounding error of a browser's heights. A text field within this bound shows all of its text and is not scrolled.
+ * Browsers round heights: a text field whose `scrollHeight` exceeds its `clientHeight` by less than this shows all of
+ * its text.
  */
 const ROUNDING_PX = 3;
 
@@ -50,7 +51,8 @@ export function useFeedControl(options: FeedOptions) {
     const to = feedMoveOf(event);
     if (to !== null) move(to);
     else if (event.key === 'Escape' && !hasModifier(event)) leave();
-    // A person who clicks on a message and then types means the composer: a click shows no focus on the message.
+    // After a click on a message, a key is meant for the composer: a click does not show that the message has the
+    // focus.
     else if (wasPressed.current || !runOnMessage(options, event, focused.peek())) return;
     event.preventDefault();
   };
@@ -59,7 +61,8 @@ export function useFeedControl(options: FeedOptions) {
     pinnedIndex: focused.value,
     tabStop,
     onKeyDown,
-    // A closed menu or picture returns the focus to its message, which must still be in the document.
+    // While a menu or a picture is open, the list must not scroll: on closing, the focus returns to the message, which
+    // must still exist.
     keepsView: () => actions.menu.peek() !== null || actions.openedPicture.peek() !== null,
     onFocusedRow: (index: number | null) => {
       focused.value = index;

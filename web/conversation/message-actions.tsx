@@ -9,7 +9,7 @@ import type { RowActions } from '../timeline/message-row.tsx';
 import type { PictureFile } from '../timeline/pictures.ts';
 import { timelineWords } from '../words/timeline-words.ts';
 
-/** How long the page shows that something was copied. */
+/** How long the page shows whether a text was copied. */
 const FEEDBACK_MS = 3_000;
 
 /** The actions that the server allows the account on a message; the page does not offer the others. */
@@ -57,7 +57,7 @@ interface ActionsOptions {
   readonly announcements: Announcements;
 }
 
-/** Returns the same object as long as the conversation is open. Otherwise each action would draw all rows again. */
+/** Returns the same object as long as the conversation is open: a new object would make Preact draw all rows again. */
 export function useMessageActions(options: ActionsOptions): MessageActions {
   const { chat, conversation, edited, announcements } = options;
   const menu = useSignal<OpenMenu | null>(null);
@@ -99,7 +99,7 @@ export function useMessageActions(options: ActionsOptions): MessageActions {
   }, [conversation]);
 }
 
-/** Shows the result of the last action. */
+/** Shows for 3 seconds whether a text was copied. */
 export function Feedback({ actions }: { readonly actions: MessageActions }) {
   const feedback = actions.feedback.value;
   useEffect(() => {

@@ -16,7 +16,7 @@ interface OpenedMenuProps {
   readonly menu: OpenMenu;
 }
 
-/** The menu of a message. The page loads it with its first use. */
+/** The menu of a message. The page loads this code when a person first opens a menu. */
 export function OpenedMenu(props: OpenedMenuProps) {
   const { actions, menu } = props;
   const close = useMemo(

@@ -10,7 +10,9 @@ import { words } from '../words/words.ts';
 /** A screen reader announces only the beginning of a longer message. A person can read all of it in the list. */
 const MAX_SPOKEN_CHARACTERS = 300;
 
-/** A polite region: it waits until the screen reader is silent. */
+/**
+ * Contains the text that screen readers announce. With `role="status"` a screen reader first ends its current sentence.
+ */
 export function Spoken({ announcements }: { readonly announcements: Announcements }) {
   return (
     <p class="unseen" role="status">

@@ -51,10 +51,10 @@ export type AccountSession = Decoded<typeof decodeSession>;
 export type AppPassword = Decoded<typeof decodeAppPassword>;
 /** A device that gets notifications. */
 type Device = Decoded<typeof decodeDevice>;
-/** An account that this one has blocked: it cannot write to this one in private. */
+/** An account that the signed-in account has blocked: a blocked account cannot send private messages to it. */
 type BlockedAccount = Decoded<typeof decodeBlocked>['blocked'][number];
 
-/** The operations on the own account. They reject with ServerError and ConnectionError. */
+/** The operations on the signed-in account. They reject with ServerError and ConnectionError. */
 export class AccountApi {
   readonly #api: Api;
 

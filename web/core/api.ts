@@ -27,7 +27,10 @@ const REQUEST_TIMEOUT_MS = 30_000;
 const CONVERSATIONS_OF_PAGE = 1_000;
 const FOUND_MESSAGES = 30;
 const FOUND_ACCOUNTS = 8;
-/** By default an account can be in 1,000 conversations (`limits`). */
+/**
+ * The maximum number of pages, of 1,000 conversations each. By default an account can be in 1,000 conversations
+ * (`limits`).
+ */
 const MAX_PAGES = 20;
 
 const decodeConversationPage = objectWithAtLeast({
@@ -71,7 +74,6 @@ export type FoundAccount = Decoded<typeof decodeAccounts>['accounts'][number];
 /** A page of messages. */
 type History = Decoded<typeof decodeHistory>;
 
-/** A message to send. */
 interface NewMessage {
   readonly conversation: number;
   readonly text: string;
@@ -88,7 +90,10 @@ export class Api {
     this.#base = base;
   }
 
-  /** The session of this browser, or null. Like all requests here, it rejects with ServerError and ConnectionError. */
+  /**
+   * The session of this browser, or null. Like all methods of this class, it rejects with ServerError and
+   * ConnectionError.
+   */
   async currentSession(): Promise<BrowserSession | null> {
     return sessionIn(await this.get('v1/session', decodeSession));
   }
@@ -105,7 +110,7 @@ export class Api {
     await this.#send('DELETE', 'v1/session', undefined, decodeSession);
   }
 
-  /** All conversations of the account, by number. */
+  /** All conversations of the account, in the order of their numbers. */
   async conversations(): Promise<Conversation[]> {
     const all: Conversation[] = [];
     let after: number | null = 0;
@@ -174,7 +179,7 @@ export class Api {
     return (await this.call('messages.search', { text, limit: FOUND_MESSAGES }, decodeFound)).messages;
   }
 
-  /** The private conversation with somebody, by number or nick. */
+  /** The number of the private conversation with `user`, who is named by number or nick. */
   async openPrivateConversation(user: number | string): Promise<number> {
     return (await this.call('private.open', { user }, decodeOpened)).id;
   }
@@ -205,7 +210,8 @@ export class Api {
     decode: Decoder<Answer>,
     { keepalive = false } = {},
   ): Promise<Answer> {
-    // Not `mode: 'same-origin'`: with it, a page whose referrer policy is no-referrer sends `Origin: null`.
+    // Does not set `mode: 'same-origin'`: with that mode, a page whose referrer policy is no-referrer sends `Origin:
+    // null`, which the server refuses.
     const response = await fetch(new URL(path, this.#base), {
       method,
       cache: 'no-store',

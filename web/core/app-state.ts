@@ -11,12 +11,12 @@ import type { Route } from './routes.ts';
 import { isOnlyWayIn, type SignOutRisks } from './sign-out-risks.ts';
 import { TabChannel } from './tab-channel.ts';
 
-/** How far the clocks of server and browser may differ. */
+/** The page assumes that the clocks of server and browser differ by at most this. */
 const CLOCK_DIFFERENCE_MS = 60_000;
 
 /** The screen that the page shows. */
 type Phase =
-  /** The page reads the session, until the server answers. */
+  /** The page is waiting for the server's answer about the session. */
   | { readonly name: 'loading' }
   /** The page has another address than `http.base-uri`. */
   | { readonly name: 'elsewhere' }
@@ -31,7 +31,7 @@ export interface SessionEnd {
   readonly nick: string;
   /** Whether this browser stores texts of that account that were not sent. */
   readonly hasUnsentTexts: boolean;
-  /** The session in this browser if another account has signed in in another tab. */
+  /** The present session of this browser if another account has signed in in another tab; otherwise null. */
   readonly successor: BrowserSession | null;
 }
 
@@ -79,7 +79,7 @@ export class AppState {
     this.navigation.go(route, options);
   }
 
-  /** Reads the session. */
+  /** Reads the session of this browser, and shows the conversations of its account or the sign-in screen. */
   async start(): Promise<void> {
     const { base, pageOrigin } = this.place;
     if (pageOrigin !== base.origin) {
@@ -92,8 +92,8 @@ export class AppState {
   }
 
   /**
-   * Takes a link or an invitation that a person opens while the page is open: for a new hash the browser does not load
-   * the page again.
+   * Takes a link or an invitation that a person opens in the open page. The browser does not load the page again for a
+   * new hash.
    */
   async openTokens({ link, invite }: OpenedTokens): Promise<void> {
     if (invite !== null) this.invite.value = invite;
@@ -114,7 +114,7 @@ export class AppState {
   async signIn(token: string, choice: object = {}): Promise<void> {
     await this.#whileBusy(async () => {
       const session = await this.api.openSession({ link: token, ...choice }).catch((error: unknown) => {
-        // A link that was refused is refused for good.
+        // Drops a link that the server refused: the server would refuse it again.
         if (!isTransient(error)) this.link.value = null;
         throw error;
       });
@@ -158,9 +158,11 @@ export class AppState {
     });
   }
 
-  /** Shows the question of a sign-out that loses something; false: it loses nothing. */
+  /**
+   * Asks for confirmation if a sign-out would lose something. False: it would lose nothing, so the page does not ask.
+   */
   async #asksBeforeSignOut(): Promise<boolean> {
-    // Not `isBusy`, which disables the button: the question gives the focus back to it.
+    // `isBusy` stays false, because it disables the sign-out button: the dialog returns the focus to this button.
     this.#isReadingRisks = true;
     try {
       this.signOutRisks.value = await this.#readSignOutRisks();
@@ -227,10 +229,10 @@ export class AppState {
     const isStored = !isSignOut && expiresAt === null;
     const [successor, hasUnsentTexts] = await Promise.all([
       this.api.currentSession().catch(() => null),
-      // Opening a database that does not exist would create one.
+      // If `isStored` is false, the browser has no database of texts, and opening it would create one.
       isStored && this.#hasStoredTexts(account.id),
     ]);
-    // Meanwhile the person may have signed in again.
+    // During these requests the person may have signed in again.
     const phase = this.phase.value;
     if (phase.name !== 'signed-out' || phase.end !== end) return;
     if (successor?.account.id === account.id) await this.enter(successor);

@@ -34,12 +34,12 @@ function parseObject(kept: string | null): Readonly<Record<string, unknown>> {
   }
 }
 
-/** Reads the stored settings. `basePathname` tells installations of one origin apart. */
+/** Reads the stored settings. `basePathname` distinguishes several servers of one origin. */
 export function readAppearance(basePathname: string): Appearance {
   try {
     return parseAppearance(localStorage.getItem(keyOf(basePathname)));
   } catch {
-    // The browser does not let this page use its storage.
+    // The browser does not let this page use its storage: every setting gets its default.
     return parseAppearance(null);
   }
 }

@@ -17,13 +17,13 @@ const VERSION = 1;
 
 /**
  * Stores drafts and unsent messages in IndexedDB, so that they survive a restart of the browser. Where IndexedDB fails
- * (a private window, a full disk), and on a shared computer, the page works without them.
+ * (a private window, a full disk), and on a shared computer, the page works, but stores nothing.
  */
 export class BrowserStore {
   readonly #name: string;
   readonly #database: Promise<IDBPDatabase<Schema> | null>;
 
-  /** `basePathname` tells installations of one origin apart. `isPersistent: false`: nothing is stored. */
+  /** `basePathname` distinguishes several servers of one origin. `isPersistent: false`: nothing is stored. */
   constructor(basePathname: string, { isPersistent = true } = {}) {
     this.#name = `klatch${basePathname}`;
     this.#database = isPersistent ? this.#open() : Promise.resolve(null);
@@ -35,7 +35,8 @@ export class BrowserStore {
         database.createObjectStore('drafts', { keyPath: ['account', 'conversation'] });
         database.createObjectStore('unsent', { keyPath: 'clientId' });
       },
-      // Another tab deletes the database at a sign-out, or upgrades it for a newer version of the page.
+      // Closes this connection, for which another tab waits: that tab deletes the database at a sign-out, or upgrades
+      // it for a newer page.
       blocking: (_current, _blocked, event) => (event.target as IDBDatabase).close(),
     }).catch(() => null);
   }

@@ -26,10 +26,10 @@ const RELOAD_INTERVAL_MS = 1_000;
 /** IndexedDB usually answers within milliseconds, but in some browsers it never answers. */
 const MAX_STORE_WAIT_MS = 2_000;
 
-/** Used while the server's own limits cannot be read. The server refuses files that exceed its limits. */
+/** Assumed while the page cannot read the server's limits. The server refuses files that exceed its limits. */
 const ASSUMED_FILE_LIMITS: FileLimits = { maxBytes: Number.MAX_SAFE_INTEGER, maxFiles: 10 };
 
-/** In larger conversations the server does not forward typing notifications. */
+/** In a group with more members the page does not tell the server that the person types. */
 const MAX_MEMBERS_WITH_TYPING = 200;
 
 /** Why the page is not connected, so that no new messages arrive. */
@@ -53,14 +53,14 @@ export class ChatState {
    * account changed, which any conversation may show.
    */
   readonly groupChange = signal<{ readonly conversation: number | null } | null>(null);
-  /** Raised when the send queue changes, or the set of conversations with a draft. */
+  /** A counter that rises when the send queue or the set of conversations with a draft changes. */
   readonly writingVersion = signal(0);
   readonly deletions: PendingDeletions;
   readonly typing = new Typing({ send: (conversation) => void this.#sendTyping(conversation) });
   readonly peers: PeerPresence;
   /**
-   * Raised when a person chooses a message to see. The page's address may already name that message, so it need not
-   * change.
+   * A counter that rises when a person chooses a message to see. The page's address may already name this message, and
+   * then does not change.
    */
   readonly jumps = signal(0);
   readonly sendQueue: SendQueue;
@@ -150,7 +150,7 @@ export class ChatState {
     );
   }
 
-  /** Drops restored messages that the page has received meanwhile, because IndexedDB may answer late. */
+  /** Removes restored messages that the page has received already from the send queue: IndexedDB may answer late. */
   #forgetReceived(restored: readonly QueuedMessage[]): void {
     for (const conversation of new Set(restored.map((entry) => entry.conversation)))
       for (const message of this.pages.allOf(conversation)) this.#tellSendQueue(conversation, message);
@@ -230,16 +230,16 @@ export class ChatState {
   async #sendReadSeq(conversation: number, seq: number, hadMentions: boolean): Promise<void> {
     try {
       await this.api.markRead(conversation, seq);
-      // Only the server knows which mentions were read.
+      // Only the server knows which mentions were read, so the page reads the list of conversations again.
       if (hadMentions) this.#reloadSoon();
       this.#unsentReadSeqs.delete(conversation);
     } catch {
-      // Sent again on the next connection; otherwise other devices would show the messages as unread.
+      // Sent again on the next connection: until then other devices show the messages as unread.
       this.#unsentReadSeqs.set(conversation, seq);
     }
   }
 
-  /** Sends a text with the files that are attached in its conversation, all stored. False: too many messages wait. */
+  /** Sends a text with its attached files. False: too many messages wait, or a file is not stored yet. */
   sendMessage(conversation: number, text: string): boolean {
     if (!this.sendQueue.hasCapacity) return false;
     const files = this.attachments.take(conversation);
@@ -269,8 +269,8 @@ export class ChatState {
   }
 
   #onEvent(event: ChatEvent): void {
-    if (event.type === 'change') return this.#onChange(event.conversation, event.change);
-    if (event.type === 'disconnected') {
+    if (event.type === 'change') this.#onChange(event.conversation, event.change);
+    else if (event.type === 'disconnected') {
       const { reason, retryInMs } = event;
       this.typing.clear();
       this.peers.clear();
@@ -286,21 +286,21 @@ export class ChatState {
     else if (event.type === 'left') this.#onLeft(event.conversation);
     else if (event.type === 'said') this.#onSaid(event.method, event.params);
     else this.#reloadSoon();
-    return undefined;
   }
 
   #onChange(conversation: number, { rev, message, notice }: Change): void {
     if (message !== undefined) this.#show(conversation, message);
     if (notice === undefined) return;
     if (this.#timeline?.conversation === conversation) this.#timeline.addNotice(rev, notice);
+    else if (this.pages.hasPageOfNotice(conversation, notice)) this.pages.putNotice(conversation, rev, notice);
     this.groupChange.value = { conversation };
-    // Only the list of conversations has titles, roles and numbers of members.
+    // The page takes titles, roles and numbers of members only from the list of conversations.
     this.#reloadSoon();
   }
 
   #show(conversation: number, message: Message): void {
     const isOpen = this.#timeline?.conversation === conversation;
-    // The pages of other conversations are fetched when those are opened.
+    // The messages of other conversations are fetched when the person opens them.
     if (isOpen || this.pages.hasPageOf(conversation, message.seq)) this.pages.put(conversation, [message]);
     batch(() => {
       const isNew = message.edited_at === undefined && message.deleted !== true;
@@ -318,7 +318,7 @@ export class ChatState {
 
   #onReset(conversation: number, rev: number): void {
     this.pages.forgetBehind(conversation, rev);
-    // The entry's numbers of messages may be too high now. It stays until the list is read, since its pane may be open.
+    // The entry's counts may be too high now. The entry stays until the list is read, since its pane may be open.
     this.#resetConversations.add(conversation);
     this.#reloadSoon();
   }
@@ -384,7 +384,7 @@ export class ChatState {
       this.#drawing.schedule();
       void this.peers.ask(peersIn(this.#entries.values(), this.#timeline?.conversation ?? null));
     } catch (error) {
-      // The live connection reports the end of the session.
+      // The session has ended: the live connection reports that.
       if (error instanceof ServerError && error.code === 'unauthenticated') return;
       this.#listProblem = (error as Error).message;
       this.actionProblem.value = this.#listProblem;

@@ -20,7 +20,9 @@ export class Drafts {
     this.#options = options;
   }
 
-  /** Restores stored drafts. A text that was typed before they were read stays. */
+  /**
+   * Restores stored drafts. A text that was typed before the drafts were read takes precedence over the stored draft.
+   */
   restore(drafts: readonly Draft[]): void {
     for (const { account, conversation, text } of drafts) {
       if (account !== this.#options.account || this.#textByConversation.has(conversation)) continue;

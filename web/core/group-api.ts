@@ -10,11 +10,17 @@ import {
 import type { OperationCaller } from './people/operation-caller.ts';
 
 const MEMBERS_OF_PAGE = 200;
-/** By default a group can have 100 open invitations (`limits.invites-per-group`). */
+/**
+ * The longest list that the page requests. By default a group can have 100 open invitations
+ * (`limits.invites-per-group`).
+ */
 const MAX_INVITES = 1_000;
-/** The longest page that the server gives. */
+/** The members of one page in a search for a nick: the most that the server sends. */
 const MEMBERS_OF_SEARCH = 1_000;
-/** By default a group can have 10,000 members (`limits.members-per-group`). */
+/**
+ * The pages of 1,000 members that a search for a nick reads at most. By default a group can have 10,000 members
+ * (`limits.members-per-group`).
+ */
 const MAX_SEARCH_PAGES = 10;
 
 const decodeMember = objectWithAtLeast({ id: integer, nick: string, name: string, kind: string, role: string });
@@ -62,8 +68,8 @@ export class GroupApi {
   }
 
   /**
-   * A page of members in the order of their nicks, after `after`. `next`: the `after` of the next page; null: there is
-   * none.
+   * A page of members in the order of their nicks, after the nick `after`; null: from the first nick on. `next`: the
+   * `after` of the next page; null: there is none.
    */
   members(after: string | null): Promise<{ members: Member[]; next: string | null }> {
     const input = { group: this.#group, limit: MEMBERS_OF_PAGE, ...(after === null ? {} : { after }) };

@@ -1,13 +1,22 @@
-import type { Message } from '../../client/core/shapes.ts';
+import type { Message, Notice } from '../../client/core/shapes.ts';
 
-/** Messages of one page. */
+/** The number of messages of one page. */
 export const PAGE_MESSAGES = 100;
 const MAX_PAGES_OF_CONVERSATION = 30;
 const MAX_PAGES = 200;
+/** As many as the server sends with one page of history. A page with more drops the oldest ones. */
+const MAX_NOTICES_OF_PAGE = 200;
+const NO_NOTICES: readonly Notice[] = [];
 
 interface Page {
   readonly conversation: number;
   readonly bySeq: Map<number, Message>;
+  readonly noticesByRev: Map<number, Notice>;
+  /**
+   * The notices by the seq of the message before them, since each row looks up its notices on every draw. Null: not
+   * grouped yet.
+   */
+  noticesBySeq: ReadonlyMap<number, readonly Notice[]> | null;
 }
 
 /** A range of seqs, both ends included. */
@@ -17,11 +26,11 @@ export interface SeqRange {
 }
 
 /**
- * Messages by conversation and seq, in pages of 100. It keeps the last used pages: 30 of a conversation, and 200 in
+ * Messages by conversation and seq, in pages of 100, with the notices that follow them. It keeps the last used pages: 30 of a conversation, and 200 in
  * total.
  */
 export class MessagePages {
-  /** The page that was used last comes last. */
+  /** In the order of their last use: the page that was used last is the last one. */
   readonly #pages = new Map<string, Page>();
 
   get(conversation: number, seq: number): Message | undefined {
@@ -35,6 +44,32 @@ export class MessagePages {
       const known = page.bySeq.get(message.seq);
       if (known === undefined || known.rev <= message.rev) page.bySeq.set(message.seq, message);
     }
+  }
+
+  /**
+   * Stores a notice with the page of the message before it; notices before the first message with the first page. Of two
+   * notices with the same rev it keeps the later one.
+   */
+  putNotice(conversation: number, rev: number, notice: Notice): void {
+    if (notice.after_seq === undefined) return;
+    const seq = noticePageSeq(notice.after_seq);
+    const page = this.#use(conversation, seq) ?? this.#add(conversation, seq);
+    page.noticesByRev.set(rev, notice);
+    if (page.noticesByRev.size > MAX_NOTICES_OF_PAGE) page.noticesByRev.delete(Math.min(...page.noticesByRev.keys()));
+    page.noticesBySeq = null;
+  }
+
+  /** The notices between the message `seq` and the next one, in their order; `seq` 0: before the first message. */
+  noticesAfter(conversation: number, seq: number): readonly Notice[] {
+    const page = this.#pages.get(keyOf(conversation, noticePageSeq(seq)));
+    if (page === undefined) return NO_NOTICES;
+    page.noticesBySeq ??= groupBySeq(page.noticesByRev);
+    return page.noticesBySeq.get(seq) ?? NO_NOTICES;
+  }
+
+  /** Whether the page that a notice belongs to is stored. */
+  hasPageOfNotice(conversation: number, { after_seq: seq = 0 }: Notice): boolean {
+    return this.hasPageOf(conversation, noticePageSeq(seq));
   }
 
   /** The stored messages of a conversation, in the order of their seqs. */
@@ -64,11 +99,13 @@ export class MessagePages {
     for (let seq = from; pageOf(seq) <= pageOf(to); seq += PAGE_MESSAGES) this.#use(conversation, seq);
   }
 
-  /** Forgets the messages of a conversation whose rev is greater than `rev`. */
+  /** Forgets the messages and notices of a conversation whose rev is greater than `rev`. */
   forgetBehind(conversation: number, rev: number): void {
-    for (const { conversation: of, bySeq } of this.#pages.values()) {
-      if (of !== conversation) continue;
-      for (const [seq, message] of bySeq) if (message.rev > rev) bySeq.delete(seq);
+    for (const page of this.#pages.values()) {
+      if (page.conversation !== conversation) continue;
+      for (const [seq, message] of page.bySeq) if (message.rev > rev) page.bySeq.delete(seq);
+      for (const of of page.noticesByRev.keys()) if (of > rev) page.noticesByRev.delete(of);
+      page.noticesBySeq = null;
     }
   }
 
@@ -86,7 +123,7 @@ export class MessagePages {
   }
 
   #add(conversation: number, seq: number): Page {
-    const page = { conversation, bySeq: new Map<number, Message>() };
+    const page: Page = { conversation, bySeq: new Map(), noticesByRev: new Map(), noticesBySeq: null };
     this.#pages.set(keyOf(conversation, seq), page);
     const own = [...this.#pages].filter(([, each]) => each.conversation === conversation);
     if (own.length > MAX_PAGES_OF_CONVERSATION) this.#pages.delete(own[0]![0]);
@@ -101,4 +138,19 @@ function pageOf(seq: number): number {
 
 function keyOf(conversation: number, seq: number): string {
   return `${conversation}:${pageOf(seq)}`;
+}
+
+/** The seq of the message whose page has the notices after `seq`. */
+const noticePageSeq = (seq: number): number => Math.max(1, seq);
+
+function groupBySeq(byRev: ReadonlyMap<number, Notice>): Map<number, readonly Notice[]> {
+  const groups = new Map<number, Notice[]>();
+  for (const [, notice] of [...byRev].sort(([a], [b]) => a - b)) {
+    const { after_seq: seq } = notice;
+    if (seq === undefined) continue;
+    const group = groups.get(seq);
+    if (group === undefined) groups.set(seq, [notice]);
+    else group.push(notice);
+  }
+  return groups;
 }

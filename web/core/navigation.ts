@@ -22,7 +22,7 @@ export class Navigation {
     return this.#screenBelow;
   }
 
-  /** Shows what the address of the page says, after the person went back or forward. */
+  /** Shows the screen that the address of the page names, after the person went back or forward. */
   followAddress(): void {
     this.#isLeavingPanel = false;
     this.#show(parseRoute(location.pathname, this.#basePathname));
@@ -46,7 +46,10 @@ export class Navigation {
     this.#show(route);
   }
 
-  /** Closes the panel. If a screen of this page opened it, the browser's history is then as it was before. */
+  /**
+   * Closes the panel. If a screen of this page opened it, the browser's history is then as it was before the panel was
+   * opened.
+   */
   leavePanel(): void {
     if (!isPanel(this.route.value) || this.#isLeavingPanel) return;
     const steps = panelStepsIn(history.state);

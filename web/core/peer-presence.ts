@@ -2,8 +2,8 @@ import { signal } from '@preact/signals';
 import { byActivity, type ConversationEntry } from './unread.ts';
 
 /**
- * The most private conversations that one call of `ask` covers, with one request each: the open one and those with the
- * newest messages.
+ * The maximum number of private conversations that one call of `ask` covers, with one request each: the open one, and
+ * those with the newest messages.
  */
 const MAX_PEERS = 20;
 
@@ -15,25 +15,26 @@ interface Peer {
 
 /** The presence of the accounts with whom the signed-in account has private conversations. */
 export class PeerPresence {
-  /** By account, whether it is online. Accounts whose presence the server has not told are missing. */
+  /** By account, whether the account is online. Accounts whose presence the page does not know are missing. */
   readonly #online = signal<ReadonlyMap<number, boolean>>(new Map());
   readonly #fetchOnline: (conversation: number) => Promise<readonly number[]>;
   readonly #asked = new Set<number>();
-  /** Raised by `clear`: answers to earlier requests are then ignored. */
+  /** A counter that rises with each call of `clear`: answers to earlier requests are then ignored. */
   #generation = 0;
 
-  /** `fetchOnline`: the accounts of a conversation that are online. */
+  /** `fetchOnline` fetches the numbers of a conversation's accounts that are online. */
   constructor(fetchOnline: (conversation: number) => Promise<readonly number[]>) {
     this.#fetchOnline = fetchOnline;
   }
 
-  /** Whether an account is online; null: the server has not told. Subscribes the calling component. */
+  /** Whether an account is online; null: the page does not know. Subscribes the calling component. */
   isOnline(account: number): boolean | null {
     return this.#online.value.get(account) ?? null;
   }
 
   /**
-   * Fetches the presence of each of the first 20 peers that it has not asked about, one after the other. Never rejects.
+   * Fetches the presence of the first 20 peers, one after the other, without those that it has fetched before. Never
+   * rejects.
    */
   async ask(peers: readonly Peer[]): Promise<void> {
     const generation = this.#generation;
@@ -50,7 +51,7 @@ export class PeerPresence {
 
   /** Handles a notification that an account came online or went offline. */
   onNotification(account: number, isOnline: boolean): void {
-    // Other parts of the page show the presence of members of groups.
+    // Ignores other accounts, such as members of groups: other parts of the page show their presence.
     if (this.#asked.has(account)) this.#set(account, isOnline);
   }
 

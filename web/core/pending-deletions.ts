@@ -3,8 +3,8 @@ import { signal } from '@preact/signals';
 /** The time in which a person can undo a deletion. */
 const UNDO_MS = 5_000;
 /**
- * If more deletions wait, the oldest is sent at once. The bound exists because the page sends all waiting ones when it
- * is closed.
+ * If more deletions than this wait, the oldest is sent at once. The bound exists because the page sends all waiting
+ * ones when it is closed.
  */
 const MAX_WAITING = 20;
 
@@ -20,7 +20,7 @@ interface PendingDeletionsOptions {
 /** Deletions of messages. Each is sent after 5 s, in which it can be undone, or at once when the page is closed. */
 export class PendingDeletions {
   readonly #options: PendingDeletionsOptions;
-  /** By `conversation:seq`, in the order in which the person deleted the messages. */
+  /** The states by `conversation:seq`, in the order in which the person deleted the messages. */
   readonly #states = signal<ReadonlyMap<string, DeletionState>>(new Map());
   readonly #timers = new Map<string, ReturnType<typeof setTimeout>>();
 

@@ -24,7 +24,7 @@ export function placeOf(page: Document, { origin }: Location): Place {
   return { base, pageOrigin: origin, projectName: page.title };
 }
 
-/** Whether pages of this address talk to a server of the same machine. */
+/** Whether the server at this address runs on the same machine as the browser. */
 export function isLoopback({ hostname }: URL): boolean {
   return LOOPBACK_NAMES.has(hostname);
 }
@@ -33,8 +33,8 @@ export function isLoopback({ hostname }: URL): boolean {
 export interface OpenedLink {
   readonly token: string;
   /**
-   * Whether the link has the address that the server prints. A link that a person gets by mail has another one, since
-   * mail scanners open links.
+   * Whether the link leads to the base itself, as the link that the server prints. A link that a person gets by mail
+   * has another path, since mail scanners open links.
    */
   readonly isPrinted: boolean;
 }

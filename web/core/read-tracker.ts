@@ -12,7 +12,7 @@ interface ReadTrackerOptions {
 /** Reports the messages that were in view for a second while the page was visible with focus, at most once a second. */
 export class ReadTracker {
   readonly #options: ReadTrackerOptions;
-  /** The last message that is whole in view. */
+  /** The seq of the last message that is entirely in view. */
   #seqInView = 0;
   /**
    * The smallest `#seqInView` since the timer started: a message that was scrolled out of view and back does not count.
@@ -25,14 +25,16 @@ export class ReadTracker {
     this.#options = options;
   }
 
-  /** `seq`: the last message that is whole in view now; the same seq again when the page gets the focus. */
+  /** `seq`: the last message that is entirely in view now; the same seq again when the page gets the focus. */
   update(seq: number): void {
     this.#seqInView = seq;
     this.#leastSeqInView = Math.min(this.#leastSeqInView, seq);
     this.check();
   }
 
-  /** Starts the timer if the page is visible with focus, and stops it otherwise. */
+  /**
+   * Starts the timer after which messages in view count as read, or stops it while the page is hidden or without focus.
+   */
   check(): void {
     if (!this.#options.isLookedAt()) return this.stop();
     if (this.#timer !== null || this.#seqInView <= this.#readSeq) return;

@@ -4,7 +4,7 @@ import type { Message } from '../../client/core/shapes.ts';
 import { waitOrUntilAborted } from '../../client/core/wait.ts';
 import type { StoredFile } from './uploads/attachments.ts';
 
-/** A message of this page that the conversation does not show yet. */
+/** A message that a person wrote on this page, and that the conversation does not show yet. */
 export interface QueuedMessage {
   /** The server stores one message per `clientId`, so a repeated request posts no second one. */
   readonly clientId: string;
@@ -15,7 +15,7 @@ export interface QueuedMessage {
   readonly files?: readonly StoredFile[];
   /** Unix time in milliseconds. */
   readonly createdAt: number;
-  /** Why the server refused the message; null: it waits to be sent, or for the answer. */
+  /** Why the server refused the message; null: the message waits to be sent, or for the server's answer. */
   readonly refusal: string | null;
 }
 
@@ -33,7 +33,10 @@ interface SendQueueOptions {
 }
 
 const MAX_ENTRIES = 500;
-/** The server remembers the `client_id` of a message for a day. */
+/**
+ * The page does not repeat an older message: the server remembers a `client_id` for a day, and would then post the
+ * message twice.
+ */
 const MAX_AGE_MS = 23 * 60 * 60 * 1_000;
 export const TOO_OLD =
   'After 23 hours a repeat could post it twice: look for it in the conversation, then send it again or delete it';
@@ -140,7 +143,7 @@ export class SendQueue {
     for (const [clientId, sending] of this.#byClientId) if (this.#isShown(sending)) this.#remove(clientId);
   }
 
-  /** Makes the next attempt to send at once, because the server is reachable again. */
+  /** Ends the wait before the next attempt to send, because the server is reachable again. */
   wake(): void {
     this.#wait.abort();
     this.#wait = new AbortController();

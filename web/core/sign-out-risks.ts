@@ -12,11 +12,13 @@ interface RisksApi {
   call<Answer>(operation: string, input: object, decode: Decoder<Answer>): Promise<Answer>;
 }
 
-/** What a person loses by signing out. */
+/** The losses that a sign-out would cause. */
 export interface SignOutRisks {
-  /** Texts that were not sent. */
+  /** Whether texts that were not sent would be lost. */
   readonly losesTexts: boolean;
-  /** The account has no address that a code is sent to, and is signed in nowhere else. */
+  /**
+   * Whether the person could not sign in again: the account has no address for codes, and is signed in nowhere else.
+   */
   readonly losesAccess: boolean;
 }
 

@@ -1,15 +1,15 @@
-/** If the server has not closed the connections of the other tabs within this time, the sign-out failed. */
+/** For this time after another tab announced a sign-out, the end of the session counts as that sign-out. */
 const SIGN_OUT_HEARD_MS = 30_000;
 
 /**
  * Tells the other tabs of this browser that a person signs out. The server tells those tabs only that the session has
- * ended. After an end for another reason, the unsent texts stay in the browser.
+ * ended. A sign-out deletes the unsent texts from the browser; after another end they stay.
  */
 export class TabChannel {
   readonly #channel: BroadcastChannel;
   #signOutHeardAtMs: number | null = null;
 
-  /** `basePathname` tells installations of one origin apart. */
+  /** `basePathname` distinguishes several servers of one origin. */
   constructor(basePathname: string) {
     this.#channel = new BroadcastChannel(`klatch${basePathname}`);
     this.#channel.addEventListener('message', ({ data }: MessageEvent<boolean>) => {
@@ -17,7 +17,10 @@ export class TabChannel {
     });
   }
 
-  /** Called before the request to sign out: the server closes the connections of the other tabs before it answers. */
+  /**
+   * Called before the request to sign out: the server closes the connections of the other tabs before it answers that
+   * request.
+   */
   announceSignOut(): void {
     // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a BroadcastChannel takes none
     this.#channel.postMessage(true);
@@ -29,7 +32,7 @@ export class TabChannel {
     this.#channel.postMessage(false);
   }
 
-  /** Whether another tab signed out just now. */
+  /** Whether another tab announced a sign-out in the last 30 seconds, and did not withdraw it. */
   get heardSignOut(): boolean {
     return this.#signOutHeardAtMs !== null && performance.now() - this.#signOutHeardAtMs < SIGN_OUT_HEARD_MS;
   }

@@ -11,10 +11,6 @@ import { PAGE_MESSAGES, type MessagePages, type SeqRange } from './message-pages
  */
 const SCROLL_REST_MS = 40;
 
-/** If the timeline has more notices than this, it drops those that were fetched first. */
-const MAX_NOTICES = 500;
-const NO_NOTICES: readonly Notice[] = [];
-
 /** Messages as the server answers them, in the order of their seqs. */
 export interface FetchedMessages {
   readonly messages: readonly Message[];
@@ -34,18 +30,15 @@ interface TimelineOptions {
 export class Timeline {
   /** Why messages cannot be fetched, or null. */
   readonly problem = signal<string | null>(null);
-  /** Raised when messages arrived or changed. */
+  /** A counter that rises when messages or notices arrived or changed. */
   readonly version = signal(0);
   readonly #options: TimelineOptions;
   readonly #closed = new AbortController();
-  /** The notices by their rev. */
-  readonly #notices = new Map<number, Notice>();
-  /** The notices by the seq of the message before them, because each row looks its notices up on every draw. */
-  #noticesBySeq: Map<number, readonly Notice[]> | null = null;
   #wanted: SeqRange | null = null;
   #isFetching = false;
+  #hasNoticesOfEmpty = false;
   #wait = new AbortController();
-  /** Raised when the server lost changes: answers to earlier requests are then ignored. */
+  /** A counter that rises when the server lost changes: answers to earlier requests are then ignored. */
   #generation = 0;
 
   constructor(options: TimelineOptions) {
@@ -63,17 +56,14 @@ export class Timeline {
     if (!this.#isFetching) void this.#fetchWanted();
   }
 
-  /** Notices between a message and the next one, in their order; 0: before the first message. */
-  noticesAfter(seq: number): readonly Notice[] {
-    this.#noticesBySeq ??= groupBySeq(this.#notices);
-    return this.#noticesBySeq.get(seq) ?? NO_NOTICES;
+  /** Fetches the notices of a conversation without messages. */
+  wantNoticesOfEmpty(): void {
+    this.want({ from: 1, to: 0 });
   }
 
-  /** Adds a notice. One with the same rev is replaced. */
+  /** Stores a notice and draws it. */
   addNotice(rev: number, notice: Notice): void {
-    this.#notices.set(rev, notice);
-    if (this.#notices.size > MAX_NOTICES) this.#notices.delete(this.#notices.keys().next().value!);
-    this.#noticesBySeq = null;
+    this.#options.pages.putNotice(this.conversation, rev, notice);
     this.changed();
   }
 
@@ -81,16 +71,15 @@ export class Timeline {
     this.version.value += 1;
   }
 
-  /** Fetches the range in view again, after messages were forgotten. */
+  /** Fetches the range in view again, after the page dropped messages that the server has lost. */
   refetch(): void {
     this.#generation += 1;
-    this.#notices.clear();
-    this.#noticesBySeq = null;
+    this.#hasNoticesOfEmpty = false;
     this.changed();
     if (this.#wanted !== null) this.want(this.#wanted);
   }
 
-  /** Makes the next attempt to fetch at once, because the server is reachable again. */
+  /** Ends the wait before the next attempt to fetch, because the server is reachable again. */
   wake(): void {
     this.#wait.abort();
     this.#wait = new AbortController();
@@ -120,24 +109,30 @@ export class Timeline {
     }
   }
 
+  /** An empty range stands for the notices of a conversation without messages. */
   #firstMissing(): SeqRange | null {
-    return this.#wanted === null ? null : this.#options.pages.firstMissing(this.conversation, this.#wanted);
+    const wanted = this.#wanted;
+    if (wanted === null) return null;
+    if (wanted.to < wanted.from) return this.#hasNoticesOfEmpty ? null : wanted;
+    return this.#options.pages.firstMissing(this.conversation, wanted);
   }
 
   /** Fetches messages from `from` to the end of its page. Resolves to false if the attempt failed. */
-  async #fetch({ from }: SeqRange): Promise<boolean> {
+  async #fetch({ from, to }: SeqRange): Promise<boolean> {
     const generation = this.#generation;
     const limit = PAGE_MESSAGES - ((from - 1) % PAGE_MESSAGES);
     try {
       const { messages, first_seq: firstSeq, notices = [] } = await this.#options.fetchHistory(from - 1, limit);
       if (generation !== this.#generation || this.#closed.signal.aborted) return true;
       if (firstSeq !== undefined) this.#options.onFirstSeq(firstSeq);
-      this.#options.pages.put(this.conversation, messages);
-      for (const notice of notices) if (notice.rev !== undefined) this.addNotice(notice.rev, notice);
+      const { pages, conversation } = this.#options;
+      pages.put(conversation, messages);
+      for (const notice of notices) if (notice.rev !== undefined) pages.putNotice(conversation, notice.rev, notice);
       this.#options.onMessages(messages);
       this.problem.value = null;
       this.changed();
-      if (messages[0]?.seq === from) return true;
+      if (to < from) this.#hasNoticesOfEmpty = true;
+      if (to < from || messages[0]?.seq === from) return true;
       if (firstSeq !== undefined && firstSeq > from) {
         if (this.#wanted !== null) this.#wanted = { ...this.#wanted, from: Math.max(firstSeq, this.#wanted.from) };
         return true;
@@ -152,16 +147,4 @@ export class Timeline {
       return false;
     }
   }
-}
-
-function groupBySeq(byRev: ReadonlyMap<number, Notice>): Map<number, readonly Notice[]> {
-  const groups = new Map<number, Notice[]>();
-  for (const [, notice] of [...byRev].sort(([a], [b]) => a - b)) {
-    const { after_seq: seq } = notice;
-    if (seq === undefined) continue;
-    const group = groups.get(seq);
-    if (group === undefined) groups.set(seq, [notice]);
-    else group.push(notice);
-  }
-  return groups;
 }

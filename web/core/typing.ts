@@ -1,10 +1,19 @@
 import { signal } from '@preact/signals';
 
-/** The server forwards at most one typing notification of an account in 2 seconds. */
+/**
+ * The page reports typing at most once in this time. The server forwards at most one typing notification of an account
+ * in 2 seconds.
+ */
 const SEND_INTERVAL_MS = 3_000;
-/** A person is shown as typing for this time after a notification, so that a single lost one does not hide them. */
+/**
+ * A person is shown as typing for this time after a notification, so that a single lost notification does not hide
+ * them.
+ */
 const SHOWN_MS = 7_000;
-/** The bound of people who type, in all conversations together. Above it, the page forgets who began first. */
+/**
+ * The maximum number of people who are shown as typing, in all conversations together. If there are more, the page
+ * drops the person who began first.
+ */
 const MAX_TYPISTS = 100;
 
 interface Typist {
@@ -21,7 +30,7 @@ interface TypingOptions {
   readonly now?: () => number;
 }
 
-/** Knows who types, and tells others when the signed-in account types. */
+/** Stores who types, and tells the server when the signed-in account types. */
 export class Typing {
   readonly #options: TypingOptions;
   readonly #typists = signal<ReadonlyMap<string, Typist>>(new Map());

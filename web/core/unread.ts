@@ -1,22 +1,24 @@
 import type { Conversation, LastMessage, Message } from '../../client/core/shapes.ts';
 
-/** The number of characters of the newest message in the server's list of conversations. */
+/** The maximum number of characters of the newest message in the server's list of conversations. */
 const PREVIEW_LENGTH = 200;
 
-/** The state of a conversation, from the server's list and from the changes since. */
+/** The state of a conversation, from the server's list and from the changes after that list. */
 export interface ConversationEntry {
   readonly info: Conversation;
   readonly firstSeq: number;
   readonly lastSeq: number;
   readonly lastAt: string | null;
-  /** The newest message as the list shows it; null: there is none, or an older server did not send it. */
+  /**
+   * The newest message, as the list of conversations shows it; null: there is none, or an older server did not send it.
+   */
   readonly lastMessage: LastMessage | null;
   readonly readSeq: number;
   /** Unread messages that mention the account. */
   readonly mentions: number;
 }
 
-/** The account that reads. */
+/** The signed-in account, which reads the messages. */
 interface Reader {
   readonly id: number;
   readonly nick: string;
@@ -43,7 +45,7 @@ export function withListed(known: ConversationEntry | undefined, info: Conversat
     firstSeq: Math.max(known.firstSeq, listed.firstSeq),
     lastSeq: Math.max(known.lastSeq, listed.lastSeq),
     lastAt: known.lastSeq > listed.lastSeq ? known.lastAt : listed.lastAt,
-    // If both entries have the same last message, an edit since the list was made is only in the page's entry.
+    // If both entries have the same last message, an edit after the list was made is only in the page's entry.
     lastMessage: known.lastSeq >= listed.lastSeq ? (known.lastMessage ?? listed.lastMessage) : listed.lastMessage,
     readSeq: Math.max(known.readSeq, listed.readSeq),
     mentions: isOlder ? known.mentions : listed.mentions,
@@ -79,7 +81,7 @@ export function withRead(entry: ConversationEntry, seq: number): ConversationEnt
   return { ...entry, readSeq: seq, mentions: seq >= entry.lastSeq ? 0 : entry.mentions };
 }
 
-/** How many messages are unread. */
+/** The number of unread messages. */
 export function unreadOf({ lastSeq, readSeq, firstSeq }: ConversationEntry): number {
   return Math.max(0, lastSeq - Math.max(readSeq, firstSeq - 1));
 }

@@ -3,7 +3,10 @@ import type { ConnectFunction, Connection } from '../../client/core/connection.t
 
 const CLOSE_TIMEOUT_MS = 1_000;
 
-/** Connects a page to the live interface below its base. Browsers cannot stop reading, so a pause has no effect. */
+/**
+ * Connects a page to the live interface below the path of `base`. Browsers cannot stop reading, so a pause has no
+ * effect.
+ */
 export function webSocketConnect(base: URL): ConnectFunction {
   const url = new URL('v1/live', base);
   url.protocol = base.protocol === 'https:' ? 'wss:' : 'ws:';

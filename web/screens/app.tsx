@@ -11,7 +11,6 @@ import { Unavailable } from './sign-in/unavailable.tsx';
 const loadSignIn = async () => (await import('./panels.ts')).SignIn;
 const loadInvitation = async () => (await import('./panels.ts')).Invitation;
 
-/** The whole page. */
 export function App({ state }: { readonly state: AppState }) {
   const phase = state.phase.value;
   const invite = state.invite.value;
@@ -75,7 +74,8 @@ function Starting({ state }: { readonly state: AppState }) {
 }
 
 /**
- * Links to the configured address. The link contains the token of the sign-in link or invitation that opened the page.
+ * Shown if the page was opened at another address than `http.base-uri`: links to that one. The link contains the token
+ * of the sign-in link or invitation that opened the page.
  */
 function Elsewhere({ state }: { readonly state: AppState }) {
   const { base, pageOrigin } = state.place;

@@ -15,7 +15,7 @@ interface AttachingOptions {
   readonly isEditing: boolean;
 }
 
-/** Attaches files that were chosen, dropped or pasted to the draft. */
+/** Attaches chosen, dropped and pasted files to the draft. */
 export function useAttaching({ chat, conversation, field, problem, isEditing }: AttachingOptions) {
   const attach = useCallback(
     (chosen: File[]): void => {
@@ -28,7 +28,7 @@ export function useAttaching({ chat, conversation, field, problem, isEditing }: 
   );
   const onPaste = (event: ClipboardEvent): void => {
     const pasted = event.clipboardData;
-    // Office programs copy a picture of the text together with the text.
+    // Pastes text as text: office programs copy a picture of the text together with the text.
     if (isEditing || pasted === null || pasted.files.length === 0 || pasted.types.includes('text/plain')) return;
     event.preventDefault();
     attach([...pasted.files]);
@@ -48,7 +48,7 @@ export function AttachButton({ onFiles }: { readonly onFiles: (files: File[]) =>
         hidden
         onChange={({ currentTarget }) => {
           onFiles([...(currentTarget.files ?? [])]);
-          // Reset, so that the same file can be chosen again.
+          // Resets the field, so that the same file can be chosen again.
           currentTarget.value = '';
         }}
       />

@@ -107,13 +107,16 @@ function useShortcuts(state: AppState, chat: ChatState, openSwitcher: () => void
   }, [state, chat]);
 }
 
-/** Whether a key without Ctrl or Alt belongs to a field, or to an open dialog. */
+/** Whether a key is no shortcut: with Ctrl, ⌘ or Alt, in a form field, or while a dialog is open. */
 function isTaken({ target, ctrlKey, metaKey, altKey }: KeyboardEvent): boolean {
   if (ctrlKey || metaKey || altKey || document.querySelector('dialog[open]') !== null) return true;
   return target instanceof Element && target.closest('input, textarea, select') !== null;
 }
 
-/** Opens the next conversation in the list, or the next one with unread messages. */
+/**
+ * Opens the conversation below (`step` 1) or above (-1) the open one in the list. `isUnreadOnly` skips those without
+ * unread messages.
+ */
 function goToNeighbour(state: AppState, chat: ChatState, step: 1 | -1, isUnreadOnly: boolean): void {
   const all = chat.conversations.value ?? [];
   const below = state.navigation.screenBelow;

@@ -123,7 +123,7 @@ function useWriting({ chat, entry, edited, field, onSent }: ComposerProps) {
   const editedText = useSignal('');
   const problem = useSignal<string | null>(null);
   const version = useSignal(0);
-  // Drafts are no signals, so that typing draws only this field again.
+  // Subscribes to changes of the text here. Drafts are no signals, so that typing draws only this field again.
   void version.value;
   const message = edited.value;
   const text = message === null ? chat.drafts.textOf(conversation) : editedText.value;
@@ -146,7 +146,7 @@ function useWriting({ chat, entry, edited, field, onSent }: ComposerProps) {
   const canSend = hasContent && left >= 0 && (message !== null || files.every(({ stored }) => stored !== null));
   const submit = (): void => {
     if (!canSend) return;
-    // After a click, the button has the focus.
+    // After a click, the button has the focus: the field gets it back.
     field.current?.focus({ preventScroll: true });
     if (message !== null) {
       const save = text === message.text ? Promise.resolve(true) : chat.edit(conversation, message.seq, text);

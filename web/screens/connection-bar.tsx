@@ -4,8 +4,8 @@ import type { ChatState } from '../core/chat-state.ts';
 import { words } from '../words/words.ts';
 
 /**
- * Shows why the page is not connected, or why the person's last action failed. Messages stay readable, and new ones
- * wait to be sent.
+ * Shows why the page is not connected, or why the person's last action failed. Without a connection, messages stay
+ * readable, and new ones wait to be sent.
  */
 export function ConnectionBar({ chat }: { readonly chat: ChatState }) {
   const problem = chat.connectionProblem.value;

@@ -22,7 +22,7 @@ import { PaneHead } from './pane-head.tsx';
 import { conversationTitle } from './sidebar.tsx';
 
 const NO_NOTICES: readonly Notice[] = [];
-/** Rows beyond each edge of the view that are fetched too. */
+/** The number of rows beyond each edge of the view whose messages are fetched too. */
 const ROWS_AHEAD = 40;
 
 interface ConversationPaneProps {
@@ -123,8 +123,11 @@ function useOpenConversation({ state, chat, conversation, seq, entry }: OpenProp
     if (lastSeq > 0) void chat.markRead(conversation, lastSeq);
   };
   const feed = useFeedControl({ chat, entry, list, view, actions, composer, toNewestAndRead });
-  const renderRow = rowRenderer({ state, chat, entry, timeline, firstUnread, tabStop: feed.tabStop, actions });
+  const renderRow = rowRenderer({ state, chat, entry, firstUnread, tabStop: feed.tabStop, actions });
   const startIndex = opensAt === null ? null : indexOf(opensAt);
+  useEffect(() => {
+    if (count === 0) timeline.wantNoticesOfEmpty();
+  }, [timeline, count === 0]);
   useEffect(() => {
     if (seq === null) return;
     list.current?.jumpTo(indexOf(seq));
@@ -200,22 +203,21 @@ interface RowSource {
   readonly state: AppState;
   readonly chat: ChatState;
   readonly entry: ConversationEntry;
-  readonly timeline: Timeline;
   readonly firstUnread: number | null;
   readonly tabStop: number | null;
   readonly actions: MessageActions;
 }
 
 /**
- * Whether a row can show its message. It also needs the previous message, whose sender decides on the row's heading and
- * so on its height.
+ * Whether a row can show its message. The row also needs the previous message, whose sender decides on the row's
+ * heading and so on its height.
  */
 function isRowReady({ pages }: ChatState, { firstSeq, info }: ConversationEntry, seq: number): boolean {
   const isKnown = (each: number): boolean => pages.get(info.id, each) !== undefined;
   return isKnown(seq) && (seq === firstSeq || isKnown(seq - 1));
 }
 
-function rowRenderer({ state, chat, entry, timeline, firstUnread, tabStop, actions }: RowSource) {
+function rowRenderer({ state, chat, entry, firstUnread, tabStop, actions }: RowSource) {
   const { firstSeq, info } = entry;
   const { nick: ownNick } = chat.account;
   const flashedSeq = actions.flashedSeq.value;
@@ -230,8 +232,8 @@ function rowRenderer({ state, chat, entry, timeline, firstUnread, tabStop, actio
         seq={seq}
         message={message}
         previous={seq === firstSeq ? null : (chat.pages.get(info.id, seq - 1) ?? null)}
-        noticesBefore={seq === firstSeq ? timeline.noticesAfter(seq - 1) : NO_NOTICES}
-        notices={timeline.noticesAfter(seq)}
+        noticesBefore={seq === firstSeq ? chat.pages.noticesAfter(info.id, seq - 1) : NO_NOTICES}
+        notices={chat.pages.noticesAfter(info.id, seq)}
         isFirstUnread={seq === firstUnread}
         isJumpedTo={seq === flashedSeq}
         deletion={chat.deletions.stateOf(info.id, seq)}

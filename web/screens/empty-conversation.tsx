@@ -1,5 +1,6 @@
 import type { ChatState } from '../core/chat-state.ts';
 import type { ConversationEntry } from '../core/unread.ts';
+import { Notices } from '../timeline/message-row.tsx';
 import { words } from '../words/words.ts';
 import { useLoaded } from './loaded.ts';
 
@@ -18,6 +19,7 @@ export function EmptyConversation({ chat, entry }: EmptyConversationProps) {
   const isManager = kind === 'group' && role !== 'member' && !archived;
   return (
     <div class="centred quiet">
+      <Notices notices={chat.pages.noticesAfter(id, 0)} />
       <p>{words.emptyConversation}</p>
       {isManager ? <LoadedHint key={id} chat={chat} group={id} /> : null}
     </div>

@@ -15,7 +15,7 @@ import type { PanelPart } from './panel-part.ts';
 import { QrCode } from './people/qr-code.tsx';
 
 const DAY_S = 24 * 60 * 60;
-/** Days that an invitation is valid; null: no time limit. */
+/** The choices for the days that an invitation is valid; null: no time limit. */
 const VALID_DAYS = [1, 7, 30, null] as const;
 const USUAL_VALID = '7';
 
@@ -31,8 +31,8 @@ export function GroupInvites({ chat, api, entry }: PanelPart) {
   useEffect(() => void run(load), [api]);
   const groupChange = chat.groupChange.value;
   useEffect(() => {
-    // The new member may have used an invitation. Does not use `run`, which would disable the buttons while a person
-    // uses them.
+    // Reads the list again, since a new member may have used an invitation. Does not use `run`, which would disable the
+    // buttons while a person uses them.
     if (groupChange?.conversation === entry.info.id) void load().catch(() => {});
   }, [groupChange]);
   const change = (work: () => Promise<unknown>): void =>

@@ -61,7 +61,7 @@ export function GroupMembers(part: PanelPart) {
 function useMembers({ chat, api, entry }: PanelPart, run: (work: () => Promise<void>) => Promise<boolean>) {
   const list = useSignal<MemberList | null>(null);
   const load = async (): Promise<void> => {
-    // Reads at least as many members as are shown.
+    // Reads at least as many members as the list shows now.
     const wanted = list.value?.members.length ?? 0;
     let { members, next } = await api.members(null);
     while (next !== null && members.length < wanted) {

@@ -35,7 +35,7 @@ export function useMentions({ chat, conversation, field, setText }: MentionOptio
     if (current === null || begun.value === null || account === undefined) return;
     const before = `${current.value.slice(0, begun.value.at)}@${account.nick} `;
     const text = before + current.value.slice(current.selectionEnd);
-    // Sets the text at once: a later draw of the same text does not move the caret.
+    // Sets the text here, before the caret: when the field is drawn later with the same text, the caret stays.
     current.value = text;
     current.setSelectionRange(before.length, before.length);
     begun.value = null;
@@ -66,7 +66,9 @@ export function useMentions({ chat, conversation, field, setText }: MentionOptio
   return { people, at, accept, onKeyDown, onCaret, close };
 }
 
-/** Members whose nick or a word of their name begins with the text. The previous result stays until the answer. */
+/**
+ * Members whose nick or a word of their name begins with the text. The previous result stays until the server answers.
+ */
 function useFoundMembers(chat: ChatState, conversation: number, wanted: string | null): readonly FoundAccount[] {
   const found = useSignal<readonly FoundAccount[]>([]);
   useEffect(() => {
@@ -127,7 +129,7 @@ export function MentionList({ people, at, onChoose }: MentionListProps) {
               role="option"
               aria-selected={index === at}
               dir="auto"
-              // The default action would take the focus from the field.
+              // Prevents the default action, which would take the focus from the text field.
               onMouseDown={(event) => event.preventDefault()}
               onClick={() => onChoose(account)}
             >

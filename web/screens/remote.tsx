@@ -25,7 +25,7 @@ interface RemoteOptions {
   readonly chat: ChatState;
   /** The value is read again when this key changes; the former value stays until the answer. By default the chat. */
   readonly key?: unknown;
-  /** Whether each new connection reads the value again, and not only one after a failure. */
+  /** True: the value is read again on each new connection. False: only on a new connection after a failure. */
   readonly isReadOnReconnect?: boolean;
 }
 
@@ -35,7 +35,7 @@ export function useRemote<Value>(load: () => Promise<Value>, options: RemoteOpti
   const value = useSignal<Value | null>(null);
   const problem = useSignal<string | null>(null);
   const hasReadFailed = useSignal(false);
-  /** Running reads and changes. */
+  /** The number of running reads and changes. */
   const running = useSignal(0);
   const latest = useRef(0);
   const take = async (work: () => Promise<Value>): Promise<void> => {
@@ -91,7 +91,7 @@ export function useRemote<Value>(load: () => Promise<Value>, options: RemoteOpti
   };
 }
 
-/** Calls back with each connection after the first draw. */
+/** Calls `onReconnected` after each reconnection to the server. */
 function useReconnection(chat: ChatState, onReconnected: () => void): void {
   const isConnected = chat.connectionProblem.value === null;
   const isFirstDraw = useRef(true);

@@ -8,7 +8,7 @@ import { words } from '../words/words.ts';
 import { Modal, Problem } from './modal.tsx';
 import { conversationTitle } from './sidebar.tsx';
 
-/** The shown characters of a found text. */
+/** The maximum number of characters of a found text that the page shows. */
 const SHOWN_CHARACTERS = 200;
 
 interface SearchProps {
@@ -66,7 +66,7 @@ function useSearch(chat: ChatState) {
   const found = useSignal<readonly FoundMessage[] | null>(null);
   const problem = useSignal<string | null>(null);
   const isBusy = useSignal(false);
-  /** The number of the last search: answers may arrive in another order. */
+  /** The number of the last search, by which answers to earlier searches are recognized and ignored. */
   const latest = useRef(0);
   const search = async (): Promise<void> => {
     const wanted = text.value.trim();

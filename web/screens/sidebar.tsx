@@ -9,7 +9,10 @@ import { briefMomentOf } from '../words/dates.ts';
 import { peopleWords } from '../words/people-words.ts';
 import { words } from '../words/words.ts';
 
-/** A message counts as read after a second in view. The other second is for the server to store the read position. */
+/**
+ * The open conversation's unread messages are shown after this time. A message counts as read after a second in view;
+ * the other second is for the server to store the read position.
+ */
 const READ_MEANWHILE_MS = 2_000;
 
 interface ListProps {

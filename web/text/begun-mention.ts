@@ -6,7 +6,7 @@ export interface BegunMention {
   readonly text: string;
 }
 
-/** A nick has at most 32 characters. */
+/** The length of `@` and the longest nick, which has 32 characters. */
 const MAX_BEGUN_CHARACTERS = 33;
 const BEGUN = /(?:^|[^\p{L}\p{N}._@/-])@([\p{L}\p{N}._-]{1,32})$/u;
 

@@ -40,8 +40,8 @@ const LINK_PROTOCOLS: ReadonlySet<string> = new Set(['http:', 'https:', 'mailto:
 const PLAIN = { strong: false, emphasis: false, struck: false } as const;
 
 /**
- * Reads code, fences, quotes, links with their scheme, mentions and emphasis in a text. Its time is proportional to the
- * length of any text.
+ * Reads code, fences, quotes, links with their scheme, mentions and emphasis in a text. Takes time in proportion to the
+ * length of the text, whatever the text is.
  */
 export function tokenize(text: string): Block[] {
   const lines = text.match(/[^\n]*\n|[^\n]+/g) ?? [];
@@ -194,7 +194,7 @@ function pairDelimiters(pieces: Piece[]): void {
     if (piece.canClose && opener !== undefined) {
       pieces[opener]!.kind = 'marker';
       piece.kind = 'marker';
-      // Unpaired delimiters between the two stay text: they cannot be paired with a later one.
+      // Unpaired delimiters within the pair stay text: none of them may pair with a delimiter after the pair.
       for (let last = openers.pop(); last !== undefined; last = openers.pop()) {
         openerOf.delete(pieces[last]!.text);
         if (last === opener) break;

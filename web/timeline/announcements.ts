@@ -14,7 +14,7 @@ interface NewMessages {
 }
 
 interface AnnouncementsOptions {
-  /** The newest message of the conversation when it was opened. */
+  /** The seq of the newest message of the conversation when it was opened. */
   readonly lastSeq: number;
   /** The message at a seq; undefined: the page does not have this message. */
   readonly messageAt: (seq: number) => Message | undefined;
@@ -29,7 +29,7 @@ export class Announcements {
   readonly text = signal('');
   readonly #options: AnnouncementsOptions;
   #lastSeq: number;
-  /** Messages up to this one were announced. */
+  /** The seq up to which messages were announced. */
   #announcedSeq: number;
   /** The earliest time of the next announcement of new messages, as `performance.now` counts. */
   #nextAt = 0;
@@ -42,7 +42,7 @@ export class Announcements {
     this.#announcedSeq = options.lastSeq;
   }
 
-  /** `lastSeq`: the newest message now. */
+  /** `lastSeq`: the seq of the newest message now. */
   update(lastSeq: number): void {
     // A server that lost messages assigns their seqs to new messages.
     if (lastSeq < this.#lastSeq) this.#announcedSeq = Math.min(this.#announcedSeq, lastSeq);

@@ -17,7 +17,7 @@ interface MessageFilesProps {
   readonly onOpen: (picture: PictureFile) => void;
 }
 
-/** The files of a message: pictures of known dimensions as pictures, other files as cards. */
+/** The files of a message: small pictures of known dimensions as pictures, other files as cards. */
 export function MessageFiles({ files, filesBase, onOpen }: MessageFilesProps) {
   return (
     <>
@@ -94,7 +94,7 @@ function FileCard({ file, href }: FileProps<Attachment>) {
   );
 }
 
-/** The extension of a file name, if it has a short one. */
+/** The extension of a file name in capitals; "…" if there is none of 1 to 4 characters. */
 function kindOf(name: string): string {
   return /\.([a-z0-9]{1,4})$/i.exec(name)?.[1]!.toUpperCase() ?? '…';
 }

@@ -16,7 +16,7 @@ interface MessageMenuProps {
   readonly items: readonly MenuItem[];
   /** The element beside which the menu appears. */
   readonly anchor: HTMLElement;
-  /** Gets the focus when a person closes the menu by a key or a choice. */
+  /** The element that gets the focus when a person closes the menu by a key or chooses an entry. */
   readonly returnFocusTo: HTMLElement;
   readonly onClose: () => void;
 }
@@ -85,7 +85,7 @@ function usePlace(menu: RefObject<HTMLDivElement | null>, anchor: HTMLElement): 
 function useDismissal(menu: RefObject<HTMLDivElement | null>, anchor: HTMLElement, onClose: () => void): void {
   useEffect(() => {
     const onElsewhere = ({ target }: Event): void => {
-      // A click on the anchor also closes the menu, so it is ignored here.
+      // Ignores a click on the anchor, which closes the menu itself.
       const isOwn = [menu.current, anchor].some((each) => target instanceof Node && each?.contains(target) === true);
       if (!isOwn) onClose();
     };

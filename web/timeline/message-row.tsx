@@ -11,7 +11,7 @@ import { PersonLink } from './person-link.tsx';
 import type { PictureFile } from './pictures.ts';
 import { RichText } from './rich-text.tsx';
 
-/** Messages of one sender that follow each other within this time are one group. */
+/** A message that follows one of the same sender within this time shows no heading of its own. */
 const GROUP_MS = 5 * 60 * 1_000;
 const HUES = 12;
 /**
@@ -59,7 +59,7 @@ export interface RowActions {
   readonly openPicture: (picture: PictureFile) => void;
 }
 
-/** Drawn again only if a prop has changed. */
+/** A row of the timeline, which is drawn again only if a prop has changed. */
 export class MessageRow extends Component<MessageRowProps> {
   override shouldComponentUpdate(next: MessageRowProps): boolean {
     const names = Object.keys(next) as (keyof MessageRowProps)[];
@@ -94,7 +94,7 @@ export class MessageRow extends Component<MessageRowProps> {
 }
 
 /** The notices of a conversation, as sentences. */
-function Notices({ notices }: { readonly notices: readonly Notice[] }) {
+export function Notices({ notices }: { readonly notices: readonly Notice[] }) {
   return (
     <>
       {notices.map((notice, index) => (

@@ -13,7 +13,7 @@ const ZOOMS = [1, 2, 4, 8] as const;
 const PAN_PX = 80;
 
 interface PictureViewerProps {
-  /** Not empty. */
+  /** The pictures that the viewer can show, in order; at least one. */
   readonly pictures: readonly PictureFile[];
   /** The file that the viewer shows first. */
   readonly firstId: string;
@@ -22,8 +22,8 @@ interface PictureViewerProps {
 }
 
 /**
- * Shows a picture in the whole window, and lets the person step to the others. Esc closes it; the browser restores the
- * focus.
+ * Shows a picture in the whole window; keys and buttons lead to the other pictures. Esc closes the viewer, and the
+ * browser restores the focus.
  */
 export function PictureViewer({ pictures, firstId, filesBase, onClose }: PictureViewerProps) {
   const dialog = useRef<HTMLDialogElement>(null);
@@ -112,8 +112,8 @@ interface ToolProps {
 }
 
 /**
- * A button that is not `disabled` while it has no effect: the browser would take the focus from a disabled button, and
- * the viewer would get no key presses.
+ * A button that is not `disabled` while it has no effect. The browser would take the focus from a disabled button, so
+ * that the viewer would get no key presses.
  */
 function Tool({ label, sign, isOff, run }: ToolProps) {
   return (

@@ -52,7 +52,7 @@ function content({ kind }: Token, text: string, ownNick: string): ComponentChild
   return <ExternalLink url={text}>{text}</ExternalLink>;
 }
 
-/** `@` and a nick. If nobody has the nick, the card shows that. */
+/** `@` and a nick, as a button that opens the card of the person. If nobody has the nick, the card shows that. */
 function Mention({ text, ownNick }: { readonly text: string; readonly ownNick: string }) {
   const nick = text.slice(1).toLowerCase();
   const style = nick === ownNick.toLowerCase() ? 'mention own' : 'mention';

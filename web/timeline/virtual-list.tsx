@@ -1,16 +1,16 @@
 import { Component, createRef, type ComponentChildren, type JSX } from 'preact';
 import { RowHeights } from './row-heights.ts';
 
-/** Rows that are drawn beyond each edge of the view, so that scrolling and screen readers find them. */
+/** The number of rows that are drawn beyond each edge of the view, so that scrolling and screen readers find them. */
 const ROWS_BEYOND = 30;
-/** If fewer drawn rows than this are beyond an edge of the view, the list draws the rows around the view anew. */
+/** If fewer drawn rows than this are beyond an edge of the view, the list draws other rows around the view. */
 const LEAST_ROWS_BEYOND = 12;
 /** The height of the previous page that stays in view after a page key. */
 const PAGE_OVERLAP_PX = 60;
 /** A list that is scrolled to within this distance of its end stays at its end when rows are added. */
 const END_TOLERANCE_PX = 80;
 
-/** The rows in view. */
+/** The rows in view, by their indexes. */
 export interface ListView {
   readonly first: number;
   readonly last: number;
@@ -59,7 +59,7 @@ export class VirtualList extends Component<VirtualListProps, DrawnRows> {
   readonly #drawn = createRef<HTMLDivElement>();
   readonly #tail = createRef<HTMLDivElement>();
   readonly #observer = new ResizeObserver(() => this.#settle());
-  /** The row that does not move, and the distance from the top of the view to its beginning. */
+  /** The row that does not move, and the distance from the top of the view to the beginning of that row. */
   #anchor = { index: 0, below: 0 };
   /** True: the anchor was chosen after the person scrolled. False: the caller of this class asked to show it. */
   #isAnchorByScroll = false;
@@ -72,7 +72,7 @@ export class VirtualList extends Component<VirtualListProps, DrawnRows> {
   /** The scroll position that the list last processed. */
   #seenTop = 0;
   #width = 0;
-  /** The greatest scroll position at the last measurement. */
+  /** The greatest scroll position that was possible at the last measurement. */
   #maxTop = 0;
   /** The row that gets the focus once it has its message; null: none waits for the focus. */
   #indexToFocus: number | null = null;
@@ -116,7 +116,7 @@ export class VirtualList extends Component<VirtualListProps, DrawnRows> {
   }
 
   jumpToEnd(): void {
-    // A selection would keep the view in place.
+    // Removes a selection of text, which would keep the view in place.
     if (this.#hasSelection()) getSelection()?.removeAllRanges();
     this.#isAtEnd = true;
     this.#isAnchorByScroll = false;
@@ -136,7 +136,8 @@ export class VirtualList extends Component<VirtualListProps, DrawnRows> {
   scrollByPage(direction: 1 | -1): void {
     const feed = this.#feed.current!;
     feed.scrollTop += direction * (feed.clientHeight - PAGE_OVERLAP_PX);
-    // Called here because the scroll event comes later: an update before it would restore the old position.
+    // Handles the scroll at once: the scroll event comes later, and an update before the event would restore the old
+    // position.
     this.#onScroll();
   }
 
@@ -165,7 +166,10 @@ export class VirtualList extends Component<VirtualListProps, DrawnRows> {
     this.#onScroll();
   }
 
-  /** Moves the focus to the message of a row. False: no row is given or it has no message: the list got the focus. */
+  /**
+   * Moves the focus to the message of a row. False: `index` is null or the row has no message, so the list got the
+   * focus instead.
+   */
   #focusMessage(index: number | null): boolean {
     const article = index === null ? null : this.#rowOf(index)?.querySelector<HTMLElement>('article');
     (article ?? this.#feed.current!).focus({ preventScroll: true });
@@ -180,7 +184,9 @@ export class VirtualList extends Component<VirtualListProps, DrawnRows> {
     return { from: Math.max(0, first - ROWS_BEYOND), to: Math.min(this.props.count, last + ROWS_BEYOND + 1) };
   }
 
-  /** Measures the drawn rows, and restores the position of the anchor in the view. */
+  /**
+   * Measures the drawn rows, and scrolls so that the anchor (the row that must not move) keeps its place in the view.
+   */
   #settle(): void {
     const [feed, space, drawn] = [this.#feed.current!, this.#space.current!, this.#drawn.current!];
     this.#heights.setCount(this.props.count);
@@ -280,8 +286,8 @@ export class VirtualList extends Component<VirtualListProps, DrawnRows> {
   };
 
   readonly #onFocusIn = ({ target }: FocusEvent): void => {
-    // The browser may have scrolled to the element that Tab leads to. Handled here because the scroll event comes
-    // later: an update before it would restore the old position.
+    // The browser may have scrolled to the element that Tab leads to. The scroll is handled here, because the scroll
+    // event comes later: an update before the event would restore the old position.
     if (this.#feed.current!.scrollTop !== this.#seenTop) this.#onScroll();
     const row = target instanceof Element ? target.closest<HTMLElement>('[data-index]') : null;
     if (row !== null) this.props.onFocusedRow(Number(row.dataset['index']));
@@ -299,7 +305,7 @@ export class VirtualList extends Component<VirtualListProps, DrawnRows> {
     return scrollHeight - scrollTop - clientHeight <= END_TOLERANCE_PX;
   }
 
-  /** Draws the rows around the view anew if the view is near an edge of the drawn rows. */
+  /** Draws other rows around the view if the view is near an edge of the drawn rows. */
   #draw(): void {
     const feed = this.#feed.current!;
     const { count } = this.props;
@@ -312,7 +318,7 @@ export class VirtualList extends Component<VirtualListProps, DrawnRows> {
       to >= Math.min(count, last + 1 + LEAST_ROWS_BEYOND) &&
       to <= count;
     if (!isEnough) this.setState(this.#rowsAround(first, last));
-    // Only once enough rows are drawn: with estimated heights the end may be far below the view.
+    // Looks for the end only once enough rows are drawn: with estimated heights the end may be far below the view.
     else if (this.#isNearEnd()) this.#isAtEnd = true;
     const isLastWhole = this.#heights.offsetOf(last + 1) <= bottom + 1;
     this.props.onView({ first, last, lastWhole: isLastWhole ? last : last - 1, isAtEnd: this.#isAtEnd });

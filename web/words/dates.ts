@@ -30,7 +30,7 @@ export function dayOf(iso: string): string {
   return formatted(dayFormat, iso);
 }
 
-/** A moment in full. */
+/** The date and the time of a moment, in full. */
 export function momentOf(iso: string): string {
   return formatted(momentFormat, iso);
 }

@@ -142,6 +142,22 @@ describe('a notice', () => {
   });
 
   test.each([
+    ['created', { title: 'Ops' }, 'alice created the group "Ops"'],
+    ['created', {}, 'alice opened this conversation'],
+    ['message_edited', { seq: 2 }, 'alice edited message #2 of another sender'],
+    ['hook_added', { hook: 1, host: 'a.example' }, 'alice added the webhook to a.example'],
+    ['hook_removed', { hook: 1, host: 'a.example' }, 'the webhook to a.example was removed'],
+    ['hook_restored', { hook: 1, host: 'a.example' }, 'alice restored the webhook to a.example'],
+    [
+      'hook_parked',
+      { hook: 1, host: 'a.example' },
+      'the webhook to a.example is parked: its deliveries fail, and the server retries them',
+    ],
+  ])('of kind %s with %j is a sentence', (kind, details, expected) => {
+    expect(noticeText({ kind, actor: alice, details, at: '' })).toBe(expected);
+  });
+
+  test.each([
     [{ first_lost_seq: 3, last_lost_seq: 4 }, 'the server lost messages #3 to #4; their numbers are given out again'],
     [{ first_lost_seq: null, last_lost_seq: null }, 'the server lost changes of this conversation'],
   ])('of lost history with %j says which messages are gone', (details, expected) => {

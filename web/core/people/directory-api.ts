@@ -10,7 +10,7 @@ import {
 import type { OperationCaller } from './operation-caller.ts';
 
 const GROUPS_OF_PAGE = 20;
-/** 256 random bits in base64url, after the last slash of a link or after a #. */
+/** Finds the token of an invitation: 256 random bits in base64url, after the last slash of a link or after a #. */
 const INVITE_TOKEN_AT_END = /(?:^|[/#])([A-Za-z0-9_-]{43})\/?$/;
 
 const decodePublicGroup = objectWithAtLeast({
@@ -34,7 +34,6 @@ export type PublicGroup = Decoded<typeof decodePublicGroup>;
 /** The group of an invitation. */
 export type InvitePreview = Decoded<typeof decodePreview>;
 
-/** A group to create. */
 interface NewGroup {
   readonly title: string;
   /** Null: no description. */

@@ -40,7 +40,7 @@ export class PeopleApi {
 
   /** Whether the signed-in account has blocked another account. */
   async isBlocked(account: number): Promise<boolean> {
-    // The list is in the order of the accounts' numbers.
+    // Reads one entry from this number on, since the list is in the order of the accounts' numbers.
     const { blocked } = await this.#api.call('blocks.list', { after: account - 1, limit: 1 }, decodeBlocked);
     return blocked[0]?.id === account;
   }

@@ -7,11 +7,11 @@ import { canSignUp, readSignInWays, sendsCodes, type SignInWays } from './sign-i
 
 /** How long a session lasts on a shared computer: a working day. */
 export const SHARED_SESSION_S = 12 * 60 * 60;
-/** Wrong codes that the server accepts in one transaction (docs/activation.md). */
+/** The number of wrong codes that the server accepts in one transaction (docs/activation.md). */
 const CODE_ATTEMPTS = 3;
 /**
- * The server sends another code after this time. The bound matters where the clock of this browser is slow: `resend_at`
- * then seems later than it is.
+ * The server sends another code after at most this time. The page waits no longer: if the clock of this browser is
+ * slow, `resend_at` seems later than it is.
  */
 const MAX_RESEND_WAIT_MS = 60_000;
 
@@ -80,7 +80,7 @@ export class SignInFlow {
   readonly problem = signal<SignInProblem | null>(null);
   readonly isBusy = signal(false);
   readonly isSharedComputer = signal(false);
-  /** Raised with each code that the person requests. */
+  /** A counter that rises with each code that the person requests. */
   readonly requestedCodes = signal(0);
   readonly #options: SignInFlowOptions;
 
@@ -94,12 +94,12 @@ export class SignInFlow {
     this.ways.value = await this.waysRead.run(() => readSignInWays(this.#options.api));
   }
 
-  /** Whether the invitation alone creates an account: the server sends no codes that prove an address. */
+  /** Whether the invitation that the page has creates an account without a code. */
   get signsUpByInvite(): boolean {
     return this.takesInvite && this.invite.value !== null;
   }
 
-  /** Whether an invitation would create an account without a code. */
+  /** Whether invitations create accounts without a code, because this server sends no codes. */
   get takesInvite(): boolean {
     const { value: ways } = this.ways;
     return ways !== null && !sendsCodes(ways) && canSignUp(ways);
@@ -110,7 +110,7 @@ export class SignInFlow {
     return this.isSharedComputer.value ? { expires_in_s: SHARED_SESSION_S } : {};
   }
 
-  /** Has a code sent to an address. `pastedInvite`: empty where the person pasted none. */
+  /** Requests that the server sends a code to an address. `pastedInvite`: empty where the person pasted none. */
   async requestCode(address: string, pastedInvite = ''): Promise<void> {
     await this.#attempt('address', async () => {
       const trimmed = address.trim();
@@ -156,7 +156,7 @@ export class SignInFlow {
     });
   }
 
-  /** Back to the form for the address. */
+  /** Returns to the form for the address. */
   startAgain(): void {
     this.step.value = { name: 'address' };
     this.problem.value = null;
@@ -185,7 +185,7 @@ export class SignInFlow {
     try {
       await work();
     } catch (error) {
-      // The next attempt goes without the invitation: a person with an account needs none.
+      // The next attempt is made without the invitation: a person with an account needs none.
       if (isRefusal(error, 'invalid_invite') || isRefusal(error, 'group_archived')) this.invite.value = null;
       this.problem.value = problemOf(error, field);
     } finally {

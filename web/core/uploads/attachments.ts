@@ -9,7 +9,7 @@ export interface StoredFile {
   readonly size: number;
 }
 
-/** The part of a file that the server has already; a later attempt continues it. */
+/** The part of a file that the server has already; a later attempt continues after it. */
 interface PartialUpload {
   /** The address of the upload on the server; null: the server knows of no upload in parts. */
   url: string | null;
@@ -42,12 +42,12 @@ export interface AttachedFile {
 interface AttachmentsOptions {
   /** Rejects with ServerError, ConnectionError, and the reason of an aborted signal. */
   readonly upload: (file: File, options: UploadOptions) => Promise<StoredFile>;
-  /** Removes a file that no message took, or a partial upload. */
+  /** Removes a file that no message contains, or a partial upload. */
   readonly remove: (id: string) => Promise<void>;
   readonly limits: () => Promise<FileLimits>;
 }
 
-/** The files that are uploaded at the same time; other files wait. */
+/** The maximum number of files that are uploaded at the same time; other files wait. */
 const UPLOADS_AT_ONCE = 3;
 
 /** The files of messages that are not sent yet. Each file is uploaded as soon as it is attached. */
@@ -57,9 +57,9 @@ export class DraftAttachments {
   readonly #options: AttachmentsOptions;
   /** The controllers of running uploads, by the file's key. */
   readonly #aborts = new Map<number, AbortController>();
-  /** By the file's key, its partial upload, from the first attempt on. */
+  /** The partial uploads by the key of the file, each from the first attempt on. */
   readonly #partials = new Map<number, PartialUpload>();
-  /** The keys of files whose upload failed for the connection, or for a server that was not available. */
+  /** The keys of files whose upload failed because the connection broke or the server was not available. */
   readonly #interrupted = new Set<number>();
   #lastKey = 0;
   #isStopped = false;
@@ -73,7 +73,8 @@ export class DraftAttachments {
   }
 
   /**
-   * Attaches files. Resolves to null if all were attached, and to the most files of a message if these were too many.
+   * Attaches files. Resolves to null if all were attached. Otherwise resolves to the maximum number of files of a
+   * message, and attaches none beyond it.
    */
   async add(conversation: number, files: readonly File[]): Promise<number | null> {
     const { maxBytes, maxFiles } = await this.#options.limits();
@@ -98,7 +99,7 @@ export class DraftAttachments {
     this.#uploadNext();
   }
 
-  /** Continues the uploads that a new connection may let succeed. */
+  /** Repeats the uploads that failed because the connection broke or the server was not available. */
   retryInterrupted(): void {
     for (const key of this.#interrupted) this.retry(key);
   }

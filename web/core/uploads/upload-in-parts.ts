@@ -4,7 +4,10 @@ import type { StoredFile, UploadOptions } from './attachments.ts';
 /** The waits between attempts; after progress they begin again with the first. */
 const RETRY_DELAYS_MS = [0, 1_000, 3_000, 10_000, 30_000];
 
-/** Refusals that are retried: the server has another offset (409), or another request still writes (423). */
+/**
+ * The status codes after which a request is repeated: the server has another offset (409), or another request still
+ * writes (423).
+ */
 const RETRIED_REFUSALS: readonly number[] = [409, 423];
 
 interface PartsOptions extends UploadOptions {
@@ -13,8 +16,8 @@ interface PartsOptions extends UploadOptions {
 }
 
 /**
- * Stores a file by the resumable protocol (tus): after a lost connection, and in a later attempt with the same
- * `partial`, the upload continues at the offset that the server has.
+ * Stores a file by the resumable protocol tus. After a lost connection, the upload continues at the offset that the
+ * server has; so does a later attempt with the same `partial`.
  */
 export function uploadInParts(base: URL, file: File, options: PartsOptions): Promise<StoredFile> {
   const { onProgress, signal, partial, errorOf } = options;
@@ -24,11 +27,12 @@ export function uploadInParts(base: URL, file: File, options: PartsOptions): Pro
       // If the server has removed the upload at this URL, the library begins a new upload at `endpoint`.
       uploadUrl: partial.url,
       onBeforeRequest: (request) => {
-        // The library forgets an abort that came before its first request.
+        // Checks the signal, because the library forgets an abort that came before its first request.
         if (request.getMethod() !== 'DELETE') signal.throwIfAborted();
       },
       onAfterResponse: (request, response) => {
-        // A proxy that cannot reach the server also answers. Without this error, the library would begin a new upload.
+        // If a proxy cannot reach the server, the proxy answers with such a status. Without this error, the library
+        // would begin a new upload.
         if (request.getMethod() === 'HEAD' && response.getStatus() >= 500) throw new Error('the server is not reached');
       },
       onUploadUrlAvailable: () => {
@@ -57,7 +61,10 @@ export function uploadInParts(base: URL, file: File, options: PartsOptions): Pro
   });
 }
 
-/** Not the library's own rule, which gives up at once while the browser says that it is offline. */
+/**
+ * Whether to repeat a request after this status; 0: no answer. The library's own rule gives up while the browser is
+ * offline.
+ */
 function isWorthRetry(status: number): boolean {
   return status < 400 || status >= 500 || RETRIED_REFUSALS.includes(status);
 }

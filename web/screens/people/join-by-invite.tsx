@@ -50,7 +50,7 @@ export function JoinByInvite({ chat, token, onOpen }: JoinByInviteProps) {
 
 function JoinButton({ chat, directory, token, onOpen }: JoinByInviteProps & { readonly directory: DirectoryApi }) {
   const { problem, isBusy, run } = useAttempt();
-  /** The group if the account was already in it. */
+  /** The group, if the account was already a member; null otherwise. */
   const known = useSignal<number | null>(null);
   const join = (): void =>
     void run(async () => {

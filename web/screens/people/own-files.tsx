@@ -37,7 +37,7 @@ export function OwnFiles({ chat, filesBase, onOpen }: OwnFilesProps) {
   const remove = (file: OwnFile): void =>
     void run(async () => {
       await chat.api.removeFile(file.id);
-      // The shown pages stay. Only the total size is new; every page contains it.
+      // Keeps the shown pages. Reads only the new total size, which every page contains.
       await remote.extend(async ({ files, next }) => {
         const { usage } = await listOwnFiles(chat.api, null);
         return { files: files.filter(({ id }) => id !== file.id), next, usage };

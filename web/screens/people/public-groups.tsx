@@ -86,7 +86,7 @@ function GroupRow({ group, isBusy, onChoose }: GroupRowProps) {
   );
 }
 
-/** The text as it was at the last pause in typing. */
+/** The text at the last pause in typing, so that not every key starts a search. */
 function useDelayed(text: string): string {
   const delayed = useSignal(text);
   useEffect(() => {

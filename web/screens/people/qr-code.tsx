@@ -4,7 +4,7 @@ import { words } from '../../words/words.ts';
 import { useLoaded } from '../loaded.ts';
 import { Problem } from '../modal.tsx';
 
-/** Light modules around a code, without which cameras do not find it. */
+/** The width of the light margin around a QR code, in modules. Without it cameras do not find the code. */
 const MARGIN = 4;
 
 const loadGenerate = async () => (await import('lean-qr/nano')).generate;

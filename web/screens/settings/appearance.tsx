@@ -10,7 +10,7 @@ import {
 import { settingsWords } from '../../words/settings-words.ts';
 import type { SettingsPartProps } from './part-props.ts';
 
-/** How the page looks on this browser. */
+/** The settings for the look of the page in this browser. */
 export function AppearanceSettings({ state }: SettingsPartProps) {
   const { pathname } = state.place.base;
   const appearance = useSignal(readAppearance(pathname));

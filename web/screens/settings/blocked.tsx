@@ -7,7 +7,7 @@ import { useRemote } from '../remote.tsx';
 import type { SettingsPartProps } from './part-props.ts';
 import { PartState } from './part-state.tsx';
 
-/** The people who cannot write to the account in private. */
+/** The blocked people, who cannot send private messages to the account. */
 export function BlockedPeople({ chat }: SettingsPartProps) {
   const api = useMemo(() => new AccountApi(chat.api), [chat]);
   const blocked = useRemote(() => api.blocked(), { chat, isReadOnReconnect: true });

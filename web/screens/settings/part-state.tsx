@@ -6,7 +6,10 @@ interface PartStateProps extends RemoteStateProps {
   readonly chat: ChatState;
 }
 
-/** The state of what a part of the settings shows; without a connection also that it may be out of date. */
+/**
+ * Shows the state of the data of a part of the settings. Without a connection, also shows that the data may be out of
+ * date.
+ */
 export function PartState({ chat, ...state }: PartStateProps) {
   return (
     <>

@@ -35,7 +35,7 @@ function ProfileForm({ chat, api, profile }: ProfileFormProps) {
   const name = useSignal(profile.name);
   const nick = useSignal(profile.nick);
   const about = useSignal(profile.about ?? '');
-  /** The fields that were saved last: the form shows them as saved until the person changes one. */
+  /** The fields that were saved last, as JSON. The form says "saved" until the person changes a field. */
   const saved = useSignal<string | null>(null);
   const current = JSON.stringify([name.value, nick.value, about.value]);
   const save = (): void =>

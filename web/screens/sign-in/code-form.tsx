@@ -7,7 +7,7 @@ import { useSecondsUntil } from '../connection-bar.tsx';
 import { FlowProblem } from './flow-problem.tsx';
 import { FormField } from './form-field.tsx';
 
-/** Six digits, with the characters that people paste around them. */
+/** Enough for six digits and the characters that people paste around them. */
 const MAX_CODE_LENGTH = 20;
 
 interface CodeFormProps {
@@ -77,12 +77,15 @@ interface ResendButtonProps {
   readonly onResend: () => void;
 }
 
-/** Not `disabled` while it waits: a disabled button would lose the focus. */
+/**
+ * The button to send another code. While it cannot be used, it is not `disabled`: a disabled button would lose the
+ * focus.
+ */
 function ResendButton({ step, isBusy, onResend }: ResendButtonProps) {
   const seconds = useSecondsUntil(step.resendAt);
   const button = useRef<HTMLButtonElement>(null);
   useEffect(() => {
-    // The field that had the focus was removed.
+    // The field for the code, which had the focus, was removed.
     if (!step.acceptsCode) button.current?.focus();
   }, [step.acceptsCode]);
   const isWaiting = seconds > 0 || isBusy;

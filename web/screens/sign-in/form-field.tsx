@@ -4,7 +4,7 @@ import { asSentence } from '../../words/sign-in-words.ts';
 interface FormFieldProps {
   readonly id: string;
   readonly label: string;
-  /** A signal. */
+  /** A signal with the text of the field. */
   readonly text: { value: string };
   readonly type?: 'text' | 'email' | 'tel';
   readonly inputMode?: 'numeric';

@@ -16,7 +16,7 @@ export interface InvitationProps {
   readonly invite: string;
 }
 
-/** The group of an invitation, for a signed-in person, who joins it or not. */
+/** Shows the group of the invitation to a signed-in person, who can join the group or decline. */
 export function Invitation({ state, chat, invite }: InvitationProps) {
   const { problem, isBusy, run } = useAttempt();
   const isInvalid = useSignal(false);

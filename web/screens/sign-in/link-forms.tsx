@@ -14,7 +14,7 @@ interface LinkFormProps {
   readonly flow: SignInFlow;
 }
 
-/** One button, for a link that opened the page. */
+/** The button that signs in with the sign-in link that opened the page. */
 export function LinkButton({ state, flow, token }: LinkFormProps & { readonly token: string }) {
   const submit = (event: Event): void => {
     event.preventDefault();
