@@ -51,9 +51,12 @@ export function useFeedControl(options: FeedOptions) {
     const to = feedMoveOf(event);
     if (to !== null) move(to);
     else if (event.key === 'Escape' && !hasModifier(event)) leave();
-    // After a click on a message, a key is meant for the composer: a click does not show that the message has the
-    // focus.
-    else if (wasPressed.current || !runOnMessage(options, event, focused.peek())) return;
+    else if (wasPressed.current) {
+      // A click does not show that the message has the focus, so the key is no command for it. The browser enters text
+      // into the composer.
+      if (isText(event)) options.composer.current?.focus({ preventScroll: true });
+      return;
+    } else if (!runOnMessage(options, event, focused.peek())) return;
     event.preventDefault();
   };
   usePageKeys({ list, composer: options.composer, move, leave });
@@ -122,6 +125,9 @@ interface PageKeyOptions {
   readonly leave: () => void;
 }
 
+/** Whether a key enters a character. The space key scrolls the list. */
+const isText = (event: KeyboardEvent): boolean => event.key.length === 1 && event.key !== ' ' && !hasModifier(event);
+
 /** Handles the keys of the list while the composer or nothing has the focus. */
 function usePageKeys({ list, composer, move, leave }: PageKeyOptions): void {
   useEffect(() => {
@@ -134,7 +140,10 @@ function usePageKeys({ list, composer, move, leave }: PageKeyOptions): void {
       const isInShortText = target === field && field !== null && field.scrollHeight - field.clientHeight < ROUNDING_PX;
       if (key === 'Escape') leave();
       else if (to !== null && isNowhere) move(to);
-      else if ((key === 'PageUp' || key === 'PageDown') && isInShortText)
+      else if (isText(event) && isNowhere) {
+        field?.focus({ preventScroll: true });
+        return;
+      } else if ((key === 'PageUp' || key === 'PageDown') && isInShortText)
         list.current?.scrollByPage(key === 'PageUp' ? -1 : 1);
       else return;
       event.preventDefault();

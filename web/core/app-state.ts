@@ -123,6 +123,12 @@ export class AppState {
     });
   }
 
+  /** Removes the sentence about the last sign-in that failed. */
+  forgetSignInProblem(): void {
+    const phase = this.phase.value;
+    if (phase.name === 'signed-out' && phase.problem !== null) this.phase.value = { ...phase, problem: null };
+  }
+
   /** Shows the conversations of a session's account. */
   async enter(session: BrowserSession): Promise<void> {
     const former = this.chat;

@@ -33,6 +33,7 @@ function SignOutQuestion({ state }: { readonly state: AppState }) {
   return (
     <Modal
       title={words.signOutQuestion}
+      closeLabel={words.staySignedIn}
       onClose={() => {
         state.signOutRisks.value = null;
       }}

@@ -99,11 +99,11 @@ function CharactersLeft({ left }: { readonly left: number }) {
 }
 
 function EditingLine({ edited, ownId }: Pick<ComposerProps, 'edited'> & { readonly ownId: number }) {
-  const { sender, label } = edited.value!;
+  const { sender, label, cards = [] } = edited.value!;
   const isOwn = sender.kind === 'user' && sender.id === ownId;
   return (
     <p class="quiet editing">
-      {isOwn ? words.editing : timelineWords.editingOf(sanitize(label ?? sender.name))}{' '}
+      {isOwn ? words.editing : timelineWords.editingOf(sanitize(label ?? sender.name), cards.length > 0)}{' '}
       <button
         class="link"
         type="button"

@@ -65,7 +65,7 @@ function OpenConversation(props: OpenProps) {
   return (
     <>
       <div class="timeline">
-        {open.count === 0 ? <EmptyConversation chat={chat} entry={entry} /> : null}
+        {open.count === 0 ? <EmptyConversation state={state} chat={chat} entry={entry} /> : null}
         <VirtualList
           handle={list}
           count={open.count}

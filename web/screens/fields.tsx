@@ -2,7 +2,7 @@ import { useEffect, useRef } from 'preact/hooks';
 
 interface TextFieldProps {
   readonly label: string;
-  /** A signal. */
+  /** A signal with the text of the field. */
   readonly text: { value: string };
   readonly maxLength: number;
   readonly isRequired?: boolean;
@@ -58,7 +58,7 @@ export function LongTextField({ label, text, maxLength }: Pick<TextFieldProps, '
 
 interface CheckFieldProps {
   readonly label: string;
-  /** A signal. */
+  /** A signal: whether the box is checked. */
   readonly checked: { value: boolean };
 }
 

@@ -13,6 +13,7 @@ import { NotificationSettings } from './notification-settings.tsx';
 import type { PanelPart } from './panel-part.ts';
 import { panelPartOf } from './people/member-actions.tsx';
 import { PersonCard } from './people/person-card.tsx';
+import { PostingHint } from './posting-hint.tsx';
 
 interface GroupPanelProps {
   readonly chat: ChatState;
@@ -42,7 +43,15 @@ export function GroupPanel({ chat, entry, onClose }: GroupPanelProps) {
       {kind === 'private' ? null : (
         <>
           <GroupMembers {...part} />
-          {part.mayManage && !entry.info.archived ? <GroupInvites {...part} /> : null}
+          {part.mayManage && !entry.info.archived ? (
+            <>
+              <GroupInvites {...part} />
+              <section>
+                <h3>{words.programs}</h3>
+                <PostingHint chat={chat} group={id} />
+              </section>
+            </>
+          ) : null}
           <LeaveSection {...part} onClose={onClose} />
         </>
       )}

@@ -6,6 +6,7 @@ interface ModalProps {
   readonly title: string;
   /** True: the dialog is at the edge of the page and as high as the page. */
   readonly isDrawer?: boolean;
+  readonly closeLabel?: string;
   readonly onClose: () => void;
   readonly children: ComponentChildren;
 }
@@ -14,7 +15,7 @@ interface ModalProps {
  * A dialog over the page; Esc closes it. When the dialog closes, the focus returns to the element that had it before,
  * unless another element has taken the focus.
  */
-export function Modal({ title, isDrawer = false, onClose, children }: ModalProps) {
+export function Modal({ title, isDrawer = false, closeLabel = words.close, onClose, children }: ModalProps) {
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => {
     const before = document.activeElement;
@@ -32,7 +33,7 @@ export function Modal({ title, isDrawer = false, onClose, children }: ModalProps
       <div class="modal-head">
         <h2>{title}</h2>
         <button type="button" onClick={onClose}>
-          {words.close}
+          {closeLabel}
         </button>
       </div>
       {children}

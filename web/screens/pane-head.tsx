@@ -24,9 +24,7 @@ export function PaneHead({ state, chat, entry }: PaneHeadProps) {
   return (
     <>
       <header class="pane-head">
-        <button class="back" type="button" aria-label={words.back} onClick={() => state.go({ screen: 'list' })}>
-          ←
-        </button>
+        <BackButton state={state} chat={chat} />
         <h1 dir="auto">{entry === undefined ? words.noSuchConversation : conversationTitle(entry)}</h1>
         {entry?.info.peer ? <PeerOnline chat={chat} account={entry.info.peer.id} /> : null}
         {entry?.info.kind === 'group' ? <span class="quiet">{words.members(entry.info.members)}</span> : null}
@@ -40,6 +38,21 @@ export function PaneHead({ state, chat, entry }: PaneHeadProps) {
         <Details chat={chat} entry={entry} onClose={() => state.navigation.leavePanel()} />
       ) : null}
     </>
+  );
+}
+
+/** Returns to the list on a narrow screen, and shows how much waits in the list. */
+function BackButton({ state, chat }: Pick<PaneHeadProps, 'state' | 'chat'>) {
+  const { waiting } = chat;
+  return (
+    <button
+      class="back"
+      type="button"
+      aria-label={waiting === 0 ? words.back : `${words.back}, ${words.unread(waiting)}`}
+      onClick={() => state.go({ screen: 'list' })}
+    >
+      ← {waiting === 0 ? null : <span class="badge">{words.number(waiting)}</span>}
+    </button>
   );
 }
 

@@ -19,7 +19,7 @@ interface SearchProps {
 
 /** Finds messages by their words, and opens the chosen one in its conversation. */
 export function Search({ chat, onChoose }: SearchProps) {
-  const { text, found, problem, isBusy, search } = useSearch(chat);
+  const { text, found, problem, isBusy, search, forget } = useSearch(chat);
   const field = useRef<HTMLInputElement>(null);
   useEffect(() => field.current?.focus(), []);
   return (
@@ -40,6 +40,7 @@ export function Search({ chat, onChoose }: SearchProps) {
           value={text}
           onInput={(event) => {
             text.value = event.currentTarget.value;
+            if (text.value === '') forget();
           }}
         />
         <button class="primary" type="submit" disabled={isBusy.value}>
@@ -85,7 +86,13 @@ function useSearch(chat: ChatState) {
       if (own === latest.current) isBusy.value = false;
     }
   };
-  return { text, found, problem, isBusy, search };
+  const forget = (): void => {
+    latest.current += 1;
+    found.value = null;
+    problem.value = null;
+    isBusy.value = false;
+  };
+  return { text, found, problem, isBusy, search, forget };
 }
 
 function Found({ chat, message }: { readonly chat: ChatState; readonly message: FoundMessage }) {

@@ -9,7 +9,7 @@ export const signInWords = {
   haveLink: 'I have a sign-in link',
   pasteLink: 'Paste the sign-in link that you were sent',
   pasteLinkOrInvite: 'Paste the sign-in link or the invitation that you were sent',
-  notALink: 'This is not a sign-in link: it ends in #kll_ and 43 more characters.',
+  notALink: 'This is not a sign-in link. Such a link ends with #kll_ and 43 more characters.',
   inviteIsNoLink: 'This is an invitation to a group. Here you need a sign-in link, too.',
   whereLinksComeFrom:
     'The administrator of this server makes sign-in links: on the server, with klatch user invite, or klatch admin-link for the first administrator.',
@@ -27,7 +27,7 @@ export const signInWords = {
   sendCode: 'Send a code',
   sharedComputer: 'Other people use this computer',
   sharedComputerHelp: (hours: number) =>
-    `You are signed out after ${numberFormat.format(hours)} hours, or when the browser is closed. It keeps no texts that you did not send.`,
+    `Then you are signed out after ${numberFormat.format(hours)} hours, or when the browser is closed, and it keeps no texts that you did not send.`,
   codeSent: {
     email: (address: string) =>
       `If ${address} can be used here, a mail with a code is on its way. Look into the folder for spam, too.`,
@@ -43,10 +43,10 @@ export const signInWords = {
   otherAddress: 'Use another address',
   newAccount: (address: string) => `${address} has no account here yet. Choose how others see you.`,
   newAccountByInvite:
-    'Choose how others see you. You stay signed in here. Later only the administrator of this server can let you in again, by a sign-in link.',
+    'Choose how others see you. After a sign-out, only a sign-in link of the administrator of this server lets you in again.',
   nick: 'Nick, by which others mention you',
   nickHelp: 'Letters of the Latin alphabet, digits, dots, dashes and underscores, 32 at most.',
-  name: 'Name (else your nick)',
+  name: 'Name (optional)',
   createAccount: 'Create the account',
   invitedTo: (title: string, inviter: string | null) =>
     inviter === null ? `You are invited to the group “${title}”.` : `${inviter} invites you to the group “${title}”.`,

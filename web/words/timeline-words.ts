@@ -5,7 +5,8 @@ export const timelineWords = {
   moreOf: (seq: number) => `More for message ${seq}`,
   textCopied: 'Text copied.',
   cannotCopy: 'Not copied: the browser does not let this page copy.',
-  editingOf: (who: string) => `You edit a message of ${who}. A notice will tell the group.`,
+  editingOf: (who: string, hasCards: boolean) =>
+    `You are editing a message of ${who}. ${hasCards ? 'The edit removes its card. ' : ''}A notice will tell the group.`,
   deletedBriefly: 'Message deleted. You can undo it for 5 seconds.',
   deletionUndone: 'Message kept.',
   newMessages: (count: number) => counted(count, 'new message', 'new messages'),

@@ -10,12 +10,13 @@ const HOSTILE =
 
 /**
  * Scrolls up in 60 steps. Measures by how many pixels the first row in view moves in the frames after each step, and
- * returns the largest of these. It measures only when all rows in view have their content: before that, rows may move.
+ * returns the largest distance. It measures only when all rows in view have their content: before that, rows may move.
  */
 const SCROLL_AND_MEASURE_DRIFT = `(async () => {
   const feed = document.querySelector('.feed');
   const frame = () => new Promise(requestAnimationFrame);
-  // After the resize observers of a frame, which put rows back: a script that runs before them sees unpainted positions.
+  // Reports positions after the resize observers of a frame, which put rows back. A script that runs before them sees
+  // unpainted positions.
   const painted = (row) => new Promise((resolve) => {
     const observer = new IntersectionObserver(([{ boundingClientRect, rootBounds }]) => {
       observer.disconnect();
@@ -36,7 +37,7 @@ const SCROLL_AND_MEASURE_DRIFT = `(async () => {
     feed.scrollTop -= 700;
     await frame();
     await frame();
-    // A row that is fetched while it is in view gets its own height, and moves those below it.
+    // A row whose content arrives while it is in view gets its own height, and moves the rows below it.
     while (rowsInView().length === 0 || !rowsInView().every(isReady)) await frame();
     const { index } = rowsInView()[0].dataset;
     const sameRow = () => feed.querySelector('[data-index="' + index + '"]');
@@ -61,7 +62,7 @@ const KEPT_DRAFTS = `new Promise((resolve, reject) => {
   };
 })`;
 
-/** Counts how often the list shows the open conversation as unread. */
+/** Counts how often the list of conversations shows the open conversation as unread. */
 const COUNT_OWN_BADGES = `(() => {
   window.ownBadges = 0;
   const count = () => {
@@ -71,7 +72,8 @@ const COUNT_OWN_BADGES = `(() => {
 })()`;
 
 /**
- * Keeps a transaction open on the browser's store, so that nobody else reads it, until the page calls `releaseStore`.
+ * Keeps a transaction open on the browser's IndexedDB, so that nobody else reads it, until the page calls
+ * `releaseStore`.
  */
 const HOLD_STORE = `new Promise((resolve, reject) => {
   let isReleased = false;
@@ -82,7 +84,7 @@ const HOLD_STORE = `new Promise((resolve, reject) => {
   open.onerror = () => reject(open.error);
   open.onsuccess = () => {
     const store = open.result.transaction(['drafts', 'unsent'], 'readwrite').objectStore('unsent');
-    // A transaction lasts as long as it is asked something.
+    // A transaction of IndexedDB lasts as long as requests to it follow each other.
     const ask = () => {
       resolve();
       if (isReleased) open.result.close();
@@ -122,7 +124,7 @@ async function newGroup(title: string) {
   return group;
 }
 
-/** Signs somebody in with a new profile; resolves with a page at the path. */
+/** Signs an account in with a new browser profile; resolves with a page at the path. */
 async function openAs(nick: string, path: string): Promise<WatchedPage & { profile: BrowserContext }> {
   const profile = await browser.newProfile();
   profiles.push(profile);
@@ -149,7 +151,7 @@ const shows = (page: Page, texts: readonly string[]) =>
     (shown) => JSON.stringify(shown) === JSON.stringify(texts),
   );
 
-/** The texts of a conversation on the server. */
+/** The texts of a conversation as the server returns them. */
 async function storedTexts(conversation: number): Promise<string[]> {
   const { token } = await signIn(server, accounts.get('alice')!);
   const answer = await postJson(
@@ -193,7 +195,7 @@ describe('two people in a conversation', () => {
     await write(alice, 'one');
     await shows(bob, ['one']);
     await write(bob, HOSTILE);
-    // Waits until the message is posted: before that, it has no fixed place among the messages of others.
+    // Waits until the message is posted: before that, its place among the messages of others may change.
     await shows(alice, ['one', HOSTILE]);
     await postJson(webhook, { text: 'three\nof a *script*' });
     const expected = ['one', HOSTILE, 'three\nof a *script*'];
@@ -253,7 +255,8 @@ describe('what somebody writes', () => {
     await page.getByRole('textbox', { name: 'Write to Drafts 2' }).waitFor();
     expect(await page.getByRole('textbox').inputValue()).toBe('');
     await page.getByRole('link', { name: /Drafts 1.*Draft/ }).waitFor();
-    // A page that ends within 300 ms of the last key, or while the browser still writes, may lose these keys.
+    // The browser has to have stored the draft: a page that ends within 300 ms of the last key, or during the write,
+    // may lose these keys.
     await eventually(
       () => page.evaluate<string[]>(KEPT_DRAFTS),
       (texts) => texts.includes('for the first'),
@@ -275,7 +278,7 @@ describe('what somebody writes', () => {
   test('while the server cannot be reached is shown at once, survives the browser, and is sent once', async () => {
     const { id } = await newGroup('SendQueue');
     const { page, profile } = await openAs('alice', `/c/${id}`);
-    // The server accepts the message, but its answer gets lost.
+    // The server accepts the message, but the answer does not reach the page.
     await page.route('**/v1/api/messages.send', async (route) => {
       await route.fetch();
       await route.abort();

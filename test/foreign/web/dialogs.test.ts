@@ -16,7 +16,7 @@ afterAll(async () => {
   await server.stop();
 });
 
-/** Waits until a person can type into the field. */
+/** Waits until the field has the focus, so that a person can type into it. */
 const untilFocused = (field: Locator) => field.and(field.page().locator(':focus')).waitFor();
 
 test('a person creates a group, writes to somebody, finds a message and switches conversations by the keyboard', async () => {
@@ -59,7 +59,7 @@ test('a person creates a group, writes to somebody, finds a message and switches
   await page.getByRole('button', { name: 'Search' }).click();
   await untilFocused(page.getByRole('searchbox'));
   await page.keyboard.type('tomatoes');
-  // A search finds a message about a second after it was written.
+  // A search finds a message only about a second after it was written.
   await eventually(
     async () => {
       await page.keyboard.press('Enter');
@@ -100,7 +100,7 @@ test('a server that is away is told of, with an attempt at once; what comes back
   isCut = false;
   const isConnected = page.getByText('No connection').waitFor({ state: 'detached' });
   const isClicked = page.getByRole('button', { name: 'Try now' }).click();
-  // If the page connects before the click, the button is gone.
+  // If the page connects by itself before the click, the button is gone and the click fails.
   isClicked.catch(() => {});
   await Promise.race([isClicked, isConnected]);
   await isConnected;

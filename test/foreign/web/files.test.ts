@@ -10,7 +10,7 @@ import { pictureOf } from './png.ts';
 import { openAs } from './signed-in-page.ts';
 import { startServerForBrowsers, WebBrowser } from './web-browser.ts';
 
-/** Gives a file to the page as a browser does after a paste or a drop. */
+/** Gives a text file to the page, as a browser does after a paste or a drop. */
 const HAND_OVER = `({ kind, name, text }) => {
   const data = new DataTransfer();
   data.items.add(new File([text], name, { type: 'text/plain' }));
@@ -70,7 +70,7 @@ async function choose(page: Page, files: Readonly<Record<string, Buffer | string
 
 const sha256 = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex');
 
-/** The bytes of a file that the page downloads by its own link. */
+/** Downloads a file by its link in the page; resolves with its bytes. */
 async function download(page: Page, name: RegExp): Promise<Buffer> {
   const [downloaded] = await Promise.all([
     page.waitForEvent('download'),
@@ -154,7 +154,7 @@ test('a large file continues after a cut connection, is cancelled, and one that 
   await page.getByRole('button', { name: 'Send' }).click();
   expect(sha256(await download(page, /large\.bin/))).toBe(sha256(bytes));
   expect(cuts).toBe(1);
-  // The browser complains of the cut request, as it should.
+  // The browser complains about the request that was cut, as it should.
   for (const each of complaints) (each as string[]).splice(0);
 
   await page.route('**/v1/files?*', () => {});

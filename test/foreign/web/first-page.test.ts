@@ -36,7 +36,7 @@ afterAll(async () => {
   await server.stop();
 });
 
-/** The token of a new sign-in link. */
+/** Creates a sign-in link of the account; resolves with its token. */
 async function newToken(user: string): Promise<string> {
   const { link } = await server.operate<{ link: string }>('accounts.invite', { user });
   return link.split('#')[1]!;
@@ -59,7 +59,7 @@ describe('the printed address', () => {
     await signedInAs(watched, 'Alice <b>Example</b> (@alice)');
     // The conversation is open, and a person can write at once.
     await page.waitForURL(`${server.url}/c/${group.id}`);
-    // The texts of people stay text and become no elements.
+    // HTML in names and texts of people stays text and becomes no elements.
     await page.getByRole('heading', { name: 'Lobby <img src=x onerror=alert(1)>' }).waitFor();
     expect(await page.locator('#app img, #app b').count()).toBe(0);
     expect(await page.evaluate('document.activeElement.localName')).toBe('textarea');
@@ -132,6 +132,12 @@ describe('a sign-in link that a person was sent', () => {
     await page.getByLabel('Paste the sign-in link').fill('https://chat.example');
     await page.getByRole('button', { name: 'Sign in' }).click();
     await page.getByText('This is not a sign-in link').waitFor();
+    await page.getByLabel('Paste the sign-in link').fill(`${server.url}/v1/sign-in#kll_${'A'.repeat(43)}`);
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.getByText('This sign-in link was used').waitFor();
+    await page.getByLabel('Paste the sign-in link').fill('https://chat.example');
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.getByText('This sign-in link was used').waitFor({ state: 'detached' });
     await page.getByLabel('Paste the sign-in link').fill(`${server.url}/v1/groups/invites/${'A'.repeat(43)}`);
     await page.getByRole('button', { name: 'Sign in' }).click();
     await page.getByText('This invitation is no longer valid').waitFor();
@@ -151,7 +157,8 @@ test('on another machine the printed address takes exactly one click', async () 
     await signedInAs(watched, 'Carol');
     await watched.page.getByText('You are in no conversation yet').waitFor();
     expect(watched.complaints).toEqual([]);
-    // The IP address is another origin than the name, so the server would refuse the session there.
+    // The URL with the IP address is another origin than the URL with the name, so the server would refuse the session
+    // there.
     await watched.page.goto(far.url);
     await watched.page.getByText('This is not the address of this server').waitFor();
   } finally {
@@ -206,7 +213,7 @@ describe('a page of somebody else', () => {
     expect([...complaints, frame.url()].join('\n')).toMatch(FORBIDDEN_FRAME);
   });
 
-  // Another port of one host belongs to the same site: with SameSite=Strict the browser still sends the cookie.
+  // Another port of the same host belongs to the same site: even with SameSite=Strict the browser sends the cookie.
   test('on another port sends the cookie of a visitor and gets nothing by it', async () => {
     const watched = await open(`${server.url}/#${await newToken('alice')}`);
     await signedInAs(watched, 'Alice');

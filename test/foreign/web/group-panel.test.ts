@@ -8,7 +8,7 @@ import { startServerForBrowsers, WebBrowser } from './web-browser.ts';
 
 const HOSTILE = '<img src=x onerror=alert(1)>';
 
-/** The pixels of the code as a camera sees them: the page's own element, drawn into a canvas. */
+/** Returns the pixels of the QR code as a camera sees them: the element of the page, drawn into a canvas. */
 const DRAW_QR_CODE = `(async () => {
   const svg = document.querySelector('.qr-code').cloneNode(true);
   const side = 400;
@@ -79,7 +79,7 @@ const cardOf = async (page: Page, nick: string) => {
 interface Listed {
   readonly members: readonly { nick: string; role: string }[];
 }
-/** Resolves once the members have the expected roles. */
+/** Resolves when the members of the group have the expected roles. */
 const haveRoles = (group: number, expected: Readonly<Record<string, string>>) =>
   eventually(
     async () => {
@@ -114,7 +114,7 @@ test('an owner adds, promotes and removes members, and hands the group over; eac
   await card.getByText('admin of this group').waitFor();
   await alice.keyboard.press('Escape');
 
-  // An admin can remove members, but cannot hand the group over. The panel of bob learns of his role by a notice.
+  // An admin can remove members, but cannot hand the group over. The panel of bob learns of his new role by a notice.
   const ofBob = await details(bob);
   await ofBob.getByText('Add somebody').waitFor();
   expect(await ofBob.getByRole('button', { name: 'Archive' }).count()).toBe(0);
@@ -183,10 +183,10 @@ test('invitations are created, shown, and revoked', async () => {
   // The new link has the focus, because it may be below what is in view.
   await page.locator('.invites input:focus').waitFor();
   const shown = await panel.getByLabel('Link of the invitation').inputValue();
-  // In the configuration of tests, links of invitations begin with another address than that of this server.
+  // In the configuration of the tests, invitation links begin with another URL than that of this server.
   const link = `${server.url}/v1/groups/invites/${shown.split('/').at(-1)!}`;
   await panel.getByText('0 of 1 use').waitFor();
-  await panel.getByRole('button', { name: 'Copy' }).click();
+  await panel.getByRole('button', { name: 'Copy' }).first().click();
   await panel.getByText(/Copied\.|The link is selected/).waitFor();
   await panel.getByRole('button', { name: 'QR code' }).click();
   await panel.getByRole('img', { name: 'QR code of the invitation' }).waitFor();
@@ -239,7 +239,7 @@ test('a panel that is opened while the browser still goes back from it is shown'
   const path = await page.evaluate<string>('location.pathname');
   await page.getByRole('button', { name: 'Details' }).click();
   await page.getByRole('dialog').waitFor();
-  // Both happen in one task, so that the browser cannot have gone back in between.
+  // Both the close and the click happen in one task, so that the browser cannot have gone back in between.
   await page.evaluate(`
     document.querySelector('dialog').dispatchEvent(new Event('close'));
     [...document.querySelectorAll('button')].find((each) => each.textContent === 'Details').click();`);

@@ -9,7 +9,7 @@ import { HOSTILE_NAMES, HOSTILE_TEXTS } from './hostile-texts.ts';
 import { openAs } from './signed-in-page.ts';
 import { startServerForBrowsers, WebBrowser, type WatchedPage } from './web-browser.ts';
 
-/** More than the texts need: these tests are not about the limits of the server. */
+/** Limits that are higher than the texts need: these tests are not about the limits of the server. */
 const ENOUGH = 1_000;
 const RATE = 1_000_000;
 /** The elements that the client draws. A text that became HTML would add another element, or one with a handler. */
@@ -25,7 +25,7 @@ const INSPECT = `(() => {
   const isOwn = (address) => new URL(address, location.href).origin === location.origin;
   for (const element of document.body.querySelectorAll('*')) {
     const name = element.localName;
-    // Those of the page itself.
+    // The scripts of the page itself are allowed.
     if (element.parentElement === document.body && (name === 'noscript' || (name === 'script' && isOwn(element.src)))) continue;
     if (!elements.has(name)) found.push('element ' + name);
     for (const { name: attribute, value } of element.attributes) {
@@ -161,7 +161,7 @@ test('names and descriptions of people stay text', async () => {
     const sent = await callAs<{ seq: number }>(server, person, 'messages.send', { conversation: group.id, text: 'hi' });
     newest = sent.seq;
   }
-  // Without this, the page would open at the first unread message.
+  // With all messages read, the page opens at the end and not at the first unread message.
   await callAs(server, alice, 'messages.mark-read', { conversation: group.id, seq: newest });
   const page = await open(`/c/${group.id}/about`);
   await page.locator('dialog.drawer').getByText('@person-0', { exact: false }).first().waitFor();

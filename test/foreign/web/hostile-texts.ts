@@ -41,8 +41,8 @@ export const HOSTILE_TEXTS: readonly string[] = PAYLOADS.flatMap((payload) =>
 );
 
 /**
- * The same texts for names and titles, in which the server does not accept invisible characters and changes of
- * direction.
+ * The hostile texts for names and titles: without invisible characters and changes of direction, which the server does
+ * not accept there.
  */
 export const HOSTILE_NAMES: readonly string[] = HOSTILE_TEXTS.map((text) =>
   text.replaceAll(/[\u200B\u202E\u2066]/g, ''),

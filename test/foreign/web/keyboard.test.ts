@@ -32,7 +32,7 @@ async function newGroup(title: string) {
   return group;
 }
 
-/** Fills a conversation with messages of a member, all read. */
+/** Fills a conversation with messages of a member, which are all read. */
 async function fill(conversation: number): Promise<void> {
   await server.database.query(async (sql) => {
     await sql`insert into message (conversation_id, seq, rev, sender_id, text, sent_at)
@@ -109,13 +109,13 @@ test('arrows and page keys move through messages, one of which is the stop of th
   await page.keyboard.press('Home');
   await focuses(page, 1);
   expect(await isWholeInView(page)).toBe(true);
-  // The list may grow: for an unknown size, WAI-ARIA uses -1.
+  // The list may grow, so its size is unknown: WAI-ARIA uses -1 for that.
   expect(await page.locator('[aria-posinset="1"]').getAttribute('aria-setsize')).toBe('-1');
   for (let presses = 0; presses < 12; presses += 1) await page.keyboard.press('ArrowDown');
   await focuses(page, 13);
   expect(await isWholeInView(page)).toBe(true);
 
-  // New messages move nothing, and the message keeps the focus however far the view is scrolled.
+  // New messages move no row, and the focused message keeps the focus however far the view is scrolled.
   const top = 'document.activeElement.getBoundingClientRect().top';
   const topBefore = await page.evaluate<number>(top);
   for (let count = 0; count < 5; count += 1) await postJson(webhook, { text: `late ${count}` });
@@ -158,7 +158,7 @@ test('keys edit, copy, delete and open the menu of the message that has the focu
   await enterFeed(page);
   await page.keyboard.press('ArrowUp');
   await focuses(page, 1);
-  // The message is not one of alice, so its only command is to copy it.
+  // The message is not by alice, so copying is her only command for it.
   await page.keyboard.press('e');
   await page.keyboard.press('Delete');
   await focuses(page, 1);
@@ -193,11 +193,11 @@ test('keys edit, copy, delete and open the menu of the message that has the focu
     await page.keyboard.press(key);
     expect([key, await page.evaluate('globalThis.isTaken')]).toEqual([key, isTaken]);
   }
-  // After a click at a message, keys are no commands for that message.
+  // After a click on a message, keys are no commands for that message, and text goes to the composer.
   await field.click();
   await page.getByRole('article').getByText('mine').click();
-  await page.keyboard.press('e');
-  expect(await field.inputValue()).toBe('');
+  await page.keyboard.type('each');
+  expect(await field.inputValue()).toBe('each');
 });
 
 test('keys of the composer edit the last own message, scroll, and lead to other conversations and unread ones', async () => {
@@ -227,7 +227,7 @@ test('keys of the composer edit the last own message, scroll, and lead to other 
   const heading = (name: string) => page.getByRole('heading', { name, exact: true }).waitFor();
   for (const { webhook } of [second, third]) await postJson(webhook, { text: 'unread' });
   await eventually(titles, ([newest]) => newest === 'Keys 3');
-  // The list is ordered by activity: Keys 3, Keys 2, Keys 1.
+  // The list of conversations is ordered by activity: Keys 3, Keys 2, Keys 1.
   await page.keyboard.press('Alt+ArrowUp');
   await heading('Keys 2');
   await page

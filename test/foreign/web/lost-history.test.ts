@@ -9,7 +9,7 @@ import { postJson, TestServer } from '../../support/server.ts';
 import { openAs } from './signed-in-page.ts';
 import { WebBrowser } from './web-browser.ts';
 
-/** Records whether the page removes the composer of the open conversation, even for a moment. */
+/** Records in `lostComposer` whether the page removes the composer of the open conversation, even for a moment. */
 const WATCH_COMPOSER = `(() => {
   let wasThere = false;
   globalThis.lostComposer = false;
@@ -119,7 +119,7 @@ describe('a page that is open while a backup is restored', () => {
     );
     expect(await field.inputValue()).toBe('not finished');
     expect(await page.evaluate('globalThis.lostComposer')).toBe(false);
-    // The page repeats reads that failed during the restore, and then shows their problems no longer.
+    // The page repeats reads that failed during the restore. When they succeed, it no longer shows their problems.
     await eventually(
       () => page.locator('.timeline-problem, .bar-problem').allTextContents(),
       (problems) => problems.length === 0,

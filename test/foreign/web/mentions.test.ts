@@ -42,7 +42,7 @@ test('the nick of a member is completed by keys and by the pointer, and nothing 
   await field.press('Enter');
   expect([await field.inputValue(), await options.count()]).toEqual(['ask @bob ', 0]);
 
-  // A word of the name finds the person, too, even in the middle of the text. Tab accepts the option.
+  // A word of the name finds the person too, even if the mention is in the middle of the text. Tab accepts the option.
   await field.press('Home');
   await field.pressSequentially('@bui');
   await options.first().waitFor();

@@ -33,7 +33,7 @@ export class Nginx {
       ['http://127.0.0.1:9090/', `http://127.0.0.1:${serverPort}/`],
     ].reduce((text, [from, to]) => replaceOnce(text, from!, to!), readRecipe('reverse-proxy.md', 'nginx'));
     const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map((name) => `${name}_temp_path ${name};`);
-    // A single process: it needs no other user, and a signal ends it.
+    // nginx runs as a single process: so it needs no other user, and a signal ends it.
     const lines = ['daemon off;', 'master_process off;', 'pid nginx.pid;', 'error_log stderr;', 'events {}'];
     await writeFile(join(folder, 'nginx.conf'), `${lines.join('\n')}\nhttp {\n${temporary.join('\n')}\n${site}\n}\n`);
     const child = spawn('/usr/sbin/nginx', ['-p', `${folder}/`, '-c', 'nginx.conf', '-e', 'stderr'], {

@@ -82,7 +82,7 @@ test('the name of a sender shows the card of a person, who comes online while so
     () => focusedText(page),
     (text) => text === `Bob ${HOSTILE}`,
   );
-  // The person's own card offers no action.
+  // The card of the person who looks offers no action.
   await callAs(server, alice, 'messages.send', { conversation: group, text: 'mine' });
   await page.getByRole('article').getByRole('button', { name: 'alice' }).press('Enter');
   await cardOf(page, 'alice').getByText('This is you.').waitFor();
@@ -159,6 +159,6 @@ test('a card that cannot be read says why, and is read when the connection is ba
   await card.getByRole('alert').getByText('there is no connection to the server').waitFor();
   await page.unroute('**/v1/api/**');
   isCut = false;
-  // The page connects, and the card reads again, both without a click.
+  // The page connects again, and the card is read again, both without a click.
   await card.getByText('@bob').waitFor();
 });

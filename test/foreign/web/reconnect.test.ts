@@ -5,7 +5,7 @@ import { WatchedTabs } from '../../../faults/web/watched-tabs.ts';
 import { CuttingProxy } from '../../client/core/cutting-proxy.ts';
 import { ServerProcess } from '../../support/server-process.ts';
 
-/** `make faults ONLY=browser-offline` takes the network away for 30 s, which the page notices in other ways. */
+/** The time without a network. `make faults ONLY=browser-offline` uses 30 s, which the page notices in other ways. */
 const OFFLINE_MS = 2_000;
 
 const cleanUp = new CleanUp();

@@ -6,7 +6,7 @@ import type { TestServer } from '../../support/server.ts';
 import { openAs } from './signed-in-page.ts';
 import { startServerForBrowsers, WebBrowser } from './web-browser.ts';
 
-/** One pixel. */
+/** A GIF picture of one pixel. */
 const GIF = Buffer.from('R0lGODlhAQABAIAAAP///wAAACwAAAAAAQABAAACAkQBADs=', 'base64');
 
 let bucket: S3Server;
@@ -50,7 +50,7 @@ test('pictures and files come from the bucket where downloads are redirected to 
       .click(),
   ]);
   expect((await readFile(await download.path())).toString()).toBe('from the bucket');
-  // The download has not replaced the page of the conversation.
+  // The page still shows the conversation: the download has not replaced it.
   await page.getByRole('textbox').waitFor();
   expect(bucket.requests.some((each) => each.startsWith('GET') && each.includes('X-Amz-Signature'))).toBe(true);
   expect(complaints).toEqual([]);

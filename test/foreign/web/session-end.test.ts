@@ -5,7 +5,7 @@ import type { TestServer } from '../../support/server.ts';
 import { startServerForBrowsers, WebBrowser } from './web-browser.ts';
 
 const SHARED = 'Other people use this computer';
-/** The complaint about a request that was running when the session ended. */
+/** Matches the complaint about a request that was running when the session ended. */
 const UNAUTHENTICATED_REQUEST = /^Failed to load resource.* 401 /;
 const HOUR_MS = 60 * 60_000;
 
@@ -51,7 +51,7 @@ async function signIn(page: Page, nick: string, { isShared = false } = {}): Prom
   await page.getByText(`Signed in as ${nick}`).waitFor();
 }
 
-/** A tab of somebody who has signed in with a new profile. */
+/** Signs an account in with a new browser profile; resolves with a tab of it. */
 async function openAs(nick: string, options = {}): Promise<Page> {
   profile = await browser.newProfile();
   const page = await newTab();
@@ -92,7 +92,7 @@ describe('on a computer that others use', () => {
     await page.getByRole('textbox').fill('not for the next person');
     await page.evaluate('dispatchEvent(new Event("pagehide"))');
     expect(await databases(page)).toEqual([]);
-    // A page that is loaded again learns from the server that other people use the computer.
+    // A page that is loaded again still knows from the server that other people use the computer.
     await page.reload();
     await page.getByRole('textbox').fill('nor this');
     await page.evaluate('dispatchEvent(new Event("pagehide"))');
@@ -127,7 +127,7 @@ describe('a session that ended elsewhere', () => {
     expect(await page.getByRole('textbox').inputValue()).toBe('');
     await page.reload();
     await page.getByText('Signed in as bob').waitFor();
-    // A sign-in link of alice ends the session of bob, and keeps the draft of alice.
+    // A sign-in with a link of alice ends the session of bob, and keeps the draft of alice.
     await page.goto('about:blank');
     await page.goto(`${server.url}/#${(await newLink('alice')).split('#')[1]!}`);
     await page.getByRole('button', { name: 'Sign in with it instead' }).click();

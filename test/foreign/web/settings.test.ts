@@ -30,14 +30,14 @@ afterAll(async () => {
   await server.stop();
 });
 
-/** Creates a member of the group, with a session of their own beside those of browsers. */
+/** Creates a member of the group, with a session that no browser uses. */
 async function newPerson(nick: string): Promise<TestPerson> {
   const person = await createPerson(server, nick);
   await server.operate('groups.add-member', { group, user: nick });
   return person;
 }
 
-/** A page of somebody that shows the group, then a part of the settings. */
+/** Opens a page as this account. It shows the group, and then a part of the settings if one is given. */
 async function open(nick: string, part: string | null, options: BrowserContextOptions = {}): Promise<Page> {
   const profile = await browser.newProfile(options);
   profiles.push(profile);
@@ -47,7 +47,7 @@ async function open(nick: string, part: string | null, options: BrowserContextOp
   return watched.page;
 }
 
-/** Drops the complaints about requests that a test lets fail. */
+/** Drops the complaints about requests that a test lets fail on purpose. */
 const forgive = (): void => complaints.forEach((each) => each.splice(0));
 const panelOf = (page: Page): Locator => page.getByRole('dialog');
 const itemOf = (panel: Locator, text: string): Locator => panel.getByRole('listitem').filter({ hasText: text });
@@ -71,7 +71,7 @@ test('a person changes their name and nick', async () => {
   await panel.getByLabel('Nick').fill('alice2');
   await panel.getByRole('button', { name: 'Save' }).click();
   await panel.getByText('Saved.').waitFor();
-  // The other browser shows the new names, too.
+  // The other browser of the person shows the new names too.
   for (const each of [page, other]) await each.getByText('Signed in as Alice <b> (@alice2)').waitFor();
   expect(await callAs(server, person, 'profile.show')).toMatchObject({ name: 'Alice <b>', nick: 'alice2' });
 });
@@ -96,7 +96,7 @@ test('a person ends the session of another browser, and then all others', async 
   await confirm(panel, 'End all others');
   await panel.getByRole('button', { name: 'End it' }).waitFor({ state: 'detached' });
   await expect(callAs(server, person, 'profile.show')).rejects.toMatchObject({ code: 'unauthenticated' });
-  // The other browser reports the requests that were refused.
+  // The complaints of the other browser are about the requests that were refused.
   forgive();
 });
 
@@ -254,7 +254,7 @@ describe('the address of a panel', () => {
     const panel = panelOf(page);
     await panel.getByRole('link', { name: 'Devices' }).click();
     await panel.getByText('No device is registered').waitFor();
-    // A second click, before the browser has gone back, must not go back further.
+    // A second click on the close button, before the browser has gone back, must not go back further.
     await page.evaluate(
       '{ const close = document.querySelector("dialog .modal-head button"); close.click(); close.click(); }',
     );
@@ -277,7 +277,7 @@ describe('the address of a panel', () => {
     const panel = panelOf(page);
     await panel.getByRole('heading', { name: 'Keyboard shortcuts' }).waitFor();
     await panel.getByRole('button', { name: 'Close' }).click();
-    // The window has room for a conversation beside the list.
+    // The window has room for a conversation beside the list, so the page opens one.
     await page.waitForURL(`${server.url}/c/${group}`);
   });
 });
@@ -332,7 +332,7 @@ test('a part that cannot be read says why and is read again, and without a conne
   await panel.getByRole('alert').waitFor();
   isCut = false;
   await page.context().setOffline(false);
-  // The panel reads again without a click.
+  // The panel reads its data again without a click.
   await panel.getByText('No device is registered').waitFor();
   await panel.getByText('There is no connection to the server').waitFor({ state: 'detached' });
   forgive();

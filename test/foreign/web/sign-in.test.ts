@@ -13,7 +13,10 @@ import { freePort } from '../../support/ports.ts';
 import type { TestServer } from '../../support/server.ts';
 import { startServerForBrowsers, WebBrowser, type WatchedPage } from './web-browser.ts';
 
-/** The complaint about a request that the server refuses, or that finds no network. These tests cause such requests. */
+/**
+ * Matches the complaint about a request that the server refuses, or that finds no network. These tests cause such
+ * requests.
+ */
 const REFUSED_REQUEST = /^Failed to load resource/;
 const NICK = 'Nick, by which others mention you';
 const LIMITS = { codesPerSourcePerHour: 1_000, dailyCodesPerAddressAndNetwork: 1_000, codesPerHourPerBudget: 1_000 };
@@ -71,7 +74,7 @@ const untilFocused = (page: Page, label: string) =>
     () => focused(page),
     (field) => field.label === label,
   );
-/** Makes the codes of an address so old that another one may be requested. */
+/** Makes the codes of an address a minute older, so that another one may be requested. */
 const passMinute = (address: string) =>
   server.database.query(
     (sql) => sql`update activation set sent_at = sent_at - interval '1 minute' where address = ${address}`,
@@ -141,7 +144,7 @@ describe('a code by mail', () => {
       (text) => text === 'Send another code',
     );
     mail.letters.splice(0);
-    // Only the clock of the page has moved: the server still refuses, and says for how long.
+    // Only the clock of the page has moved. The server still refuses another code, and says for how long.
     await resend.click();
     await alerted(page, /another one can be sent in \d+ s/);
     await passMinute('carol@example.org');
@@ -222,7 +225,7 @@ describe('the ways that a server does not offer', () => {
       await page.keyboard.type('erin');
       await page.keyboard.press('Enter');
       await page.getByText('Signed in as erin').waitFor();
-      // A page that outlives its server reports refused connections as errors.
+      // The page is closed before its server stops, since it would report refused connections as errors.
       await profile.close();
     } finally {
       await other.stop();
@@ -253,7 +256,7 @@ describe('an invitation', () => {
     await page.keyboard.press('Enter');
     await alerted(page, 'A nick has 1 to 32 letters');
     await page.getByLabel(NICK).fill('frank');
-    await page.getByLabel('Name (else your nick)').fill('Frank');
+    await page.getByLabel('Name (optional)').fill('Frank');
     await button(page, 'Create the account').click();
     await page.getByText('Signed in as Frank (@frank)').waitFor();
     await page.getByRole('heading', { name: 'Operations <b>' }).waitFor();
@@ -360,7 +363,7 @@ test('while the server starts the page says so, and continues when the server ha
   const started = await startServerForBrowsers({ http: { port, baseUri } });
   try {
     const isShown = page.getByLabel('Paste the sign-in link').waitFor();
-    // If the page tries by itself before the click, the button is gone.
+    // If the page tries by itself before the click, the button is gone and the click fails.
     const isClicked = button(page, 'Try now').click();
     isClicked.catch(() => {});
     await Promise.race([isClicked, isShown]);

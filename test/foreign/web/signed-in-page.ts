@@ -2,7 +2,7 @@ import type { BrowserContext } from 'playwright-core';
 import type { TestServer } from '../../support/server.ts';
 import { WebBrowser, type WatchedPage } from './web-browser.ts';
 
-/** Signs somebody in; resolves with a page at a path that shows a conversation. */
+/** Signs an account in; resolves with a page at a path that shows a conversation. */
 export async function openAs(
   server: TestServer,
   profile: BrowserContext,

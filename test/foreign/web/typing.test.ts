@@ -81,7 +81,8 @@ test('a screen reader hears a message that comes alone, and the number of many, 
   await eventually(spoken, (texts) => texts.some((text) => text.endsWith('new messages')));
   const texts = await spoken();
   expect(texts[0]).toMatch(/: first$/);
-  // The page speaks once in an interval. On a slow machine the messages arrive in several intervals.
+  // The page announces several new messages once in an interval. On a slow machine the messages arrive in several
+  // intervals.
   expect(texts.length).toBeLessThan(6);
   await page.getByRole('textbox').fill('my own');
   await page.getByRole('textbox').press('Enter');

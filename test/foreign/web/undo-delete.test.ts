@@ -92,14 +92,14 @@ test('the menu of a message offers what one may do, by pointer and by keys, and 
   expect(await items.allInnerTexts()).toEqual(['Copy text\nC', 'Copy link', 'Edit\nE', 'Delete\nDelete']);
   await bob.getByRole('menuitem', { name: 'Edit' }).click();
   expect(await bob.getByRole('textbox').inputValue()).toBe('by bob');
-  // An admin edits and deletes messages of others.
+  // An admin may edit and delete messages of others.
   await openMenu(alice, 'by bob');
   expect(await alice.getByRole('menuitem').count()).toBe(4);
   await alice.mouse.click(5, 5);
   await alice.getByRole('menu').waitFor({ state: 'detached' });
   await openMenu(alice, 'by bob');
   await alice.getByRole('menuitem', { name: 'Edit' }).click();
-  await alice.getByText('You edit a message of bob. A notice will tell the group.').waitFor();
+  await alice.getByText('You are editing a message of bob. A notice will tell the group.').waitFor();
   await alice.getByRole('textbox').fill('by bob, mended');
   await alice.getByRole('textbox').press('Enter');
   await article(bob, 'by bob, mended').getByText('edited').waitFor();
@@ -116,6 +116,10 @@ test('a deletion can be undone, survives another conversation, and is sent when 
   await remove('one');
   await page.getByRole('button', { name: 'Undo' }).click();
   await article(page, 'one').waitFor();
+  // The focus is on the message now, and what one types belongs to the composer.
+  await page.keyboard.type('each letter');
+  expect(await page.getByRole('textbox').inputValue()).toBe('each letter');
+  await page.getByRole('textbox').fill('');
 
   await remove('two');
   await page.getByRole('link', { name: /Elsewhere/ }).click();

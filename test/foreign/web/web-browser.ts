@@ -4,27 +4,30 @@ import { freePort } from '../../support/ports.ts';
 import type { ConfigChanges } from '../../support/config.ts';
 import { TestServer } from '../../support/server.ts';
 
-/** The browser of Debian: playwright-core contains none. */
+/** The path of Debian's Chromium: playwright-core contains no browser. */
 export const CHROMIUM = '/usr/bin/chromium';
 
-/** A host name that these browsers resolve to this machine, but that they do not count as loopback. */
+/** A host name that the tests' browsers resolve to this machine, but do not count as loopback. */
 export const FAR_HOST = 'chat.test';
 
-/** A server whose base-uri is the address that browsers open. */
+/** Starts a server whose base-uri is the address that browsers open. */
 export async function startServerForBrowsers(changes: ConfigChanges = {}, host = '127.0.0.1'): Promise<TestServer> {
   const port = await freePort();
   const http = { port, baseUri: `http://${host}:${port}`, ...changes.http };
   return TestServer.start({ projectName: 'Klatch of a test', ...changes, http });
 }
 
-/** A page, and everything that its browser complained of. */
+/** A page, and the complaints of its browser. */
 export interface WatchedPage {
   readonly page: Page;
   /** Violations of the Content-Security-Policy, errors of scripts, and errors in the console. */
   readonly complaints: readonly string[];
 }
 
-/** JavaScript as text, since scripts of pages have other types than those of Node. */
+/**
+ * A script as text that logs violations of the Content-Security-Policy: scripts of pages have other types than those of
+ * Node.
+ */
 const REPORT_VIOLATIONS =
   'document.addEventListener("securitypolicyviolation", ({ violatedDirective, blockedURI }) => ' +
   'console.error(`CSP: ${violatedDirective} ${blockedURI}`))';
@@ -45,12 +48,12 @@ export class WebBrowser {
     return new WebBrowser(await chromium.launch({ executablePath: CHROMIUM, args, ...signals }));
   }
 
-  /** A profile of its own: no cookies, nothing kept. */
+  /** Makes a new browser profile, without cookies and storage. */
   newProfile(options: BrowserContextOptions = {}): Promise<BrowserContext> {
     return this.#browser.newContext(options);
   }
 
-  /** A page in a profile, with its complaints from its first moment on. */
+  /** Opens a page in a profile, and records its complaints from its beginning on. */
   static async watch(profile: BrowserContext): Promise<WatchedPage> {
     const page = await profile.newPage();
     page.setDefaultTimeout(HANG_MS);

@@ -29,8 +29,22 @@ export function FindAccount(props: FindAccountProps) {
   const { api, label, text, excludedIds, takesFocus = false, isBusy, describe, onChoose } = props;
   const { found, problem } = useFoundAccounts(api, text.value.trim().replace(/^@/, ''));
   const offered = (found ?? []).filter(({ id }) => !excludedIds.has(id));
+  const choose = (account: FoundAccount): void => {
+    text.value = '';
+    onChoose(account);
+  };
   return (
-    <div class="find-account">
+    <div
+      class="find-account"
+      onKeyDown={(event) => {
+        const [only] = offered;
+        if (event.key !== 'Enter' || !(event.target instanceof HTMLInputElement) || isBusy) return;
+        if (only === undefined || offered.length > 1) return;
+        // Otherwise Enter would also send a form around the field.
+        event.preventDefault();
+        choose(only);
+      }}
+    >
       <TextField label={label} text={text} maxLength={64} takesFocus={takesFocus} />
       <Problem sentence={problem} />
       <div role="status">
@@ -39,14 +53,7 @@ export function FindAccount(props: FindAccountProps) {
       <ul class="found">
         {offered.map((account) => (
           <li key={account.id}>
-            <button
-              type="button"
-              disabled={isBusy}
-              onClick={() => {
-                text.value = '';
-                onChoose(account);
-              }}
-            >
+            <button type="button" disabled={isBusy} onClick={() => choose(account)}>
               <span dir="auto">{describe(sanitize(account.name), sanitize(account.nick))}</span>
             </button>
           </li>

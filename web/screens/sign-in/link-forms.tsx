@@ -46,7 +46,8 @@ export function LinkForm({ state, flow, onInvite }: LinkFieldProps) {
     if (invite !== null) return onInvite?.(invite);
     const token = linkTokenIn(text.value);
     refusal.value = token === null ? linkProblemOf(text.value) : null;
-    if (token !== null) void state.signIn(token, flow.sessionChoice);
+    if (token === null) state.forgetSignInProblem();
+    else void state.signIn(token, flow.sessionChoice);
   };
   return (
     <form onSubmit={submit}>

@@ -4,15 +4,15 @@ import type { Page } from 'playwright-core';
 /** The rules of WCAG 2.2 A and AA, and those that axe calls best practices. */
 const TAGS = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'];
 const RESULT_TYPES: axe.RunOptions['resultTypes'] = ['violations', 'incomplete'];
-/** `colours`: the rules whose results depend on the colour scheme. */
+/** The rules of a check. `colours`: those whose results depend on the colour scheme. */
 const RULES: Readonly<Record<'all' | 'colours', axe.RunOptions>> = {
   all: { runOnly: { type: 'tag', values: TAGS }, resultTypes: RESULT_TYPES },
   colours: { runOnly: ['color-contrast', 'link-in-text-block'], resultTypes: RESULT_TYPES },
 };
 
 /**
- * Findings that axe leaves to a person: on buttons with a sign such as ← and a label, and on empty fields. These have
- * the colours of texts, which axe checks.
+ * Findings that axe leaves to a person and that are left out here. They are about buttons with a sign such as ← and a
+ * label, and about empty fields, which have the colours of texts that axe checks.
  */
 const UNDECIDABLE = [
   'color-contrast: Element content contains only non-text characters',
@@ -24,7 +24,8 @@ const RAISE_DIALOGS = 'for (const each of document.querySelectorAll("dialog[open
 
 /**
  * The findings of axe in a page, one line for each element. They include those that axe leaves to a person, except
- * `UNDECIDABLE`. The script of axe comes through the protocol of the browser, so the Content-Security-Policy stays on.
+ * `UNDECIDABLE`. The script of axe is injected through the protocol of the browser, so the Content-Security-Policy
+ * stays on.
  */
 export async function axeFindings(page: Page, rules: keyof typeof RULES): Promise<string[]> {
   if (!(await page.evaluate<boolean>('"axe" in window'))) await page.evaluate(axe.source);

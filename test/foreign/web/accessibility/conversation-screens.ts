@@ -12,7 +12,7 @@ async function openMenu(visit: Visit): Promise<void> {
   await visit.page.getByRole('menu').waitFor();
 }
 
-/** The list of conversations, and an open conversation beside it. */
+/** The screens with the list of conversations and an open conversation beside it. */
 export const CONVERSATION_SCREENS: readonly Screen[] = [
   {
     name: 'conversations',
@@ -60,10 +60,11 @@ export const CONVERSATION_SCREENS: readonly Screen[] = [
   {
     name: 'conversation-jumped',
     open: async ({ page, server, content }) => {
-      // A flash that has begun keeps its colours in Chromium when the colour scheme changes. With reduced motion, none
-      // begins.
+      // A flash (the highlight of the message jumped to) that has begun keeps its colours in Chromium when the colour
+      // scheme changes. With reduced motion, none begins.
       await page.emulateMedia({ reducedMotion: 'reduce' });
-      // Another test looks at the flash itself, with motion: the stopped clock of animations keeps it from ending.
+      // The stopped clock of animations keeps the highlight from ending. Another test looks at the flash itself, with
+      // motion.
       await (await page.context().newCDPSession(page)).send('Animation.setPlaybackRate', { playbackRate: 0 });
       await page.goto(`${server.url}/c/${content.operations}/4`);
       await page.locator('.jumped-to article').waitFor();
@@ -90,8 +91,8 @@ export const CONVERSATION_SCREENS: readonly Screen[] = [
     open: async (visit) => {
       const { page, server, content } = visit;
       await openConversation(visit, 'private');
-      // The server sends one typing event of an account in 2 s. The page may miss the first one, so the test repeats
-      // the call.
+      // The server sends at most one typing event of an account in 2 s. The page may miss the first one, so the test
+      // repeats the call.
       await eventually(
         async () => {
           await callAs(server, { token: content.peerToken }, 'messages.typing', { conversation: content.private });
@@ -116,8 +117,8 @@ export const CONVERSATION_SCREENS: readonly Screen[] = [
     open: async (visit) => {
       const { page } = visit;
       await page.route('**/v1/api/messages.delete', () => {});
-      // A page that closes would send the deletion at once. The other visits need this message, so the page must not
-      // notice it.
+      // A page that closes sends a waiting deletion at once. The other visits need this message, so the page must not
+      // notice that it closes.
       await page.addInitScript('addEventListener("pagehide", (event) => event.stopImmediatePropagation(), true)');
       await openConversation(visit, 'operations');
       await ownMessage(page).hover();
@@ -127,7 +128,7 @@ export const CONVERSATION_SCREENS: readonly Screen[] = [
       await page.getByRole('button', { name: 'Undo' }).waitFor();
     },
   },
-  // One screen for each width, because a menu closes when the size of the window changes.
+  // The menu has a screen for each width, because it closes when the size of the window changes.
   { name: 'message-menu', width: 'wide', open: openMenu },
   { name: 'message-menu-on-phone', width: 'narrow', open: openMenu },
   {

@@ -9,7 +9,7 @@ async function openDetails(visit: Visit, conversation: SampleConversation): Prom
   await visit.page.locator('dialog.drawer').getByRole('heading', { name: 'Notifications' }).waitFor();
 }
 
-/** Opens a dialog by a button below the list of conversations, or above it. */
+/** Opens a dialog by a button above or below the list of conversations. */
 async function openFromList(visit: Visit, button: string): Promise<void> {
   await openConversation(visit, 'operations');
   await showList(visit.page);
@@ -17,7 +17,7 @@ async function openFromList(visit: Visit, button: string): Promise<void> {
   await visit.page.getByRole('dialog').waitFor();
 }
 
-/** The screen of a part of the settings; `shown` is a text that it shows once it is loaded. */
+/** The screen of one part of the settings; `shown` is a text that the part shows once it is loaded. */
 const settingsPart = (part: string, shown: string): Screen => ({
   name: `settings-${part}`,
   open: async ({ page, server }) => {
@@ -26,7 +26,7 @@ const settingsPart = (part: string, shown: string): Screen => ({
   },
 });
 
-/** The screens over a conversation: panels, dialogs, lists of suggestions. */
+/** The screens of panels, dialogs and lists of suggestions over a conversation. */
 export const DIALOG_SCREENS: readonly Screen[] = [
   {
     name: 'details-owner',

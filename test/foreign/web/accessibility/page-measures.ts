@@ -1,7 +1,7 @@
 import type { Page } from 'playwright-core';
 
 /**
- * JavaScript as text, for the functions below: they run in the page, whose scripts have other types than those of Node.
+ * Helpers as JavaScript text: the functions below run in the page, whose scripts have other types than those of Node.
  */
 const HELPERS = `
   const nameOf = (each) => {
@@ -12,8 +12,8 @@ const HELPERS = `
 `;
 
 /**
- * Elements that reach over an edge of the page, or that are scrolled sideways. Blocks of code are exempt: their line
- * breaks are part of their meaning.
+ * Finds elements that reach over an edge of the page, or that are scrolled sideways. Blocks of code are exempt: their
+ * line breaks are part of their meaning.
  */
 export function sidewaysOverflow(page: Page): Promise<string[]> {
   return page.evaluate<string[]>(`(() => {
@@ -33,7 +33,7 @@ export function sidewaysOverflow(page: Page): Promise<string[]> {
   })()`);
 }
 
-/** Elements whose own text is cut off, other than by an ellipsis. */
+/** Finds elements whose own text is cut off, other than by an ellipsis. */
 export function cutText(page: Page): Promise<string[]> {
   return page.evaluate<string[]>(`(() => {
     ${HELPERS}
@@ -53,8 +53,8 @@ export function cutText(page: Page): Promise<string[]> {
 }
 
 /**
- * Controls that are smaller than 24 px. Links within a sentence are exempt, since they are as high as its line (WCAG
- * 2.5.8).
+ * Finds controls that are smaller than 24 px. Links within a sentence are exempt, since they are as high as its line
+ * (WCAG 2.5.8).
  */
 export function smallTargets(page: Page): Promise<string[]> {
   return page.evaluate<string[]>(`(() => {
@@ -73,7 +73,7 @@ export function smallTargets(page: Page): Promise<string[]> {
 }
 
 /**
- * Elements that are hard to distinguish where the system's colours replace those of the page:
+ * Finds elements that are hard to distinguish when the system's colours replace those of the page:
  * - chosen items that look like their neighbours,
  * - buttons without an edge, except links and names of people, which look like text everywhere.
  */
@@ -122,7 +122,7 @@ const FOCUS_PROBLEMS = `
 `;
 
 /**
- * The elements that Tab leads to and where a person would not see the focus, one line for each problem. A script
+ * Finds elements that Tab leads to and where a person would not see the focus, with a line for each problem. A script
  * focuses each element. One press of Tab comes first: from then on, the browser shows the focus as after a key.
  */
 export async function unseenFocus(page: Page): Promise<string[]> {

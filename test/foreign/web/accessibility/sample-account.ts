@@ -6,7 +6,10 @@ import type { TestServer } from '../../../support/server.ts';
 
 const DAY_S = 24 * 60 * 60;
 
-/** Creates the content of a person's settings and list of files. `blocked`: the nick of an account to block. */
+/**
+ * Creates the content of a person's settings and list of files. `blocked` is the nick of an account that the person
+ * blocks.
+ */
 export async function writeSampleAccount(
   server: TestServer,
   person: { readonly token: string },

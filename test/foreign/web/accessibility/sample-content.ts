@@ -5,9 +5,9 @@ import { call, upload } from '../../../files/over-http.ts';
 import { writeSampleAccount } from './sample-account.ts';
 import type { WebBrowser } from '../web-browser.ts';
 
-/** The account whose screens are shown. */
+/** The nick of the account whose screens are shown. */
 export const VIEWER = 'nadia';
-/** An account that is in no conversation. */
+/** The nick of an account that is in no conversation. */
 export const NEWCOMER = 'tomas';
 
 const PEOPLE = {
@@ -24,13 +24,13 @@ type Nick = keyof typeof PEOPLE;
 /** The ids of conversations, named by their content. */
 export interface SampleContent {
   /**
-   * The viewer owns it: text, code, quotes, links, mentions, cards, a picture, a file, an edit, a deletion, and
-   * notices.
+   * The viewer owns this group. It shows text, code, quotes, links, mentions, cards, a picture, a file, an edit, a
+   * deletion, and notices.
    */
   readonly operations: number;
-  /** The viewer is a member: cards of programs. */
+  /** The viewer is a member of this group, which shows cards of programs. */
   readonly deployments: number;
-  /** Three of its messages are unread. */
+  /** The group in which the viewer has three unread messages. */
   readonly relaunch: number;
   readonly empty: number;
   readonly archived: number;
@@ -41,7 +41,7 @@ export interface SampleContent {
   readonly peerToken: string;
 }
 
-/** A conversation that the content names. */
+/** The name of a conversation in the sample content. */
 export type SampleConversation = Exclude<keyof SampleContent, 'invitation' | 'peerToken'>;
 
 /** Fills a new server with messages of people and programs that look like those of a team. */
@@ -95,7 +95,7 @@ interface Group {
   readonly webhook: string;
 }
 
-/** Writes in the names of the people. It records an age in minutes for each message, which `setTimes` applies. */
+/** Writes messages as the people. It records an age in minutes for each message, which `setTimes` applies. */
 class SampleWriter {
   readonly #server: TestServer;
   readonly #people: ReadonlyMap<string, SamplePerson>;
@@ -106,7 +106,7 @@ class SampleWriter {
     this.#people = people;
   }
 
-  /** Creates a group, which its first member owns. */
+  /** Creates a group, whose owner is the first of the given members. */
   async join(
     title: string,
     [owner, ...others]: readonly [Nick, ...Nick[]],
@@ -122,8 +122,8 @@ class SampleWriter {
   async say(conversation: number, nick: Nick, minutes: number, text: string, files: string[] = []): Promise<number> {
     const input = { conversation, text, files, client_id: `sample-${this.#ages.length}` };
     const request = { operation: 'messages.send', input, token: this.#people.get(nick)!.token };
-    // A busy machine may answer that the outcome is unknown. The repeated send has the same client id, so the server
-    // does not post it twice.
+    // A server on a busy machine may answer 503: the outcome is unknown. The repeated send has the same client id, so
+    // the server does not post the message twice.
     const { status, body } = await eventually(
       () => call(this.#server, request),
       (answer) => answer.status !== 503,
@@ -161,13 +161,13 @@ class SampleWriter {
     await this.#as(nick, 'messages.mark-read', { conversation, seq });
   }
 
-  /** Resolves with the link. */
+  /** Creates an invitation to the group. Resolves with its link. */
   async invite(nick: Nick, group: number, limits: { max_uses?: number } = {}): Promise<string> {
     const input = { group, valid_s: 7 * 24 * 60 * 60, ...limits };
     return (await this.#as<{ link: string }>(nick, 'invites.create', input)).link;
   }
 
-  /** Gives the sessions a name such as a program gives them. */
+  /** Gives the sessions a label such as a program gives them. */
   async nameSessions(): Promise<void> {
     await this.#server.database.query((sql) => sql`update session set label = 'Pixel 9' where label = 'test'`);
   }

@@ -10,9 +10,11 @@ import {
 } from './page-measures.ts';
 import { SIZES, widthsOf, type Screen } from './screen-visits.ts';
 
-/** High enough that nothing is scrolled out of view: axe cannot tell the contrast of covered elements. */
+/**
+ * The height of the window, so that nothing is scrolled out of view: axe cannot tell the contrast of covered elements.
+ */
 const HEIGHT = 2_400;
-/** A page of 1280 px that is enlarged to 400 %: the width that WCAG 1.4.10 requires. */
+/** The size of a page of 1280 px that is enlarged to 400 %: WCAG 1.4.10 requires this width. */
 const ENLARGED = { width: 320, height: 640 };
 
 /** The size in which a screen is opened for `findingsIn`. */
@@ -21,7 +23,8 @@ export function firstSizeOf(screen: Screen): { readonly width: number; readonly 
 }
 
 /**
- * The problems of a screen, one line each. The screen is opened once: its size, colours and text size change in place.
+ * The problems of a screen, one line each. The screen is opened once; then its size, its colours and its text size
+ * change in place.
  */
 export async function findingsIn(page: Page, screen: Screen): Promise<string[]> {
   const findings: string[] = [];
@@ -50,6 +53,6 @@ export async function findingsIn(page: Page, screen: Screen): Promise<string[]> 
 
 async function resize(page: Page, size: { readonly width: number; readonly height: number }): Promise<void> {
   await page.setViewportSize(size);
-  // The page draws its reaction to the new size with the second frame.
+  // The page has drawn its reaction to the new size with the second frame.
   await page.evaluate('new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))');
 }

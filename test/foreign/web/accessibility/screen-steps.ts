@@ -17,7 +17,7 @@ export async function showList(page: Page): Promise<void> {
   if (await back.isVisible()) await back.click();
 }
 
-/** Answers requests to `url` as a server that is not available does. */
+/** Answers the page's requests to `url` with 503, as a server that is not available does. */
 export async function refuse(page: Page, url: string, message: string): Promise<void> {
   await page.route(url, (route) =>
     route.fulfill({ status: 503, json: { status: 'failure', code: 'overloaded', message } }),

@@ -15,8 +15,8 @@ export const SIZES: Readonly<Record<Width, { readonly width: number; readonly he
 const WIDTHS: readonly Width[] = ['wide', 'narrow'];
 
 /**
- * Expected complaints of a browser: about requests that a screen lets fail, and about a page on plain http beyond
- * loopback.
+ * Complaints of a browser that are expected: about requests that a screen lets fail, and about a page on plain http
+ * beyond loopback.
  */
 const EXPECTED_COMPLAINT = /^Failed to load resource|WebSocket connection to|Cross-Origin-Opener-Policy header/;
 
@@ -25,7 +25,7 @@ export interface Visit {
   readonly page: Page;
   readonly server: TestServer;
   readonly content: SampleContent;
-  /** Receives the codes that the server sends. */
+  /** Receives the e-mail with the codes that the server sends. */
   readonly mail: TestMailServer;
 }
 
@@ -33,7 +33,7 @@ export interface Visit {
 export interface Screen {
   /** The name of its test, in lower case with hyphens. */
   readonly name: string;
-  /** The nick of the account that is signed in; null: nobody; absent: the viewer. */
+  /** The nick of the account that is signed in; null: nobody is signed in; absent: `VIEWER` is. */
   readonly account?: string | null;
   /** The only width in which to open the screen; absent: both widths. */
   readonly width?: Width;
@@ -45,7 +45,7 @@ interface VisitOptions {
   readonly size: { readonly width: number; readonly height: number };
 }
 
-/** Many screens request a code from the same network. */
+/** Limits that allow many codes for the same network: each of many screens requests one. */
 const LIMITS = { codesPerSourcePerHour: 1_000, dailyCodesPerAddressAndNetwork: 1_000, codesPerHourPerBudget: 1_000 };
 
 /** The server, the browser and the sessions that all screens share. */

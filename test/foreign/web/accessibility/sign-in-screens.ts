@@ -29,14 +29,14 @@ async function askForCode({ page }: Visit): Promise<string> {
   return address;
 }
 
-/** Enters a wrong code, and waits until the page says `said`. */
+/** Enters a wrong code, and waits until the page shows the text `said`. */
 async function enterWrongCode({ page }: Visit, said: string): Promise<void> {
   await page.getByLabel(CODE_FIELD).fill('000000');
   await page.getByLabel(CODE_FIELD).press('Enter');
   await page.getByText(said).first().waitFor();
 }
 
-/** The screens of the ways to sign in. Nobody is signed in. */
+/** The screens of the ways to sign in, with nobody signed in. */
 export const SIGN_IN_SCREENS: readonly Screen[] = [
   { name: 'sign-in', account: NOBODY, open: openSignIn },
   {
@@ -168,7 +168,7 @@ async function endSession(visit: Visit, end: 'expired' | 'ended'): Promise<void>
   await page.getByLabel('E-mail address').waitFor();
 }
 
-/** Resolves when the browser has stored the draft. */
+/** Makes the page store the draft, and resolves when the browser has stored it. */
 async function keptDraft(page: Visit['page']): Promise<void> {
   await page.evaluate('dispatchEvent(new Event("pagehide"))');
   await eventually(
@@ -187,7 +187,7 @@ async function keptDraft(page: Visit['page']): Promise<void> {
   );
 }
 
-/** The screens that say why nobody is signed in: not yet, or no longer. */
+/** The screens that say why nobody is signed in: no sign-in yet, or the session has ended. */
 export const SIGNED_OUT_SCREENS: readonly Screen[] = [
   {
     name: 'session-ended',

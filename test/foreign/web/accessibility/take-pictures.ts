@@ -12,10 +12,15 @@ import { SCREENS } from './screens.ts';
 
 const FOLDER = join(import.meta.dirname, '../../../../docs/web');
 const SCHEMES = ['light', 'dark'] as const;
-/** WebP: a third of the size of PNG. At this quality small texts have no visible blur. */
+/**
+ * The quality of the WebP pictures, which have a third of the size of PNG. Small texts have no visible blur at this
+ * quality.
+ */
 const QUALITY = 50;
 
-/** States of a screen that differ from it by a sentence; `docs/web` would have twice the size with them. */
+/**
+ * Names of states of a screen that differ from it only by a sentence. With them, `docs/web` would have twice the size.
+ */
 const STATES: readonly string[] = [
   'sign-in-code-wrong',
   'sign-in-code-over',
@@ -60,7 +65,7 @@ try {
   await globalTeardown();
 }
 
-/** Playwright's own screenshots have no WebP. */
+/** Takes a picture as WebP, which Playwright's own screenshots do not offer. */
 async function pictureOf(page: Page): Promise<Buffer> {
   const session = await page.context().newCDPSession(page);
   const { data } = await session.send('Page.captureScreenshot', { format: 'webp', quality: QUALITY });
