@@ -12,45 +12,51 @@ import { findLossRecord, type LossRecord } from './messages/loss-record.ts';
 export interface DatabaseReport {
   /** The servers that the configuration lists, and which of them was examined. */
   readonly serverUses: readonly ServerUse[];
-  /** Such as "18.4". */
+  /** The version of PostgreSQL, such as "18.4". */
   readonly version: string;
-  /** Such as 180004. */
+  /** PostgreSQL's version number, such as 180004. */
   readonly versionNumber: number;
   readonly encoding: string;
-  /** True: it takes no writes (a standby, or `default_transaction_read_only`). */
+  /** True: the server takes no writes (it is a standby, or has `default_transaction_read_only`). */
   readonly readOnly: boolean;
-  /** The setting as Klatch's sessions have it. */
+  /** PostgreSQL's setting `fsync`, as Klatch's sessions have it. */
   readonly fsync: string;
   readonly fullPageWrites: string;
-  /** Connections that an ordinary user may have in all, and how many of the server's connections are used. */
+  /**
+   * The most connections that an ordinary user may have in all. `connectionsTaken`: how many connections of the server
+   * are used.
+   */
   readonly connections: number;
   readonly connectionsTaken: number;
-  /** The used connections of Klatch servers. */
+  /** The number of connections to this database that Klatch's processes use. */
   readonly klatchConnections: number;
-  /** The schema's number; 0: no Klatch has used the database yet. */
+  /** The version of the schema; 0: no Klatch has used the database yet. */
   readonly schema: number;
-  /** Why this program cannot use that schema; null: it can. */
+  /** The reason why this program cannot use the schema; null: it can. */
   readonly schemaMismatch: SchemaMismatch | null;
   /** Whether `secret` opens the sealed values; null: there are none. */
   readonly secretFits: boolean | null;
-  /** The result of `findStoreId`; null also where there is no schema yet. */
+  /** The store id, as `findStoreId` returns it; null also if there is no schema yet. */
   readonly storeId: string | null;
-  /** When a node last found that this database lacks committed changes; null: never. */
+  /** The last time that a node found that this database lacks committed changes; null: never. */
   readonly loss: LossRecord | null;
   /** How far the database's clock is ahead of this process's. */
   readonly clockAheadMs: number;
   /**
-   * Transactions that have been open for longer than {@link LONG_TRANSACTION_S}, of sessions that Klatch may see,
-   * without backups.
+   * The number of transactions that have been open for longer than {@link LONG_TRANSACTION_S}, of sessions that Klatch
+   * may see, without backups.
    */
   readonly longTransactions: number;
-  /** Locks of this database that have not been granted, including those that wait only for a moment. */
+  /** The number of requests for locks of this database that wait, even if only for a moment. */
   readonly waitingLocks: number;
-  /** Pids of the sessions that waiting locks wait for, at most ten. */
+  /** The pids of the sessions for which other sessions wait, at most ten. */
   readonly blockerPids: readonly number[];
 }
 
-/** PostgreSQL cannot remove old rows while a transaction that might see them is open. */
+/**
+ * A transaction that is open for longer than this is reported. PostgreSQL cannot remove old rows while a transaction
+ * that might see them is open.
+ */
 export const LONG_TRANSACTION_S = 300;
 
 type ReportedColumns = Omit<
@@ -118,7 +124,10 @@ async function readReportedColumns(tx: Transaction, longTransactionS: number): P
   return row!;
 }
 
-/** The server read its clock between the two readings of the local clock: the middle is the best estimate. */
+/**
+ * The server reads its clock between two readings of the local clock: the middle of these is the best estimate of the
+ * local time at that moment.
+ */
 async function clockAheadMs(tx: Transaction): Promise<number> {
   const before = Date.now();
   const started = performance.now();

@@ -13,25 +13,25 @@ type PoolName = (typeof poolNames)[number];
 
 const MAX_WAITING_SEARCHES = 50;
 
-/** The connections, separate for each use: they share a server and nothing else. */
+/** The connections to the database, separate for each use: they share a server and nothing else. */
 export class Database {
-  /** One connection: flushes of posts run one after the other. */
+  /** The flushes of posts. It has one connection, so that they run one after the other. */
   readonly intake: Pool;
-  /** Settlements of deliveries, in a thread of their own. */
+  /** The settlements of deliveries, which a thread of its own writes. */
   readonly settle: SettlementWriter;
   /**
    * Leases are renewed on a connection of their own: if a renewal waited for other work, the node could lose all its
    * leases.
    */
   readonly lease: Pool;
-  /** Reads for live connections: a stream must not wait for other work. */
+  /** The reads for live connections: their clients must not wait for other work. */
   readonly live: Pool;
   /** Full-text searches, which may be slow: they block only each other. */
   readonly search: Pool;
-  /** Everything else. */
+  /** All other uses of the database. */
   readonly general: Pool;
   readonly target: ConnectionTarget;
-  /** Changes that this process knows to be committed. */
+  /** The record of the newest changes that this process knows to be committed. */
   readonly witness = new Witness();
 
   constructor(target: ConnectionTarget, config: PostgresqlConfig, log: Log) {
@@ -82,7 +82,10 @@ export class Database {
     return ServerGroup.of(this.target).uses;
   }
 
-  /** One round trip within `timeoutMs`; rejects when the database is unavailable, or takes no writes. */
+  /**
+   * Checks the database in one round trip; rejects if it is unavailable, takes no writes, or does not answer within
+   * `timeoutMs`.
+   */
   async ping(timeoutMs: number): Promise<void> {
     await this.general.run(requireWritable, timeoutMs);
   }
@@ -92,7 +95,10 @@ export class Database {
     return poolNames.map((name) => [name, this[name]]);
   }
 
-  /** Closes every connection; calls in progress are rejected at once. Resolves when no thread is left. */
+  /**
+   * Closes every connection; calls in progress are rejected at once. Resolves when the thread of the settlements has
+   * ended.
+   */
   async stop(): Promise<void> {
     for (const pool of [this.intake, this.lease, this.live, this.search, this.general]) pool.stop();
     await this.settle.stop();

@@ -15,13 +15,13 @@ export interface OpenDatabase {
   readonly database: Database;
   /** The migrations that this call applied. */
   readonly appliedMigrations: readonly string[];
-  /** For people: "PostgreSQL 18.4, embedded". */
+  /** A text for people, such as "PostgreSQL 18.4, embedded". */
   readonly version: string;
   stop(): Promise<void>;
 }
 
 interface OpenDatabaseOptions {
-  /** Checks the secret; null leaves that to the caller. */
+  /** The sealer with which the configured secret is checked; null: the caller checks the secret. */
   readonly sealer: Sealer | null;
   readonly log: Log;
   /**
@@ -29,7 +29,7 @@ interface OpenDatabaseOptions {
    * migration.
    */
   readonly onConnecting?: (database: Database) => void;
-  /** True once the caller has given up. */
+  /** Returns true once the caller has given up the opening. */
   readonly isCancelled?: () => boolean;
 }
 
@@ -50,7 +50,7 @@ export async function openDatabase(config: Config, options: OpenDatabaseOptions)
   const database = new Database(target, config.postgresql, log);
   onConnecting?.(database);
   try {
-    // Before the migrations: an older server would reject them with a syntax error.
+    // The version is checked before the migrations, which an older server would reject with a syntax error.
     const version = await database.general.run(readSupportedVersion);
     if (!config.postgresql.allowFsyncOff) await database.general.run(requireFsync);
     if (!config.postgresql.embedded) await requireSessionPooling(target, config.postgresql.databaseCallTimeoutMs);

@@ -3,18 +3,18 @@ import { readOnly } from './db/read-only.ts';
 
 /** How far a standby is behind its primary. */
 export interface ReplicationLag {
-  /** Bytes of the write-ahead log. */
+  /** The bytes of the write-ahead log that the standby lacks. */
   readonly bytes: number;
   readonly seconds: number;
 }
 
 /** The replication state of a primary. */
 export interface ReplicationReport {
-  /** Standbys that follow it right now, including a running base backup. */
+  /** The number of standbys that follow the primary right now, including a running base backup. */
   readonly standbys: number;
-  /** Empty: no commit waits for a standby. */
+  /** PostgreSQL's setting; empty: no commit waits for a standby. */
   readonly synchronousStandbyNames: string;
-  /** The lag of the standby with the least; null: no standby, or none that Klatch may see. */
+  /** The lag of the standby that is least behind; null: no standby, or none that Klatch may see. */
   readonly leastLag: ReplicationLag | null;
 }
 
@@ -78,7 +78,7 @@ async function askStandbys(target: ConnectionTarget, lsn: string, timeoutMs: num
   return known.toSorted((a, b) => a.bytes - b.bytes)[0] ?? null;
 }
 
-/** The lag of a server; null for the primary. */
+/** The lag of one server behind the log position `lsn`; null if the server is a primary. */
 function askStandby(
   server: Omit<ConnectionTarget, 'otherHosts'> & ServerAddress,
   lsn: string,

@@ -10,10 +10,10 @@ export class DatabaseInUseError extends Error {
   override readonly name = 'DatabaseInUseError';
 }
 
-/** A column of sealed values, and their purpose. */
+/** A column of sealed values, and the purpose that they were sealed for. */
 interface SealedColumn {
   readonly table: string;
-  /** The primary key, a number. */
+  /** The column with the table's primary key, a number. */
   readonly id: string;
   readonly column: string;
   readonly authenticatedPurpose: string;
@@ -34,22 +34,24 @@ export const SEALED_COLUMNS: readonly SealedColumn[] = [
   { table: 'reverse_hook', id: 'id', column: 'old_secret_sealed', authenticatedPurpose: 'hook-secret' },
 ];
 
-/** Secrets to open with and to seal with. */
+/** The sealer of the old secret, which opens the values, and that of the new one. */
 interface OldAndNewSealer {
   readonly from: Sealer;
   readonly to: Sealer;
 }
 
-/** Rows in memory at a time. */
+/** The maximum number of rows in memory at a time. */
 const BATCH_ROWS = 500;
-/** 100,000 hooks took 17 s on a busy machine of two cores; a slow disk may take much longer. */
+/**
+ * The time-out of a rotation. 100,000 hooks took 17 s on a busy machine of two cores; a slow disk may take much longer.
+ */
 const TIMEOUT_MS = 30 * 60_000;
 
 /**
- * Reseals all values of one secret with another one, the canary too. Resolves with the number of values by the name of
- * their purpose. It leaves values alone that the new secret opens already, so that it may be called again. One
- * transaction: if the process ends at any moment, nothing has changed. Rejects with WrongSecretError for a value that
- * neither secret opens, and with DatabaseInUseError while a server has its session.
+ * Reseals all values of one secret with another one, the canary too. Resolves with the number of resealed values by the
+ * name of their purpose. It leaves values alone that the new secret opens already, so that it may be called again. It
+ * works in one transaction: if the process ends at any moment before the commit, nothing has changed. Rejects with
+ * WrongSecretError for a value that neither secret opens, and with DatabaseInUseError while a server uses the database.
  */
 export async function rotateSealedCountingByPurpose(
   pool: Pool,
@@ -57,7 +59,7 @@ export async function rotateSealedCountingByPurpose(
 ): Promise<ReadonlyMap<string, number>> {
   return pool.transaction(async (tx) => {
     await excludeServers(tx);
-    // First, because it detects a wrong secret before anything is written.
+    // The canary comes first, because it detects a wrong secret before anything is written.
     await rotateCanary(tx, secrets);
     const resealed = new Map<string, number>();
     for (const column of SEALED_COLUMNS) {
@@ -69,9 +71,9 @@ export async function rotateSealedCountingByPurpose(
 }
 
 /**
- * Another node, with another data directory and lock, may use the same database: it would continue with the old secret.
- * A running node has a session for its leases. A starting node waits for the lock of migrations, and then finds the new
- * canary.
+ * Rejects with DatabaseInUseError if another node, with another data directory and lock, uses the same database: it
+ * would continue with the old secret. A running node has a session for its leases. A starting node waits for the lock
+ * of migrations, and then finds the new canary.
  */
 export async function excludeServers(tx: Transaction): Promise<void> {
   await tx`select pg_advisory_xact_lock(${SCHEMA_LOCK_KEY})`;
@@ -86,7 +88,7 @@ export async function excludeServers(tx: Transaction): Promise<void> {
 
 async function rotateCanary(tx: Transaction, secrets: OldAndNewSealer): Promise<void> {
   const [row] = await tx<{ value: string }[]>`select value from setting where name = ${CANARY_NAME} for update`;
-  // A database that no server has used yet.
+  // No server has used this database yet, so it has no canary.
   if (row === undefined) return;
   const neitherSecretOpensMessage =
     'neither the old secret that was given nor the one in server.conf opens this database';
@@ -115,7 +117,7 @@ async function rotateColumn(tx: Transaction, sealedColumn: SealedColumn, secrets
     });
     const last = rows.at(-1)?.id ?? after;
     if (resealed.length > 0) {
-      // The range keeps the planner from reading the whole table once for each batch.
+      // The range of ids keeps the planner from reading the whole table once for each batch.
       await tx`
         update ${tx(table)} as t set ${tx(column)} = v.sealed
         from unnest(${resealed.map((each) => each.id)}::bigint[], ${resealed.map((each) => each.sealed)}::text[]) as v (id, sealed)
@@ -128,8 +130,8 @@ async function rotateColumn(tx: Transaction, sealedColumn: SealedColumn, secrets
 }
 
 /**
- * Reseals a value; null where the new secret opens it already. If neither secret opens it, the error contains
- * `neitherSecretOpensMessage`.
+ * Seals a value with the new secret; null if the new secret opens it already. If neither secret opens it, the error
+ * contains `neitherSecretOpensMessage`.
  */
 function sealWithNewSecret(
   value: { authenticatedPurpose: string; sealed: string; neitherSecretOpensMessage: string },

@@ -20,12 +20,15 @@ interface AccountSearchRequest {
 }
 
 const MAX_LISTED = 1_001;
-/** The last code point: appended to a prefix it sorts after everything with that prefix, in byte order. */
+/**
+ * The last code point of Unicode. A prefix with this character at its end sorts after every text with the prefix, in
+ * byte order.
+ */
 const LAST_CHARACTER = '\u{10ffff}';
 
 /**
- * Active people and bots by nick whose nick or name begins with the text, in any case. Members of a conversation are
- * few, so there the text also matches the beginning of any word of the name.
+ * Active people and bots whose nick or name begins with the text in any case, sorted by nick. Members of a conversation
+ * are few, so among them the text also matches the beginning of any word of the name.
  */
 export async function searchAccounts(sql: Sql, request: AccountSearchRequest): Promise<FoundAccount[]> {
   const { after, limit, conversationId, memberId, text } = request;
@@ -44,7 +47,10 @@ export async function searchAccounts(sql: Sql, request: AccountSearchRequest): P
     order by a.nick limit ${Math.min(limit, MAX_LISTED)}`;
 }
 
-/** Uses operators that an index also serves when the text is a parameter, unlike LIKE. */
+/**
+ * Whether a column begins with a prefix. An index also serves these operators when the prefix is a parameter, unlike
+ * LIKE.
+ */
 function beginsWith(sql: Sql, column: Fragment, prefix: Fragment): Fragment {
   return sql`(${column} ~>=~ ${prefix} and ${column} ~<~ (${prefix} || ${LAST_CHARACTER}))`;
 }

@@ -26,7 +26,7 @@ export async function findActiveAccountByNick(sql: Sql | Transaction, nick: stri
   return row ?? null;
 }
 
-/** An account in a list; `groupRole` is set where the list is of a group. */
+/** An account in a list; `groupRole` is null unless the list is that of a group. */
 interface ListedAccount extends Account {
   readonly nick: string;
   readonly createdAt: Date;
@@ -37,18 +37,18 @@ interface ListedAccount extends Account {
   readonly groupRole: GroupRole | null;
 }
 
-/** The accounts to list: by nick, after the nick `after`. */
+/** The accounts to list: those after the nick `after`, in the order of their nicks. */
 export interface AccountPageRequest {
   readonly after: string;
   readonly limit: number;
   readonly role: InstallationRole | null;
-  /** Only the members of this group. */
+  /** Lists only the members of this group; null: all accounts. */
   readonly conversationId: ConversationId | null;
 }
 
 const MAX_LISTED = 1_001;
 
-/** People and bots by nick. Integrations have no nick, so a scan of the nicks skips them. */
+/** People and bots, sorted by nick. Accounts of integrations have no nick, so a scan of the nicks skips them. */
 export async function listAccounts(sql: Sql, page: AccountPageRequest): Promise<ListedAccount[]> {
   const { conversationId, role } = page;
   const member = sql`join membership m on m.account_id = a.id and m.conversation_id = ${conversationId}`;

@@ -1,26 +1,32 @@
 import type { AddressKind, ProofAddress } from '../../model/proof-address.ts';
 import type { Sql, Transaction } from '../db/connection.ts';
 
-/** 'activ' in ASCII. The lock makes all nodes count and begin activations one after the other. */
+/**
+ * The key of an advisory lock: 'activ' in ASCII. The lock makes all nodes count and begin activations one after the
+ * other.
+ */
 const ACTIVATION_LOCK_KEY = 0x6163746976;
 
-/** The networks that an activation counts for, as keyed hashes. */
+/** The networks whose limits an activation counts against, as keyed hashes. */
 interface HashedSource {
-  /** An IPv4 address, or a /64 of IPv6. */
+  /** The hash of the source: an IPv4 address, or a /64 network of IPv6. */
   readonly sourceHash: string;
-  /** The /48 network of an IPv6 source; for IPv4 the same as the source. */
+  /** The hash of the /48 network of an IPv6 source; for IPv4 the same as `sourceHash`. */
   readonly networkHash: string;
 }
 
-/** The number of earlier activations, whether a code was sent or not. */
+/**
+ * The numbers of earlier activations that limit another one. They include activations without a code, except in
+ * `sentToAccounts` and `sentToStrangers`.
+ */
 export interface ActivationCounts {
-  /** Of this address, in 24 hours. */
+  /** Activations of the same address in the last 24 hours. */
   readonly ofAddress: number;
-  /** Of this address and begun from this network, in 24 hours. */
+  /** Activations of the same address that began from the same network in the last 24 hours. */
   readonly ofAddressByNetwork: number;
-  /** Of any address, begun from this source in the last hour. */
+  /** Activations of any address that began from the same source in the last hour. */
   readonly ofSource: number;
-  /** Of any address, begun from this network in the last hour. */
+  /** Activations of any address that began from the same network in the last hour. */
   readonly ofNetwork: number;
   /** Codes that were sent to addresses of accounts in the last hour. */
   readonly sentToAccounts: number;
@@ -28,13 +34,13 @@ export interface ActivationCounts {
   readonly sentToStrangers: number;
   /** Activations of the last hour for which no code was sent. */
   readonly withoutCode: number;
-  /** Ms since this network last began an activation for this address; null: none in 24 hours. */
+  /** The ms since the last activation of the same address that began from the same network; null: none in 24 hours. */
   readonly sinceSameAddressAndNetworkMs: number | null;
 }
 
 /**
- * Counts the activations that limit another one. Until the transaction ends no other transaction can begin an
- * activation: the counts still hold when this one writes its own.
+ * Counts the activations that decide whether another one may begin. Until the transaction ends no other transaction can
+ * begin an activation: the counts still hold when this transaction writes its own.
  */
 export async function lockAndCountActivations(
   tx: Transaction,
@@ -76,7 +82,6 @@ export async function deleteOldestActivationWithoutCode(tx: Transaction): Promis
       order by sent_at limit 1)`;
 }
 
-/** An activation to insert. */
 interface NewActivation extends ProofAddress, HashedSource {
   readonly transactionHash: string;
   readonly provider: string;
@@ -106,25 +111,25 @@ export async function insertActivation(
   return row!;
 }
 
-/** Stores the gate's id of the code. */
+/** Stores the id that the activation gate gave to the code of an activation. */
 export async function setProviderVerifier(sql: Sql, transactionHash: string, verifier: string): Promise<void> {
   await sql`update activation set verifier = ${verifier} where transaction_hash = ${transactionHash}`;
 }
 
-/** The data for judging an attempt. */
+/** The data for checking the code of an attempt. */
 export interface ConsumedAttempt {
   readonly provider: string;
   readonly kind: AddressKind;
   readonly verifier: string | null;
-  /** Attempts that remain after this one. */
+  /** The number of attempts that remain after this one. */
   readonly attemptsLeft: number;
   /** Time in ms since the activation began. */
   readonly ageMs: number;
 }
 
 /**
- * Takes one of the attempts before the code is checked, so that a hundred parallel requests get no more checks than
- * there are attempts. Null when no attempt is left, the activation has ended, or it never existed.
+ * Uses up one of an activation's attempts before the code is checked, so that a hundred parallel requests get no more
+ * checks than there are attempts. Null when no attempt is left, the activation has ended, or it never existed.
  */
 export async function consumeAttempt(sql: Sql, transactionHash: string): Promise<ConsumedAttempt | null> {
   const [row] = await sql<ConsumedAttempt[]>`
@@ -142,7 +147,7 @@ export async function findCodeVerifier(sql: Sql, transactionHash: string): Promi
   return row?.verifier ?? null;
 }
 
-/** Returns an attempt that could not be judged. */
+/** Gives an activation back an attempt whose code could not be checked. */
 export async function refundAttempt(sql: Sql, transactionHash: string, maxAttempts: number): Promise<void> {
   await sql`
     update activation set attempts_left = least(attempts_left + 1, ${maxAttempts}) where transaction_hash = ${transactionHash}`;
@@ -161,15 +166,15 @@ export async function markVerified(tx: Transaction, transactionHash: string): Pr
 }
 
 /**
- * Returns the address that a transaction has proven, and ends the activation; null when it has proven none, or the
- * activation has ended. Of two parallel calls only one gets the address.
+ * Returns the address that an activation has proven, and ends the activation. Null: the activation has proven no
+ * address, or has ended. Of two parallel calls only one gets the address.
  */
 export async function consumeVerifiedActivation(
   tx: Transaction,
   transactionHash: string,
 ): Promise<ProofAddress | null> {
-  // Compares `expires_at` also with `sent_at`, and not only with the clock: a call that waited for another one's commit
-  // must find the activation ended, whenever its own transaction began.
+  // The statement compares `expires_at` also with `sent_at`, and not only with the clock. A call that waited for
+  // another one's commit must find the activation ended, whenever its own transaction began.
   const [row] = await tx<ProofAddress[]>`
     update activation set expires_at = sent_at
     where transaction_hash = ${transactionHash} and verified_at is not null and expires_at > now()

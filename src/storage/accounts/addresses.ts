@@ -8,7 +8,7 @@ interface AddressHolder {
   readonly deactivated: boolean;
 }
 
-/** The account that an address belongs to, or null. */
+/** The account that has an address; null: no account has it. */
 export async function findAddressHolder(
   sql: Sql | Transaction,
   { kind, address }: ProofAddress,
@@ -20,7 +20,9 @@ export async function findAddressHolder(
   return row ?? null;
 }
 
-/** Gives an address to an account. Rejects with a violation of `account_address_pkey` when an account has it. */
+/**
+ * Gives an address to an account. Rejects with a violation of `account_address_pkey` when an account has it already.
+ */
 export async function insertAddress(
   tx: Transaction,
   accountId: AccountId,

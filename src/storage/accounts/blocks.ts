@@ -1,7 +1,6 @@
 import type { AccountId } from '../../model/ids.ts';
 import type { Sql, Transaction } from '../db/connection.ts';
 
-/** A blocked account. */
 interface BlockedAccount {
   readonly id: AccountId;
   readonly nick: string;
@@ -11,7 +10,7 @@ interface BlockedAccount {
 
 const MAX_LISTED = 1_001;
 
-/** Records that an account has blocked another. False if it had done so before. */
+/** Records that an account has blocked another. False: the block existed already. */
 export async function insertBlock(tx: Transaction, accountId: AccountId, blockedId: AccountId): Promise<boolean> {
   const rows = await tx`
     insert into block (account_id, blocked_id) values (${accountId}, ${blockedId})
@@ -34,7 +33,7 @@ export async function deleteBlock(sql: Sql, accountId: AccountId, blockedId: Acc
   return rows.length > 0;
 }
 
-/** The accounts that an account has blocked, by id. */
+/** The accounts that an account has blocked, sorted by id. */
 export async function listBlocks(
   sql: Sql,
   { accountId, after, limit }: { accountId: AccountId; after: number; limit: number },

@@ -7,7 +7,7 @@ interface ListedBot {
   readonly nick: string;
   readonly name: string;
   readonly createdAt: Date;
-  /** The number of its tokens that have not expired. */
+  /** The number of the bot's tokens that have not expired. */
   readonly tokens: number;
 }
 
@@ -24,7 +24,7 @@ export async function insertBot(
   return row!.id;
 }
 
-/** Bots of a person, including those removed in the last day: bots that are created and removed still use up nicks. */
+/** The number of a person's bots, including those removed in the last day: a removed bot still uses up its nick. */
 export async function countBotsIncludingRecentlyRemoved(tx: Transaction, ownerId: AccountId): Promise<number> {
   const [row] = await tx<{ count: number }[]>`
     select count(*)::int as count from account
@@ -51,7 +51,7 @@ export async function findBotOwner(sql: Sql, bot: AccountId): Promise<AccountId 
   return row?.ownerId ?? null;
 }
 
-/** Active bots of a person, by id. */
+/** Active bots of a person, sorted by id. */
 export async function listBotsOfOwner(
   sql: Sql,
   { ownerId, after, limit }: { ownerId: AccountId; after: number; limit: number },

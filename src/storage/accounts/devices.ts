@@ -6,20 +6,19 @@ import type { Sql, Transaction } from '../db/connection.ts';
 export interface Device {
   readonly id: DeviceId;
   readonly kind: DeviceKind;
-  /** Null: the first app of the configuration. */
+  /** The vendor's name of the app; null: the first app of the configuration. */
   readonly app: string | null;
   readonly label: string | null;
   /** The session that registered the device last. The device is removed with that session. */
   readonly sessionId: SessionOrTokenId;
   readonly createdAt: Date;
-  /** The time of its last registration. */
+  /** The time of the device's last registration. */
   readonly lastSeenAt: Date;
 }
 
-/** A device to register. */
 export interface NewDevice extends Pick<Device, 'kind' | 'app' | 'label' | 'sessionId'> {
   readonly accountId: AccountId;
-  /** SHA-256 (hex) of its vendor's token. */
+  /** The SHA-256, in hexadecimal digits, of the token that the vendor gave to the device. */
   readonly tokenHash: string;
   readonly tokenSealed: string;
 }
@@ -56,7 +55,7 @@ export async function deleteLeastRecentlyRegisteredDevices(
       select id from device where account_id = ${accountId} order by last_seen_at desc, id desc offset ${keep})`;
 }
 
-/** Devices of an account by id. */
+/** Devices of an account, sorted by id. */
 export async function listDevices(
   sql: Sql,
   { accountId, after, limit }: { accountId: AccountId; after: number; limit: number },

@@ -34,7 +34,10 @@ export async function findProfile(
   return row ?? null;
 }
 
-/** Changes an active account. Null: there is none. Rejects with a violation of `account_nick_key` for a taken nick. */
+/**
+ * Changes an active account. Null: there is no active account with this id. Rejects with a violation of
+ * `account_nick_key` if another account has the nick.
+ */
 export async function updateProfile(
   sql: Sql | Transaction,
   id: AccountId,
@@ -48,7 +51,7 @@ export async function updateProfile(
   return row ?? null;
 }
 
-/** The addresses that an account signs in with. */
+/** The e-mail addresses and telephone numbers with which an account signs in. */
 export async function listAddresses(sql: Sql | Transaction, id: AccountId): Promise<ProofAddress[]> {
   return sql<ProofAddress[]>`select kind, address from account_address where account_id = ${id} order by kind, address`;
 }

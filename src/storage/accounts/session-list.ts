@@ -8,7 +8,7 @@ export interface ListedSessionOrToken {
   readonly label: string;
   readonly scopes: readonly Scope[] | null;
   readonly createdAt: Date;
-  /** Accurate to some minutes. */
+  /** The time of the last use, accurate to some minutes. */
   readonly lastUsedAt: Date;
   readonly expiresAt: Date | null;
   readonly isAppPassword: boolean;
@@ -16,7 +16,7 @@ export interface ListedSessionOrToken {
 
 const MAX_LISTED = 1_001;
 
-/** Valid sessions of an account, by id. */
+/** Valid sessions or tokens of an account, sorted by id. */
 export async function listSessionsOrTokens(
   sql: Sql,
   { accountId, after, limit }: { accountId: AccountId; after: number; limit: number },

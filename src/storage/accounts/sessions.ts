@@ -18,7 +18,6 @@ export interface FoundSession {
   readonly isRenewedByUse: boolean;
 }
 
-/** A session to insert. */
 interface NewSessionOrToken {
   readonly accountId: AccountId;
   /** SHA-256 (hex) of the token. */
@@ -46,13 +45,12 @@ export async function insertSessionOrToken(
   return row!.id;
 }
 
-/** An app password to insert. */
 interface NewAppPassword {
   readonly accountId: AccountId;
   /** SHA-256 (hex) of the token. */
   readonly tokenHash: string;
   readonly label: string;
-  /** Null: it lasts until it is ended. */
+  /** The lifetime in seconds; null: the app password is valid until somebody ends it. */
   readonly expiresInS: number | null;
 }
 
@@ -88,7 +86,8 @@ export async function setLifetime(
 }
 
 /**
- * Counts a live connection as use of the sessions that end without use: once a day, since the time-outs are far longer.
+ * Counts a live connection as a use of its session, if the session ends after a time without use. It writes this once a
+ * day, since the idle time-outs are far longer.
  */
 export async function touchIdleSessions(sql: Sql, ids: readonly SessionOrTokenId[]): Promise<void> {
   await sql`

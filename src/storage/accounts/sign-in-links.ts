@@ -2,8 +2,8 @@ import type { AccountId } from '../../model/ids.ts';
 import type { Transaction } from '../db/connection.ts';
 
 /**
- * Inserts the link of an account, and replaces the previous one. The link is valid for `validMs`, by the database's
- * clock.
+ * Inserts the sign-in link of an account, and replaces the previous one. The link is valid for `validMs`, by the
+ * database's clock. Returns the time at which it expires.
  */
 export async function replaceSignInLink(
   tx: Transaction,
@@ -19,9 +19,9 @@ export async function replaceSignInLink(
 }
 
 /**
- * Consumes a link; returns its account, or null when the link has expired or does not exist. Of two parallel calls one
- * waits for the other and gets null. The statement locks the account first, like a deactivation: in the other order the
- * two could deadlock.
+ * Consumes a sign-in link; returns its account, or null when the link has expired or does not exist. Of two parallel
+ * calls one waits for the other and gets null. The statement locks the account first, like a deactivation: in the other
+ * order the two could deadlock.
  */
 export async function consumeSignInLink(tx: Transaction, tokenHash: string): Promise<AccountId | null> {
   const [row] = await tx<{ accountId: AccountId; unexpired: boolean }[]>`
@@ -34,7 +34,7 @@ export async function consumeSignInLink(tx: Transaction, tokenHash: string): Pro
   return row?.unexpired === true ? row.accountId : null;
 }
 
-/** Deletes the link of an account that may no longer sign in. */
+/** Deletes the sign-in link of an account that may no longer sign in. */
 export async function deleteSignInLinks(tx: Transaction, accountId: AccountId): Promise<void> {
   await tx`delete from sign_in_link where account_id = ${accountId}`;
 }

@@ -15,15 +15,17 @@ interface AcquiredDatabase {
   close(): Promise<void>;
 }
 
-/** Called with an event in words and fields. */
+/** A function that logs an event: a text and fields. */
 export type ConnectLog = (event: string, fields?: Record<string, unknown>) => void;
 
 const doNothing = async (): Promise<void> => {};
 
 /**
- * Opens the database of a configuration for reading, whether its server runs or not. It starts an embedded one that
- * does not run, under the data directory's lock. Rejects with EmbeddedError, DataDirError, DataDirLockedError (a
- * process has the data directory and no database runs there), and BackupError where there is no database yet.
+ * Opens the database of a configuration for reading, whether its server runs or not. It starts an embedded server that
+ * does not run, under the data directory's lock. Rejects with:
+ * - EmbeddedError and DataDirError
+ * - DataDirLockedError: a process has locked the data directory, but no database server runs there.
+ * - BackupError: there is no database yet.
  */
 export async function acquireDatabaseForReading(config: Config, log: ConnectLog): Promise<AcquiredDatabase> {
   if (!config.postgresql.embedded) return { target: externalTarget(config), close: doNothing };
@@ -43,8 +45,9 @@ export async function acquireDatabaseForReading(config: Config, log: ConnectLog)
 }
 
 /**
- * Opens the database of a configuration for loading; no other process may have the data directory. It starts an
- * embedded one, and creates it when there is none. Rejects with EmbeddedError, DataDirError and DataDirLockedError.
+ * Opens the database of a configuration for loading; no other process may have locked the data directory. It starts an
+ * embedded server, and creates its database if there is none. Rejects with EmbeddedError, DataDirError and
+ * DataDirLockedError.
  */
 export async function acquireDatabaseForLoading(config: Config, log: ConnectLog): Promise<AcquiredDatabase> {
   const lock = await DataDirLock.acquire(config.dataDir);

@@ -2,19 +2,21 @@ import * as z from 'zod';
 
 /** This number rises when an older Klatch could not read the files of a newer one. */
 export const BACKUP_FORMAT_VERSION = 1;
-/** The first file of a backup: its properties, readable before its rows. */
+/** The first file of a backup: it holds the backup's properties, which a reader needs before the rows. */
 export const HEADER_FILE_NAME = 'klatch-backup.json';
-/** The last file: it lists the others, so a backup without it is incomplete. */
+/** The last file of a backup: it lists all others, so a backup without it is incomplete. */
 export const MANIFEST_FILE_NAME = 'manifest.json';
-/** A file of rows holds about this many bytes before compression: one such file is in memory at a time. */
+/**
+ * A file with rows of a table has about this many bytes before compression. Only one such file is in memory at a time.
+ */
 export const PART_BYTES = 4 * 1024 * 1024;
 /**
- * The bound for the header, the manifest, or a file of the configuration. A part takes 150 bytes of the manifest, so
- * 1.7 TB of rows fit.
+ * The maximum size of the header, the manifest, or a file of the configuration. A file of rows takes 150 bytes of the
+ * manifest, so 1.7 TB of rows fit.
  */
 export const MAX_WHOLE_ENTRY_BYTES = 64 * 1024 * 1024;
 
-/** Names from a file that go into statements: only these characters are allowed. */
+/** A name in a backup that goes into SQL statements: only these characters are allowed. */
 const identifier = z.string().regex(/^[a-z][a-z0-9_]{0,62}$/);
 const count = z.int().min(0);
 
@@ -27,13 +29,16 @@ const tableSchema = z.object({
 const sequenceSchema = z.object({ table: identifier, column: identifier, last: count, called: z.boolean() });
 
 const configurationSchema = z.object({
-  /** True: the files are copies; false: the effective settings, with placeholders for secrets. */
+  /**
+   * True: the files are copies of the original ones. False: they contain the effective settings, with placeholders for
+   * secrets.
+   */
   secrets: z.boolean(),
   /** The name in the archive and the original path of each file. The first file is server.conf. */
   files: z.array(
     z.object({ name: z.string(), path: z.string(), kind: z.enum(['configuration', 'public-key', 'private-key']) }),
   ),
-  /** Missing parts: keys of the configuration and paths of files. */
+  /** What the backup does not contain: keys of the configuration and paths of files. */
   missing: z.array(z.string()),
 });
 
@@ -45,10 +50,13 @@ export const headerSchema = z.object({
   migrations: z.array(z.string()),
   postgresql: z.string(),
   taken_at: z.iso.datetime(),
-  /** Tells whether a secret belongs to this backup; null: nothing was sealed yet. */
+  /**
+   * A text that is sealed with the server's `secret`, to tell whether a secret belongs to this backup. Null: nothing
+   * was sealed yet.
+   */
   secret_canary: z.string().nullable(),
   tables: z.array(tableSchema),
-  /** Days of the delivery log that have a partition of their own, as YYYYMMDD. */
+  /** The days for which the delivery log has a partition, as YYYYMMDD. */
   days: z.array(z.string().regex(/^\d{8}$/)),
   sequences: z.array(sequenceSchema),
   left_out: z.array(z.object({ table: z.string(), reason: z.string() })),
@@ -58,7 +66,7 @@ export const headerSchema = z.object({
 const partSchema = z.object({ name: z.string(), bytes: count, sha256: z.string(), rows: count.optional() });
 
 export const manifestSchema = z.object({
-  /** All other files in their order. */
+  /** All other files of the backup in their order. */
   parts: z.array(partSchema),
   rows: z.record(identifier, count),
 });
@@ -69,12 +77,12 @@ export type BackupManifest = z.infer<typeof manifestSchema>;
 export type ManifestPart = z.infer<typeof partSchema>;
 export type BackupConfiguration = z.infer<typeof configurationSchema>;
 
-/** The name of a table's n-th file, from 1. */
+/** The name of a table's file in a backup; `index` begins at 1. */
 export function partName(table: string, index: number): string {
   return `tables/${table}/${String(index).padStart(6, '0')}.copy`;
 }
 
-/** The table of a file with this name, else null. */
+/** The table whose rows the file of this name holds; null: it holds no rows. */
 export function tableOfPart(name: string): string | null {
   return /^tables\/([a-z0-9_]+)\/\d+\.copy$/.exec(name)?.[1] ?? null;
 }

@@ -20,7 +20,7 @@ import { StallDetector } from './stall-detector.ts';
 import { readDatabaseTables, writeSequences } from './tables.ts';
 import { countRows, type CopyProgress } from './write.ts';
 
-/** The database part of a header. */
+/** The header of a backup without the configuration. */
 type Source = Omit<BackupHeader, 'configuration'>;
 
 interface LoadOptions {
@@ -29,15 +29,15 @@ interface LoadOptions {
    */
   readonly sealer: Sealer | null;
   /**
-   * The log begins a new epoch, above this number: clients may have seen later changes that the loaded data lacks. Not
-   * given: the loaded data is complete.
+   * The message log begins a new epoch, greater than this number: clients may have seen changes that the loaded data
+   * lacks. Not given: the loaded data is complete.
    */
   readonly newEpochAbove?: number;
   readonly onProgress?: (progress: CopyProgress) => void;
   /** Aborts the load, with the reason of the signal. */
   readonly signal?: AbortSignal;
   readonly stallTimeoutMs?: number;
-  /** The program's migrations if not given. */
+  /** The migrations to apply; by default those of this program. */
   readonly migrations?: readonly Migration[];
 }
 
@@ -46,15 +46,15 @@ export interface DatabaseLoadResult {
   readonly rows: number;
   /** Migrations that were applied to the loaded data, since its schema was older. */
   readonly appliedMigrations: readonly string[];
-  /** The epoch that the log begins; null: the log continues in the epoch of the loaded data. */
+  /** The new epoch of the message log; null: the log continues in the epoch of the loaded data. */
   readonly newEpoch: LogEpoch | null;
 }
 
 /**
  * Fills an empty database in one transaction: if the load fails, even by kill -9, the database is as empty as before.
- * `feed` calls `begin`, then `rows` for each table, in the order of the header; its rejection rolls back. Rejects with
- * BackupError, WrongSecretError, DatabaseInUseError, DatabaseTooOldError, DatabaseUnavailableError or
- * CommitUnknownError.
+ * `feed` calls `begin`, then `rows` for each table, in the order of the header; if it rejects, the transaction rolls
+ * back. Rejects with the rejection of `feed`, BackupError, WrongSecretError, DatabaseInUseError, DatabaseTooOldError,
+ * DatabaseUnavailableError or CommitUnknownError.
  */
 export async function loadDatabase(
   target: ConnectionTarget,
@@ -88,7 +88,7 @@ export async function loadDatabase(
     );
   } catch (error) {
     watch.signal.throwIfAborted();
-    // A file that cannot be read must not look like a failure of the database.
+    // If `feed` failed, throws its error: a backup that cannot be read must not look like a failure of the database.
     throw failure === null ? error : (failure as { readonly error: unknown }).error;
   } finally {
     options.signal?.removeEventListener('abort', onAbort);
@@ -115,7 +115,7 @@ class DatabaseLoader {
     this.#migrations = options.migrations ?? readMigrations();
   }
 
-  /** Creates the schema that the rows come from, after all checks that can fail early. */
+  /** Creates the schema of the database that the rows come from. Before that it makes all checks that need no rows. */
   async begin(source: Source): Promise<void> {
     try {
       await this.#begin(source);
@@ -123,7 +123,7 @@ class DatabaseLoader {
       const explained = connectionLossToCommitUnknown(error);
       const state = sqlState(explained);
       if (state === null) throw explained;
-      // For instance the role may not create tables.
+      // For instance, the role has no right to create tables.
       const sentence = `The database cannot be filled (${(explained as Error).message}, SQLSTATE ${state}).`;
       throw new BackupError(sentence, { cause: error });
     }
@@ -144,7 +144,7 @@ class DatabaseLoader {
         `The tables do not look as schema ${source.schema} does in this Klatch: they come from another program.`,
       );
     }
-    // Checked before hours of loading; `finish` checks the loaded canary again.
+    // The secret is checked before hours of loading; `finish` checks it again with the loaded canary.
     const { secret_canary: canary } = source;
     const { sealer } = this.#options;
     if (sealer !== null && canary !== null && !fitsCanary(sealer, canary)) throw wrongSecretError();
@@ -153,7 +153,7 @@ class DatabaseLoader {
     this.#watch.start();
   }
 
-  /** Copies the rows of one table. */
+  /** Copies rows into one table. */
   async rows(table: string, content: AsyncIterable<Buffer>): Promise<void> {
     const { columns } = this.#source!.tables.find(({ name }) => name === table)!;
     const copy = await startCopyIn(this.#tx, { name: table, columns });
@@ -168,7 +168,7 @@ class DatabaseLoader {
       }
       await copy.end();
     } catch (error) {
-      // Otherwise the session would wait for more data.
+      // Without this call the database session would wait for more data.
       copy.abandon(error as Error);
       throw loadError(error, table);
     }
@@ -189,7 +189,8 @@ class DatabaseLoader {
     const { sealer } = this.#options;
     if (sealer !== null && (await opensCanary(tx, sealer)) === false) throw wrongSecretError();
     const appliedMigrations = await applyMigrations(tx, this.#migrations);
-    // A restored copy is a separate installation, and its files are in the store of its own servers.
+    // A restored copy is a separate installation with a file store of its own, which the next start marks with a new
+    // store id.
     if (sealer !== null) await unassignRestoredStoreId(tx);
     await forgetTimelineDecision(tx);
     const { newEpochAbove } = this.#options;
@@ -284,8 +285,8 @@ async function requireEmptyThenDropTables(tx: Transaction): Promise<void> {
 }
 
 /**
- * Settlements of processes on other copies of this database must be refused here. The epochs of their leases were
- * counted from 0, so the time in seconds is an epoch that no lease has had.
+ * Settlements by processes that hold leases of other copies of this database must be refused here. The epochs of leases
+ * count from 0, so the current time in seconds is an epoch that no lease has had.
  */
 async function fenceOffOldLeases(tx: Transaction): Promise<void> {
   await tx`update lease set holder = null, expires_at = '-infinity', epoch = floor(extract(epoch from clock_timestamp()))`;
@@ -295,7 +296,10 @@ function parseDay(day: string): Date {
   return new Date(`${day.slice(0, 4)}-${day.slice(4, 6)}-${day.slice(6)}T00:00:00Z`);
 }
 
-/** Hides PostgreSQL's message where it may quote a row. Reports a full disk or a lost connection as such. */
+/**
+ * Wraps an error of a table's copy, without PostgreSQL's message where that may quote a row. A full disk or a lost
+ * connection stays recognizable.
+ */
 function loadError(error: unknown, table: string): unknown {
   const state = sqlState(error);
   if (state === null) return error;
@@ -314,8 +318,8 @@ interface CopyInWriter {
 async function startCopyIn(tx: Transaction, { name, columns }: BackupTable): Promise<CopyInWriter> {
   const query = tx`copy ${tx(name)} (${tx([...columns])}) from stdin`;
   const stream: Writable = await query.writable();
-  // The library passes an error after the last row only to its query, which has already resolved with the stream.
-  // Without this the stream would wait forever.
+  // The postgres library passes an error after the last row only to its query, which has already resolved with the
+  // stream. Without this line the stream would wait forever.
   Reflect.set(query, 'reject', (error: Error) => stream.destroy(error));
   const done = finished(stream);
   done.catch(() => {});

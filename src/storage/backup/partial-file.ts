@@ -9,11 +9,11 @@ import { BackupError } from './format.ts';
 /** Gives a partial file its final name, or removes it, with the rights that this needs. */
 export interface PartialFileFinalizer {
   /**
-   * Gives the partial file its final name. Rejects with BackupError where another process writes the partial file by
-   * now, or a file of the final name must not be overwritten.
+   * Gives the partial file its final name. Rejects with BackupError if another process has replaced the partial file,
+   * or if a file with the final name exists and must not be overwritten.
    */
   name(): Promise<void>;
-  /** Removes the partial file, unless another process owns it by now. */
+  /** Removes the partial file, unless another process has replaced it meanwhile. */
   remove(): Promise<void>;
 }
 
@@ -24,8 +24,9 @@ interface CreateOptions {
 }
 
 /**
- * A file that gets its name when it is complete and on disk. Until then it is `<name>.partial`, readable only by its
- * owner. A kill leaves that file, and the next backup to the same name replaces it.
+ * A file that gets its name only when it is complete and on disk. Until then its name is `<name>.partial`, and only its
+ * owner can read it. A process that is killed leaves the partial file, and the next backup to the same name replaces
+ * it.
  */
 export class PartialFile {
   readonly #handle: FileHandle;
@@ -37,7 +38,10 @@ export class PartialFile {
     this.#finalizer = finalizer;
   }
 
-  /** Rejects with BackupError where the file exists and must not be overwritten, and with the system's errors. */
+  /**
+   * Creates the partial file of `path`. Rejects with BackupError if `path` exists and must not be overwritten, and with
+   * the system's errors.
+   */
   static async create(path: string, { overwrite, createPrivilegedFinalizer }: CreateOptions): Promise<PartialFile> {
     refuseExisting(path, overwrite);
     await rm(partialPath(path), { force: true });
@@ -48,13 +52,16 @@ export class PartialFile {
     );
   }
 
-  /** Node's own file stream would close the file on an error, and `discard` still has to check the file. */
+  /**
+   * A stream that writes into the file. Node's own file stream would close the file on an error, and `discard` still
+   * has to check the file.
+   */
   stream(): Writable {
     const write = callbackify((chunk: Buffer) => this.#write(chunk));
     return new Writable({ write: (chunk: Buffer, _, done) => write(chunk, done) });
   }
 
-  /** Gives the file its name, durably. */
+  /** Gives the file its final name, once its content is on disk. */
   async finish(): Promise<void> {
     await this.#handle.sync();
     await this.#finalizer.name();
@@ -62,7 +69,7 @@ export class PartialFile {
     await this.#handle.close();
   }
 
-  /** Removes the partial file, unless it has its final name, or another process owns it by now. */
+  /** Removes the partial file, unless it has its final name already, or another process has replaced it meanwhile. */
   async discard(): Promise<void> {
     if (this.#isNamed) return;
     await this.#finalizer.remove();

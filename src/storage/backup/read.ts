@@ -17,15 +17,15 @@ import type { BackupHeader, BackupManifest, ManifestPart } from './format.ts';
 import { readTar, TarError, type TarEntry } from './tar.ts';
 import { countRows } from './write.ts';
 
-/** The reader of a backup; a rejection of one of its functions aborts the reading. */
+/** Callbacks for the contents of a backup, in the order of the archive. If one of them rejects, the reading ends. */
 interface BackupVisitor {
-  /** The header, before anything else. */
+  /** Called with the header, before all other callbacks. */
   header?(header: BackupHeader): Promise<void> | void;
-  /** A file of the configuration, by its name in the archive. */
+  /** Called for each file of the configuration, with its name in the archive. */
   configuration?(name: string, content: Buffer): Promise<void> | void;
   /**
-   * All rows of one table in the text format of `copy`, which must be read to their end; not called for a table without
-   * rows.
+   * Called for each table that has rows, with all its rows in the text format of `copy`. The callback must read them to
+   * their end.
    */
   rows?(table: string, content: AsyncGenerator<Buffer, void, undefined>): Promise<void>;
 }
@@ -43,7 +43,7 @@ export interface ReadBackupResult {
  */
 export async function readBackup(input: Readable, visitor: BackupVisitor): Promise<ReadBackupResult> {
   const gunzip = createGunzip();
-  // The reading loop reports this error.
+  // The reader below gets the same error from `gunzip`, and reports it.
   pipeline(input, gunzip).catch(() => {});
   const reader = new ArchiveReader(readTar(gunzip as AsyncIterable<Buffer>), visitor);
   try {
@@ -138,7 +138,7 @@ class ArchiveReader {
     }
   }
 
-  /** The content of a file; at its end the reader records the file. */
+  /** The content of a file. At its end the reader records size and checksum, to compare them with the manifest. */
   async *#hashAndRecordPart(entry: TarEntry, rows?: () => number): AsyncGenerator<Buffer, void, undefined> {
     const hash = createHash('sha256');
     let bytes = 0;
@@ -177,7 +177,9 @@ function parse<T>(schema: z.ZodType<T>, text: Buffer): T {
   }
 }
 
-/** Turns errors of the archive and the compression into one sentence. */
+/**
+ * Turns errors of the archive and the compression into a BackupError of one sentence; returns other errors unchanged.
+ */
 function explain(error: unknown, hasBackupHeader: boolean): unknown {
   const code = typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : '';
   const isOurs = error instanceof TarError || code.startsWith('Z_');

@@ -12,22 +12,26 @@ import { EXCLUDED_TABLE_REASONS, readDatabaseTables, readSequences } from './tab
 
 /** The time-out of the whole copy; `StallDetector` reports a stall much earlier. */
 export const WHOLE_COPY_TIMEOUT_MS = 7 * 24 * 60 * 60_000;
-/** How long a copy waits for a table that an administrator is changing. */
+/** The time-out of the wait for a lock on a table, for instance while an administrator changes the table. */
 const LOCK_TIMEOUT_MS = 60_000;
 /** PostgreSQL's code for a lock time-out. */
 export const LOCK_NOT_AVAILABLE = '55P03';
-/** PostgreSQL ends a hanging session after this time: more than `STALL_MS`. */
+/**
+ * PostgreSQL ends a session of a copy that is idle for this time. It is longer than the time-out of `StallDetector`.
+ */
 const IDLE_IN_TRANSACTION_TIMEOUT_MS = 20 * 60_000;
 
-/** The data to copy, all of one snapshot. */
+/** The data of a database, all from one snapshot. */
 export interface SnapshotReader {
   /** The header without the configuration. */
   readonly header: Omit<BackupHeader, 'configuration'>;
-  /** The rows of a table in the text format of `copy`. One table at a time, each read to its end. */
+  /**
+   * The rows of a table in the text format of `copy`. Only one table at a time can be copied, and its rows have to be
+   * read to their end.
+   */
   readonly copy: (table: BackupTable) => AsyncGenerator<Buffer, void, undefined>;
 }
 
-/** The version for the header, and the signal that aborts the copy. */
 interface SnapshotOptions {
   /** The version of Klatch. */
   readonly version: string;
@@ -62,7 +66,7 @@ export async function withSnapshot<T>(
         try {
           return await work({ header, copy: (table) => copyOut(tx, table) });
         } catch (error) {
-          // A rollback cannot end a copy that stopped midway, so the connection closes.
+          // A rollback cannot end a `copy` statement whose rows were read only in part, so the connection closes.
           failure = { error };
           connection.close();
           throw error;
@@ -94,7 +98,7 @@ async function excludeMigrations(sql: Sql): Promise<void> {
   }
 }
 
-/** Settings of the transaction: an administrator may have limited every statement of Klatch's role. */
+/** Sets the transaction's time-outs: an administrator may have limited every statement of Klatch's role. */
 export async function setCopySettings(tx: Transaction): Promise<void> {
   const settings = {
     statement_timeout: 0,
@@ -150,7 +154,7 @@ async function* copyOut(tx: Transaction, { name, columns }: BackupTable): AsyncG
     const rows = await tx`copy (select ${tx([...columns])} from ${tx(name)}) to stdout`.readable();
     for await (const chunk of rows as AsyncIterable<Buffer>) yield chunk;
     resumeSocket(rows);
-    // Nothing was written, but the rollback releases the table's lock.
+    // The transaction wrote nothing. The rollback only releases the table's lock.
     await tx`rollback to savepoint part`;
   } catch (error) {
     throw copyError(error, `rows of ${name}`);
@@ -166,7 +170,7 @@ function resumeSocket(rows: Readable): void {
   rows._read(0);
 }
 
-/** Turns PostgreSQL's errors into sentences for people; returns a lost connection as such. */
+/** Turns PostgreSQL's errors into a BackupError with a sentence for people; returns a lost connection as such. */
 function copyError(error: unknown, what: string): unknown {
   const explained = connectionLossToCommitUnknown(error);
   const state = sqlState(explained);

@@ -3,8 +3,8 @@ const STALL_TIMEOUT_MS = 10 * 60_000;
 const CHECKS_PER_TIMEOUT = 20;
 
 /**
- * Limits a copy that may take hours: not its total time, but the time without progress. `recordProgress` is called for
- * every piece; `signal` is aborted with the error of a stall, or with the reason given to `abort`.
+ * Limits a copy that may take hours: not its total time, but the time without progress. The copy calls `recordProgress`
+ * for every piece. `signal` is aborted with the error of a stall, or with the reason given to `abort`.
  */
 export class StallDetector {
   readonly #controller = new AbortController();

@@ -2,8 +2,8 @@ import type { Sql, Transaction } from '../db/connection.ts';
 import type { BackupHeader, BackupTable } from './format.ts';
 
 /**
- * The tables of a backup, in an order in which referenced rows come first. A test checks that each table is here or in
- * `EXCLUDED_TABLE_REASONS`.
+ * The tables of a backup, in an order in which a table comes after those that it references. A test checks that each
+ * table is here or in `EXCLUDED_TABLE_REASONS`.
  */
 export const BACKED_UP_TABLES = [
   'account',
@@ -52,7 +52,7 @@ export const EXCLUDED_TABLE_REASONS: Readonly<Record<string, string>> = {
   job_lock: 'says which process cleans up right now',
 };
 
-/** Day partitions of `delivery_attempt`; the copy of that table includes their rows. */
+/** The name of a day partition of `delivery_attempt`. The copy of that table includes the rows of its partitions. */
 const DAY_PARTITION_PATTERN = /^delivery_attempt_(\d{8})$/;
 const DEFAULT_ATTEMPT_PARTITION = 'delivery_attempt_default';
 
@@ -91,7 +91,7 @@ export async function readDatabaseTables(sql: Sql | Transaction): Promise<Databa
   };
 }
 
-/** The positions of identity sequences. Never lower than an id in this transaction's snapshot. */
+/** The positions of identity sequences. They are never lower than an id in this transaction's snapshot. */
 export async function readSequences(
   tx: Transaction,
   tables: readonly BackupTable[],

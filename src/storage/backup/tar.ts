@@ -5,9 +5,9 @@
  */
 
 const BLOCK_BYTES = 512;
-/** The length of the name field; Klatch's names take a third of it. */
+/** The length of the name field in a header; Klatch's names take a third of it. */
 const MAX_NAME_BYTES = 100;
-/** Offset and length of the fields of a header. */
+/** Offset and length of the fields of a header, in bytes. */
 const HEADER_FIELDS = {
   name: [0, 100],
   mode: [100, 8],
@@ -22,7 +22,7 @@ const HEADER_FIELDS = {
 
 type Field = keyof typeof HEADER_FIELDS;
 
-/** The input is not a tar archive of such files, or ends too early: `kind` tells which. */
+/** The input is not a tar archive of regular files (`invalid`), or ends too early (`truncated`). */
 export class TarError extends Error {
   override readonly name = 'TarError';
   readonly kind: 'truncated' | 'invalid';
@@ -33,14 +33,14 @@ export class TarError extends Error {
   }
 }
 
-/** A file of an archive. `content` has to be read to its end, or returned, before the next file. */
+/** A file of an archive. Its `content` can be read until the next file is requested, which skips the unread rest. */
 export interface TarEntry {
   readonly name: string;
   readonly size: number;
   readonly content: AsyncGenerator<Buffer, void, undefined>;
 }
 
-/** One file as the chunks of an archive. Only its owner may read the file that tar extracts. */
+/** The chunks of an archive for one file. When tar extracts the file, only its owner may read it. */
 export function encodeTarFile(name: string, content: readonly Buffer[], mtime: Date): Buffer[] {
   const size = content.reduce((sum, chunk) => sum + chunk.length, 0);
   if (!/^[\x21-\x7e]+$/.test(name) || name.length >= MAX_NAME_BYTES) throw new RangeError(`a bad name: ${name}`);
@@ -60,7 +60,7 @@ export function encodeTarFile(name: string, content: readonly Buffer[], mtime: D
   return [header, ...content, Buffer.alloc(paddingBytes(size))];
 }
 
-/** The end of an archive. */
+/** The end marker of an archive. */
 export function encodeTarEnd(): Buffer {
   return Buffer.alloc(2 * BLOCK_BYTES);
 }
@@ -72,14 +72,14 @@ export async function* readTar(input: AsyncIterable<Buffer>): AsyncGenerator<Tar
     for (;;) {
       const header = await source.readExactly(BLOCK_BYTES);
       if (header.every((byte) => byte === 0)) {
-        // Reads to the end of the compressed stream, which has its own checksum there.
+        // Reads on to the end of the compressed stream, where gzip checks its own checksum.
         await source.drain();
         return;
       }
       const { name, size } = parseTarHeader(header);
       const content = readEntryContent(source, size);
       yield { name, size, content };
-      // Skips the rest that the reader left.
+      // Skips the rest of the file that the consumer has not read.
       for await (const _ of content);
     }
   } finally {
@@ -127,7 +127,7 @@ function paddingBytes(size: number): number {
   return (BLOCK_BYTES - (size % BLOCK_BYTES)) % BLOCK_BYTES;
 }
 
-/** Reads chunks of any sizes in the requested sizes. */
+/** Cuts a stream of chunks into pieces of the requested sizes. */
 class ByteSource {
   readonly #chunks: AsyncIterator<Buffer>;
   #remaining: Buffer = Buffer.alloc(0);
@@ -136,7 +136,7 @@ class ByteSource {
     this.#chunks = input[Symbol.asyncIterator]();
   }
 
-  /** At least one byte and at most `most`. */
+  /** The next bytes of the stream: at least one and at most `most`. */
   async readUpTo(most: number): Promise<Buffer> {
     while (this.#remaining.length === 0) {
       const next = await this.#chunks.next();
@@ -158,7 +158,7 @@ class ByteSource {
     return Buffer.concat(chunks);
   }
 
-  /** Reads to the end, where only zeros may remain. */
+  /** Reads to the end of the stream, and throws if anything but zeros remains. */
   async drain(): Promise<void> {
     for (let chunk: Buffer | null = this.#remaining; chunk !== null;) {
       if (chunk.some((byte) => byte !== 0)) throw new TarError('invalid', 'it goes on behind its end');

@@ -25,35 +25,35 @@ import type { CopyProgress } from './write.ts';
 const SPACE_OVERHEAD_BYTES = 512 * 1024 * 1024;
 const QUERY_TIMEOUT_MS = 30_000;
 
-/** Steps after which an interruption leaves a different state, in their order. */
+/** The steps of an upgrade in their order. An interruption after each of them leaves a different state. */
 export const upgradeSteps = ['copying', 'copied', 'complete', 'old-renamed', 'swapped'] as const;
 type UpgradeStep = (typeof upgradeSteps)[number];
 
 interface UpgradeOptions {
   /** The version of Klatch. */
   readonly version: string;
-  /** Programs of the old version; null: search. */
+  /** The folder with the programs of the old version of PostgreSQL; null: Klatch searches for it. */
   readonly oldBinDir: string | null;
   readonly log: ConnectLog;
   readonly onProgress?: (progress: CopyProgress) => void;
   /** Aborts the upgrade, with the reason of the signal. */
   readonly signal?: AbortSignal;
-  /** Awaited at each step. */
+  /** Called at each step; the upgrade waits until its promise resolves. */
   readonly onStep?: (step: UpgradeStep) => Promise<void> | void;
 }
 
 /** The result of an upgrade. */
 export type UpgradeResult =
-  /** The files have the newest version that was found. */
+  /** The database files already have the newest version of the programs that were found. */
   | { readonly kind: 'current'; readonly major: number }
-  /** An earlier run was interrupted after its copy, and this run finished it. */
+  /** An earlier run was interrupted between its two renames, and this run finished it. */
   | { readonly kind: 'finished'; readonly major: number }
   | {
       readonly kind: 'upgraded';
       readonly from: number;
       readonly major: number;
       readonly rows: number;
-      /** The folder of the old files. */
+      /** The folder that keeps the old database files. */
       readonly kept: string;
       /** Other databases in the old cluster: they are not copied. */
       readonly uncopiedDatabases: readonly string[];
@@ -61,10 +61,10 @@ export type UpgradeResult =
 
 /**
  * Moves the embedded database of a stopped server to the newest major version of PostgreSQL that is installed. It
- * creates a new cluster beside the old one, fills it in one transaction, gives it the old one's name, and keeps the old
- * one. An interruption leaves the old or the new cluster in place. Between two renames it leaves a state that a start
- * refuses and the next run finishes. Rejects with BackupError, EmbeddedError, DataDirLockedError, and the rejections of
- * the copy.
+ * creates a new cluster beside the old one and fills it in one transaction. Then it renames the old cluster, which is
+ * kept, and gives the new one its name. An interruption leaves the old or the new cluster in place. Between the two
+ * renames it leaves a state that a start refuses and the next run finishes. Rejects with BackupError, EmbeddedError,
+ * DataDirLockedError, and the rejections of the copy.
  */
 export async function upgradeCluster(config: Config, options: UpgradeOptions): Promise<UpgradeResult> {
   const lock = await DataDirLock.acquire(config.dataDir);
@@ -121,7 +121,7 @@ async function findConfiguredOrNewestPrograms(
 
 async function findOldBinDirUnlessRunning(context: UpgradeContext, oldBinDir: string | null): Promise<string | null> {
   const { config, clusterDir, from } = context;
-  // A killed run has left the old server running, so the upgrade need not start it.
+  // A killed upgrade has left the old server running, so this one need not start it.
   if ((await findPostmaster(clusterDir)) !== null) return null;
   const named = oldBinDir === null ? [config.postgresql.binDir, null] : [oldBinDir];
   let cause: unknown = null;
@@ -153,7 +153,7 @@ async function copyIntoNewCluster(
     const old = await startEmbedded({ dataDir, binDir, log });
     servers.push(old);
     staging = await mkdtemp(join(dataDir, UNFINISHED_CLUSTER_PREFIX));
-    // Root gives the new files to the owner of the old ones.
+    // If Klatch runs as root, the owner of the old files gets the new ones.
     const { uid, gid } = await stat(clusterDir);
     if (process.geteuid?.() === 0) await lchown(staging, uid, gid);
     const fresh = await startEmbedded({ dataDir: staging, binDir: newClusterPrograms.binDir, log });
@@ -220,7 +220,9 @@ async function listOtherDatabases(target: ConnectionTarget): Promise<string[]> {
   }
 }
 
-/** Gives the new files the name of the old ones. Only between the two renames no files have that name. */
+/**
+ * Gives the new database files the name of the old ones. Only between the two renames there are no files of that name.
+ */
 async function swapClusters(dataDir: string, kept: string, { onStep }: UpgradeOptions): Promise<void> {
   const clusterDir = join(dataDir, 'postgresql');
   await rename(clusterDir, kept);
@@ -241,7 +243,10 @@ async function finishSwap(dataDir: string): Promise<UpgradeResult> {
   return { kind: 'finished', major };
 }
 
-/** The copy writes rows densely, so it takes no more space than the old files without their WAL. */
+/**
+ * Throws if the disk has too little space for the copy. The copy writes rows densely, so it takes no more space than
+ * the old files without their WAL.
+ */
 async function requireDiskSpace(clusterDir: string): Promise<void> {
   const needed = (await sizeOf(join(clusterDir, 'base'))) + SPACE_OVERHEAD_BYTES;
   const { bavail, bsize } = await statfs(clusterDir);

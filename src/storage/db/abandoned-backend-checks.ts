@@ -1,5 +1,6 @@
 /**
- * The first interval between two checks of a lost session's transaction: a check is cheap, and leaves nothing behind.
+ * The first interval between two checks whether the transaction of a lost session has ended. It is short, because a
+ * check is cheap and leaves nothing behind.
  */
 const FIRST_RECHECK_INTERVAL_MS = 250;
 const LONGEST_RECHECK_INTERVAL_MS = 2_000;
@@ -25,7 +26,9 @@ export class AbandonedBackendChecks {
     this.#intervalMs = Math.min(LONGEST_RECHECK_INTERVAL_MS, Math.max(FIRST_RECHECK_INTERVAL_MS, 2 * this.#intervalMs));
   }
 
-  /** Starts the delay now: trying the other servers may have taken a while. */
+  /**
+   * Starts the delay until the next check. The caller has tried the other servers before, which may have taken a while.
+   */
   begin(rejectionMessage: string): void {
     this.#rejectionMessage = rejectionMessage;
     this.#nextAtMs = performance.now() + this.#intervalMs;

@@ -9,9 +9,9 @@ type DriverArrayTypes = Record<
 >;
 
 /**
- * How the library sends arrays. It can query the catalogue for this, but it does so beside the caller's query. If the
- * connection is lost meanwhile, nobody handles the rejection of that query, which ends the process. Klatch reads no
- * arrays: statements return them as JSON.
+ * Tells the postgres library how to send arrays. The library can query the catalogue for this, but it does so with a
+ * query of its own beside the caller's. If the connection is lost meanwhile, nobody handles the rejection of that
+ * query, which ends the process. Klatch reads no arrays: statements return them as JSON.
  */
 export function driverArrayTypes(): DriverArrayTypes {
   const entries = Object.entries(ARRAY_TYPE_OIDS).map(([element, oid]) => [
@@ -21,7 +21,7 @@ export function driverArrayTypes(): DriverArrayTypes {
   return Object.fromEntries(entries) as DriverArrayTypes;
 }
 
-/** An array in PostgreSQL's text form: every element is quoted, so that no character in it is special. */
+/** An array in PostgreSQL's text form: every text in it is quoted, so that no character in the text is special. */
 function arrayLiteral(elements: readonly (string | number | null)[]): string {
   // Most arrays are numbers, which V8 joins quickly.
   if (elements.every((element) => typeof element === 'number')) return `{${elements.join(',')}}`;

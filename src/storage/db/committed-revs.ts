@@ -9,7 +9,7 @@ export interface ConversationRev {
 
 const revsByTransaction = new WeakMap<Transaction, ConversationRev[]>();
 
-/** Makes `noteRev` add the transaction's revs to `revs`. They are valid only after its commit. */
+/** Makes `noteRev` add the revs of this transaction to `revs`. They are valid only after its commit. */
 export function collectRevs(tx: Transaction, revs: ConversationRev[]): void {
   revsByTransaction.set(tx, revs);
 }

@@ -25,10 +25,13 @@ function isConnectionError(error: unknown): boolean {
   return code.startsWith('CONNECTION_') || code === 'CONNECT_TIMEOUT' || /^E[A-Z]+$/.test(code);
 }
 
-/** SQLSTATE and function of PostgreSQL when pg_hba.conf rejects a login; its message may be in any language. */
+/**
+ * SQLSTATE and function in PostgreSQL's source when pg_hba.conf rejects a login; the text of the error may be in any
+ * language.
+ */
 const NO_ENTRY = { sqlState: '28000', routine: 'ClientAuthentication' };
 
-/** The reason why a session could not start, for people. */
+/** Returns the reason why a session could not start, as a text for people. */
 export function greetingErrorText(error: unknown, { tls = null }: ConnectionTarget, { host }: ServerAddress): string {
   const text = connectionErrorText(error);
   const { routine } = error as { readonly routine?: string };
@@ -40,7 +43,8 @@ export function greetingErrorText(error: unknown, { tls = null }: ConnectionTarg
 /** The text of an error, for people. */
 function connectionErrorText(error: unknown): string {
   if (sqlState(error) === UNKNOWN_SETTING_SQLSTATE) return 'this PostgreSQL is too old: Klatch needs 11 or newer';
-  // Includes Node's own errors, which are not instances of Error inside another context, such as that of the tests.
+  // Recognises Node's own errors too, which are not instances of Error inside another context, such as that of the
+  // tests.
   if (!types.isNativeError(error)) return 'no reason given';
   const code = (error as NodeJS.ErrnoException).code;
   if (code === 'CONNECT_TIMEOUT') return 'it took the connection and did not answer';

@@ -1,7 +1,7 @@
 import type postgres from 'postgres';
 import type { DatabaseTlsConfig } from '../../config/services.ts';
 
-/** A client of one connection; statements take this or a transaction of it. */
+/** A client of the postgres library with one connection. A transaction of it can run statements as well. */
 export type Sql = postgres.Sql<{ bigint: number }>;
 /** The address of a PostgreSQL server. `host` is a name, an IP address, or the folder of a Unix socket. */
 export interface ServerAddress {
@@ -9,7 +9,7 @@ export interface ServerAddress {
   readonly port: number;
 }
 
-/** The address of PostgreSQL and Klatch's login there. */
+/** The address of PostgreSQL, and Klatch's login there. */
 export interface ConnectionTarget extends ServerAddress {
   /** The other servers of its cluster; Klatch tries them in turn to find the primary. */
   readonly otherHosts?: readonly ServerAddress[];

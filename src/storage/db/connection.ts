@@ -46,7 +46,7 @@ interface ConnectionOptions {
   readonly connectAsUid?: number;
 }
 
-/** The time-out of the check of an idle session after another session was lost; without an answer it is closed. */
+/** How long an idle session may take to answer a check after another session was lost; then it is closed. */
 const SUSPECT_ANSWER_TIMEOUT_MS = 1_000;
 const ABANDONED_BACKEND_BUSY_SENTENCE =
   'it still has to commit what it was sent before: it may wait for a standby (synchronous_standby_names) or for its disk';
@@ -214,7 +214,7 @@ export class Connection {
     if (suspect !== null) {
       call.session = suspect;
       if ((await this.#recheck(suspect)) && !call.isTimedOutOrClosed) return suspect;
-      // A new session would miss the notifications that this one listened to.
+      // Opens no new session for an owner that listens: it would not listen to the channel of the lost one.
       if (this.#options.onNotify !== undefined) {
         throw new DatabaseUnavailableError('the connection to the database was lost');
       }
@@ -252,7 +252,7 @@ export class Connection {
     try {
       if ((await this.#judge(session, this.#options.acceptsReadOnly === true)) === null) return true;
     } catch {
-      // Whatever the error is, opening a new session reports it.
+      // The error does not matter: if the server is unusable, opening a new session reports that.
     } finally {
       clearTimeout(timer);
     }
@@ -292,7 +292,7 @@ export class Connection {
     const options = { forceGenericPlans: this.#options.forceGenericPlans === true, abandonedPid, lockTimeoutMs };
     let greeting = await configureSessionAndReadState(session.client, options);
     if (greeting.isAbandonedBusy) {
-      // The backend of a lost session needs a moment to notice the loss and to end its transaction.
+      // The backend (server process) of a lost session needs a moment to notice the loss and to end its transaction.
       await wait(ABANDONED_RECHECK_DELAY_MS);
       greeting = await configureSessionAndReadState(session.client, options);
     }
@@ -360,7 +360,7 @@ export class Connection {
     return socket;
   }
 
-  /** Ends a session whose server became read-only, after the work in progress: its answer follows the report. */
+  /** Ends a session whose server became read-only, but after the work in progress, whose answer is still to come. */
   #onParameter(session: Session, name: string, value: string): void {
     if (value !== 'on' || !READ_ONLY_PARAMETERS.has(name)) return;
     if (!session.ready || this.#options.acceptsReadOnly === true) return;

@@ -6,13 +6,13 @@ import type { ConnectionTarget, ServerAddress, Sql } from './connection-target.t
 /** Callbacks of the owner of a client's session. */
 interface ClientEvents {
   readonly openSocket: () => Promise<net.Socket>;
-  /** A notification of a channel that the session listens to. */
+  /** Called with a notification of a channel that the session listens to. */
   readonly onNotify: (payload: string) => void;
-  /** A setting that PostgreSQL reports, at the start and whenever it changes. */
+  /** Called with a setting that PostgreSQL reports, at the start and whenever it changes. */
   readonly onParameter: (name: string, value: string) => void;
   /**
-   * A commit did not wait for a standby to the end, because the wait was cancelled: PostgreSQL sends a warning, and
-   * then reports success.
+   * Called when a commit did not wait for a standby to the end, because the wait was cancelled: PostgreSQL sends a
+   * warning, and then reports success.
    */
   readonly onCommittedWithoutStandby: () => void;
 }
@@ -20,7 +20,7 @@ interface ClientEvents {
 /** The function in PostgreSQL's source that sends the warning, whose text depends on the server's language. */
 const STANDBY_WAIT_ROUTINE = 'SyncRepWaitForLSN';
 
-/** A client of the library for one session; it connects with its first statement. */
+/** A client of the postgres library for one session; it connects with its first statement. */
 export function createClient(
   { database, user, password, connectTimeoutMs }: ConnectionTarget,
   { host, port }: ServerAddress,
@@ -35,7 +35,7 @@ export function createClient(
     password,
     max: 1,
     connect_timeout: connectTimeoutMs / 1000,
-    // By default the library ends a connection after half an hour to an hour, even between two queries of one `work`.
+    // By default the library ends a connection after half an hour to an hour, even between two queries of one call.
     max_lifetime: null,
     idle_timeout: 0,
     onnotice: (notice: postgres.Notice) => {
@@ -46,7 +46,7 @@ export function createClient(
     socket: events.openSocket,
     fetch_types: false,
     types: { bigint: { to: 20, from: [20], serialize: String, parse: parseBigint }, ...driverArrayTypes() },
-    // The greeting makes further settings.
+    // The first query of the session makes further settings (`configureSessionAndReadState`).
     connection: {
       application_name: `klatch ${name}`,
       TimeZone: 'UTC',

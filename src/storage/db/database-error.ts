@@ -11,7 +11,8 @@ export class CommitUnknownError extends Error {
 }
 
 /**
- * Servers before 9.6 refuse Klatch's sessions with this code: they do not know a setting that each session begins with.
+ * PostgreSQL's error for an unknown setting. Code that gets it when a session begins takes the server for one before
+ * 9.6.
  */
 export const UNKNOWN_SETTING_SQLSTATE = '42704';
 /** PostgreSQL is shutting down, and has reported it. */
@@ -22,7 +23,7 @@ export class ServerShutdownError extends Error {
 /** A write where no write is possible: on a standby, or in a read-only server or transaction. */
 export const READ_ONLY_SQLSTATE = '25006';
 
-/** Errors of servers that do not know a function, do not permit it, or do not implement it (some clouds). */
+/** The errors of servers that do not implement a function (some clouds), do not permit it, or do not know it. */
 export const FUNCTION_NOT_TO_BE_HAD_SQLSTATES: ReadonlySet<string> = new Set(['0A000', '42501', '42883']);
 
 /** The SQLSTATE of an error from PostgreSQL itself, else null. */
@@ -47,10 +48,10 @@ export function isConnectionFatal(error: unknown): boolean {
 
 /**
  * True for errors that a retry may avoid:
- * - a deadlock,
+ * - a serialization failure or a deadlock,
  * - a lock that was not available,
  * - a referenced row that was deleted meanwhile,
- * - a server without resources (class 53), or one that is stopping (class 57).
+ * - a server without resources (class 53), or one that cancelled the statement or is stopping (class 57).
  */
 export function isTransient(error: unknown): boolean {
   return /^(?:23503$|40001$|40P01$|55P03$|53|57)/.test(sqlState(error) ?? '');

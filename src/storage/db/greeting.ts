@@ -6,12 +6,12 @@ const IDLE_IN_TRANSACTION_TIMEOUT_MS = 30_000;
 
 /** A server's answer to the first query of a session. */
 interface Greeting extends TimelineAndSystemId {
-  /** The process that serves the session. */
+  /** The pid of the server process that serves the session. */
   readonly pid: number;
   readonly isStandby: boolean;
-  /** True on a standby too. */
+  /** True: the server takes no writes, as on a standby. */
   readonly isReadOnly: boolean;
-  /** Whether the process `abandonedPid` still has an open transaction. */
+  /** Whether the server process `abandonedPid` is still busy with a transaction. */
   readonly isAbandonedBusy: boolean;
 }
 
@@ -19,14 +19,14 @@ interface GreetingOptions {
   /** How long a statement of the session may wait for a lock. */
   readonly lockTimeoutMs: number;
   readonly forceGenericPlans: boolean;
-  /** The process of a similar session that was lost during work; null: there is none. */
+  /** The pid of the server process of a session with the same name that was lost during work; null: there is none. */
   readonly abandonedPid: number | null;
 }
 
 /**
  * Sets up a session and reads the server's role, in one round trip. A commit that is answered before it is on disk can
  * be lost in a crash. So the session overrides the `synchronous_commit` of the database, the role or a reload.
- * Transactions that write derivable data turn it off for themselves.
+ * Transactions that write derivable data turn `synchronous_commit` off for themselves.
  */
 export async function configureSessionAndReadState(sql: Sql, options: GreetingOptions): Promise<Greeting> {
   try {
@@ -43,13 +43,14 @@ async function ask(sql: Sql, text: string): Promise<Greeting> {
 }
 
 /**
- * Without `forceGenericPlans`, PostgreSQL would plan a statement for each length of its arrays, which took a third of a
- * small flush. The query looks up the names of settings because version 11 has no `plan_cache_mode`. A standby has no
- * log of its own, and so no timeline. The query makes the settings, since pgbouncer refuses settings that it does not
- * know at the start of a session.
+ * The SQL of the first query of a session. Without `forceGenericPlans`, PostgreSQL would plan a statement for each
+ * length of its arrays, which took a third of the time of a small flush. The query looks up the names of settings
+ * because version 11 has no `plan_cache_mode`. A standby has no log of its own, and so no timeline. The query makes the
+ * settings, since pgbouncer refuses settings that it does not know at the start of a session.
  *
  * A process that has written keeps its transaction id until its commit is complete, wherever the commit waits. A
- * process that waits for its client has not noticed that its session ended: its transaction will never commit.
+ * process that waits for its client has not noticed that its session ended: its transaction will never commit, so it
+ * does not count as busy.
  */
 function greetingText(options: GreetingOptions, asksClusterState: boolean): string {
   const { forceGenericPlans, abandonedPid, lockTimeoutMs } = options;

@@ -9,7 +9,7 @@ export class MigrationFailedError extends Error {
   override readonly name = 'MigrationFailedError';
 }
 
-/** 'klatc' in ASCII: all programs that migrate a database use this number. */
+/** The key of the advisory lock for migrations, which all programs that migrate a database use: 'klatc' in ASCII. */
 export const SCHEMA_LOCK_KEY = 0x6b6c617463;
 /** Building an index on a large table takes long, and so does the wait for another node's migration. */
 const TIMEOUT_MS = 30 * 60_000;
@@ -22,7 +22,8 @@ const TIMEOUT_MS = 30 * 60_000;
  */
 export async function migrate(pool: Pool, options: MigrateOptions = {}): Promise<string[]> {
   const { migrations = readMigrations(), onWaiting = () => {} } = options;
-  // Runs beside backups and other starts, but not beside `keys rotate-secret`, which holds the lock exclusively.
+  // Shares the lock with backups and other starting nodes. `keys rotate-secret` holds it exclusively, so the start
+  // waits for that.
   const version = await pool.transaction(async (tx) => {
     await disableTimeouts(tx);
     await tx`select pg_advisory_xact_lock_shared(${SCHEMA_LOCK_KEY})`;
@@ -39,13 +40,13 @@ export async function migrate(pool: Pool, options: MigrateOptions = {}): Promise
 }
 
 interface MigrateOptions {
-  /** The program's migrations if not given. */
+  /** The migrations to apply; by default those of this program. */
   readonly migrations?: readonly Migration[];
   /** Called with a sentence when another process has to be waited for. */
   readonly onWaiting?: (sentence: string) => void;
 }
 
-/** The name of a backup's session; it shares the lock of migrations with others. */
+/** The name of a backup's session. A backup holds the lock of migrations in shared mode. */
 export const BACKUP_SESSION_NAME = 'backup';
 
 async function isBackupRunning(tx: Transaction): Promise<boolean> {
@@ -55,7 +56,7 @@ async function isBackupRunning(tx: Transaction): Promise<boolean> {
   return rows.length > 0;
 }
 
-/** Statements may take as long as the caller's deadline allows. */
+/** Makes statements take as long as they need, until the deadline of the caller's transaction. */
 async function disableTimeouts(tx: Transaction): Promise<void> {
   await tx`set local lock_timeout = 0`;
   await tx`set local statement_timeout = 0`;
@@ -63,8 +64,8 @@ async function disableTimeouts(tx: Transaction): Promise<void> {
 }
 
 /**
- * Applies the missing ones of `migrations` in a transaction of the caller, which holds the lock. Names and rejections
- * as for `migrate`.
+ * Applies those of `migrations` that the database lacks, in a transaction of the caller that holds the lock
+ * `SCHEMA_LOCK_KEY`. It returns names and rejects as `migrate` does.
  */
 export async function applyMigrations(tx: Transaction, migrations: readonly Migration[]): Promise<string[]> {
   await tx`create table if not exists schema_version (
@@ -72,7 +73,8 @@ export async function applyMigrations(tx: Transaction, migrations: readonly Migr
   const version = await checkSchemaReturningVersion(tx, migrations);
   const pending = migrations.slice(version);
   for (const step of pending) {
-    // The version row first: a node that does not know the lock fails here instead of building the schema twice.
+    // Inserts the version row first: if another node applies the same migration without the lock, the insert fails, and
+    // the schema is not built twice.
     await tx`insert into schema_version (version, name) values (${step.version}, ${step.name})`;
     try {
       await tx.unsafe(step.text);
@@ -96,7 +98,7 @@ function toMigrationError(error: unknown, { version, name }: Migration, from: nu
   });
 }
 
-/** PostgreSQL's message; for errors that can quote a value (data and constraint errors) only the code. */
+/** Returns PostgreSQL's message, but only the code of data and constraint errors, whose message can quote a value. */
 function refusal(error: Error): string {
   const state = sqlState(error) ?? '';
   return /^2[23]/.test(state) ? `SQLSTATE ${state}` : `${error.message}, SQLSTATE ${state}`;

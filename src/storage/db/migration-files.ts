@@ -6,7 +6,7 @@ export interface MigrationId {
   readonly name: string;
 }
 
-/** One step of the schema. */
+/** One step of the schema, with its statements. */
 export interface Migration extends MigrationId {
   readonly text: string;
 }

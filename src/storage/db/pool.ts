@@ -6,11 +6,11 @@ import { DatabaseUnavailableError } from './database-error.ts';
 export interface PoolOptions {
   readonly name: string;
   readonly size: number;
-  /** Calls that may wait for a connection; one more is rejected at once. */
+  /** The most calls that may wait for a connection; one more is rejected at once. */
   readonly maxWaiting: number;
-  /** Default deadline of one call: waiting for a connection and all its queries. */
+  /** The default deadline of one call, which covers waiting for a connection and all its queries. */
   readonly timeoutMs: number;
-  /** True: PostgreSQL plans its statements once, for any values. */
+  /** True: PostgreSQL plans the statements of the pool once, for any values. */
   readonly forceGenericPlans?: boolean;
   /**
    * True: sessions of the pool work while other sessions wait for `timelineGate` at the beginning of a new timeline.
@@ -20,21 +20,21 @@ export interface PoolOptions {
   readonly onRevsCommitted?: (revs: readonly ConversationRev[]) => void;
 }
 
-/** Counters since the start, for metrics. */
+/** Counters since the start of the process, for metrics. */
 export interface PoolCounters {
-  /** How long calls waited if no connection was free. */
+  /** How long calls waited when no connection was free. */
   readonly waitS: Histogram;
-  /** Calls that got no connection: too many waited already, or their deadline passed. */
+  /** The number of calls that got no connection: too many waited already, or their deadline passed. */
   refused: number;
 }
 
 /** The state of one use of the database, for metrics. */
 export interface PoolMetrics {
-  /** The most connections; they are opened when needed. */
+  /** The most connections that may be open; each is opened when it is first needed. */
   readonly size: number;
-  /** Connections that a call is using right now. */
+  /** The number of connections that a call is using right now. */
   readonly busy: number;
-  /** Calls waiting for a connection right now. */
+  /** The number of calls that wait for a connection right now. */
   readonly waiting: number;
   readonly counts: PoolCounters;
 }
@@ -77,8 +77,8 @@ export class Pool implements PoolMetrics {
         if (this.#stopped) throw new DatabaseUnavailableError('the server is stopping');
         return await connection.run(work, leftMs());
       } catch (error) {
-        // Nothing was sent, so the call is repeated on a connection that need not wait for an abandoned backend, if
-        // there is one.
+        // Nothing was sent, so the call is repeated on another connection, if one does not wait for an abandoned
+        // backend (a server process that is still busy for a lost session).
         const mayRetry =
           error instanceof DatabaseUnavailableError && connection.isAwaitingAbandonedBackend && !this.#stopped;
         if (!mayRetry || this.#connections.every((each) => each.isAwaitingAbandonedBackend)) throw error;
@@ -155,7 +155,7 @@ export class Pool implements PoolMetrics {
    * gives out such a connection only if all connections are idle and wait like this.
    */
   #takeIdlePreferringUsable(): Connection | undefined {
-    // The most recently used first: it is the most likely to be open.
+    // Prefers the most recently used connection, which is the most likely to be open.
     const index = this.#idle.findLastIndex((connection) => !connection.isAwaitingAbandonedBackend);
     if (index !== -1) return this.#idle.splice(index, 1)[0];
     return this.#idle.length === this.#connections.length ? this.#idle.pop() : undefined;

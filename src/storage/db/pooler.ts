@@ -1,11 +1,13 @@
 import { Connection, type ConnectionTarget, type Sql, type Transaction } from './connection.ts';
 
-/** A pooler in front of the database gives each transaction any free session of PostgreSQL. */
+/**
+ * A pooler in front of the database is in transaction mode: it gives each transaction any free session of PostgreSQL.
+ */
 export class TransactionPoolingError extends Error {
   override readonly name = 'TransactionPoolingError';
 }
 
-/** For people: the problem, and the remedy. */
+/** The problem and its remedy, as texts for people. */
 export const TRANSACTION_POOLING =
   'A pooler in transaction mode stands before PostgreSQL: what Klatch listens to and sets in a session is gone with the ' +
   'next transaction';
@@ -13,12 +15,13 @@ export const TRANSACTION_POOLING_REMEDY =
   'Set pool_mode = session in pgbouncer, or lead services.postgresql to PostgreSQL itself.';
 
 /**
- * Rejects with TransactionPoolingError where a pooler does not keep sessions. Without a pooler this takes one check:
- * the process that answers is the one that PostgreSQL named when the session began.
+ * Rejects with TransactionPoolingError if a pooler does not keep sessions. Without a pooler this takes one check: the
+ * server process that answers is the one that PostgreSQL named when the session began.
  *
  * A pooler that does not keep sessions gives a single session the same process again and again. So a second session
- * holds a process in a transaction while the first one reads its own pid. Depending on the pooler's order, the freed
- * process is the next or the last to be used. In both cases the first session then has another process than before.
+ * holds that process in a transaction while the first session reads its own pid. Depending on the pooler's order, the
+ * process that becomes free is the next or the last to be used. In both cases the first session then has another
+ * process than before.
  */
 export async function requireSessionPooling(target: ConnectionTarget, timeoutMs: number): Promise<void> {
   // A session with a standby suffices, since the standby is behind the same pooler.
@@ -43,7 +46,9 @@ async function isPooled(sql: Sql): Promise<boolean> {
   return rows[0]!.pid !== rows.state.pid;
 }
 
-/** The processes that answer one session, while and after another session holds a process. */
+/**
+ * Returns the pids of the server processes that answer one session, while and after another session holds a process.
+ */
 async function readPidsWhileHeld(sql: Sql, other: Sql): Promise<number[]> {
   const pids: number[] = [];
   for (let turn = 0; turn < 2; turn += 1) {
@@ -52,7 +57,8 @@ async function readPidsWhileHeld(sql: Sql, other: Sql): Promise<number[]> {
       pids.push(await pidOf(sql));
     });
     pids.push(await pidOf(sql));
-    // If the pooler alternates between two processes, each session would always get its own.
+    // An additional query: if the pooler alternates between two processes, each session would otherwise always get its
+    // own.
     await pidOf(other);
   }
   return pids;

@@ -7,7 +7,10 @@ export class WrongSecretError extends Error {
 }
 
 const CANARY_PLAINTEXT = 'klatch';
-/** The setting that tells whether a secret belongs to this database, and its purpose when sealed. */
+/**
+ * The name of the canary: a sealed text that tells whether a secret belongs to this database. It is the name of its row
+ * in `setting`, and its purpose when sealed.
+ */
 export const CANARY_NAME = 'secret-canary';
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
@@ -18,7 +21,9 @@ const TAG_BYTES = 16;
  * value moved from one column to another does not open.
  */
 export class Sealer {
-  /** Created once: from plain bytes each use would create a key, which takes ten times as long as the rest. */
+  /**
+   * Created once: with plain bytes, each use would create a key, which takes ten times as long as the rest of the use.
+   */
   readonly #key: KeyObject;
 
   constructor(secret: string) {
@@ -49,7 +54,7 @@ export class Sealer {
   }
 }
 
-/** Whether a canary was sealed with this secret. */
+/** Whether a canary (a known text) was sealed with this secret. */
 export function fitsCanary(sealer: Sealer, canary: string): boolean {
   try {
     return sealer.open(CANARY_NAME, canary) === CANARY_PLAINTEXT;

@@ -2,7 +2,9 @@ import type { ConnectionTarget, ServerAddress } from './connection-target.ts';
 
 /** A server's report about its cluster. */
 export interface TimelineAndSystemId {
-  /** Rises with each promotion of a standby; null where the server does not report it. */
+  /**
+   * The number of the timeline, which rises with each promotion of a standby; null if the server does not report it.
+   */
   readonly timeline: number | null;
   /**
    * The id of the cluster, equal on all its servers; a restore into a new cluster gets another one. Null where the
@@ -21,8 +23,8 @@ export interface ServerUse {
 }
 
 /**
- * Called at a new timeline. Sessions that may write await its promise before they are used. If the promise rejects, the
- * listener is called again.
+ * Called when a new timeline begins. Sessions that may write await its promise before they are used. If the promise
+ * rejects, the listener is called again.
  */
 type TimelineListener = (timeline: number) => Promise<void>;
 
@@ -73,8 +75,8 @@ export class ServerGroup {
   }
 
   /**
-   * The next attempt begins with the following server: otherwise each call might wait for the same silent server until
-   * its deadline.
+   * Records why a server was rejected. The next attempt begins with the following server: otherwise each call might
+   * wait for the same silent server until its deadline.
    */
   markFailed(index: number, rejection: string): void {
     this.#rejections.set(index, rejection);
@@ -89,7 +91,7 @@ export class ServerGroup {
     this.#isPreferredUsed = true;
   }
 
-  /** Each server, in the order of the target. */
+  /** The state of each server, in the order of the target. */
   get uses(): readonly ServerUse[] {
     return this.servers.map((server, index) => ({
       server: formatServer(server),
@@ -106,7 +108,7 @@ export class ServerGroup {
     return isSameCluster && timeline < known.timeline ? known.timeline : null;
   }
 
-  /** True for a primary that another one has replaced: the new one may lack what this one acknowledged. */
+  /** True for a primary that a promoted standby has replaced: the new primary may lack what this one acknowledged. */
   isFormerPrimary(state: TimelineAndSystemId | null): boolean {
     return state !== null && this.timelineKnownNewerThan(state) !== null;
   }
@@ -117,7 +119,8 @@ export class ServerGroup {
     this.#state = state;
     const { timeline } = state;
     if (known === null || timeline === null || timeline === known.timeline) return;
-    // Sessions with the former primary may still be open: it answers without knowledge of its successor.
+    // Counts as a loss, so that all open sessions are checked: some may be with the former primary, which answers
+    // without knowledge of its successor.
     this.losses += 1;
     if (this.onNewTimeline === null) return;
     const gate = this.onNewTimeline(timeline).then(

@@ -5,7 +5,7 @@ export class DatabaseTooOldError extends Error {
   override readonly name = 'DatabaseTooOldError';
 }
 
-/** A crash can lose or damage everything in the database. */
+/** The configuration of PostgreSQL allows a crash to lose or damage everything in the database. */
 export class DatabaseUnsafeError extends Error {
   override readonly name = 'DatabaseUnsafeError';
 }

@@ -2,14 +2,14 @@ import type net from 'node:net';
 import type { Sql } from './connection-target.ts';
 import type { TimelineAndSystemId } from './server-group.ts';
 
-/** A client of the library with the one socket it ever gets. */
+/** A client of the postgres library, with the one socket that it ever gets. */
 export interface Session {
   readonly client: Sql;
-  /** The index of its server in the group. */
+  /** The index of the session's server in the group. */
   readonly serverIndex: number;
   /** The pid of the server process; 0 before the session was greeted. */
   pid: number;
-  /** Its server's report about the cluster; null before it was greeted. */
+  /** The server's report about the cluster; null before the session was greeted. */
   state: TimelineAndSystemId | null;
   socket: net.Socket | null;
   ready: boolean;
@@ -23,6 +23,6 @@ export interface Session {
   wasCommittedWithoutStandby: boolean;
   /** The server's last message reports a shutdown (57P01). */
   isServerShuttingDown: boolean;
-  /** After the session has ended: resolves when the library knows of the end and refuses every statement. */
+  /** After the session has ended: resolves when the postgres library knows of the end and refuses every statement. */
   clientEnded: Promise<unknown>;
 }

@@ -1,14 +1,17 @@
-/** Longer answers hold rows; PostgreSQL's last message is short, and so are messages that arrive together with it. */
+/** Longer chunks contain rows: PostgreSQL's last message is short, and so are messages that arrive together with it. */
 const MAX_BYTES = 1_024;
 const MAX_MESSAGES = 8;
 const ERROR_RESPONSE = 0x45;
 const HEADER_BYTES = 5;
-/** The function in the source distinguishes PostgreSQL's own shutdown from a pooler's, which uses the same code. */
+/**
+ * The fields of the message: severity, SQLSTATE, and the function in the source. The function distinguishes
+ * PostgreSQL's own shutdown from a pooler's, which has the same SQLSTATE.
+ */
 const FIELDS = ['VFATAL', 'C57P01', 'RProcessInterrupts'];
 
 /**
- * True where PostgreSQL's data ends with "terminating connection due to administrator command". The library passes this
- * message to no statement, since the session ends before the statement does.
+ * True if the data from PostgreSQL end with "terminating connection due to administrator command". The postgres library
+ * passes this message to no statement, since the session ends before the statement does.
  */
 export function endsWithShutdown(chunk: Buffer): boolean {
   if (chunk.length > MAX_BYTES) return false;

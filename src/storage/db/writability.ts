@@ -1,7 +1,10 @@
 import type { Sql } from './connection.ts';
 import { DatabaseUnavailableError, FUNCTION_NOT_TO_BE_HAD_SQLSTATES, sqlState } from './database-error.ts';
 
-/** One round trip; rejects with DatabaseUnavailableError where the server takes no writes (any more). */
+/**
+ * Checks in one round trip that the server takes writes; rejects with DatabaseUnavailableError if it does not (any
+ * more).
+ */
 export async function requireWritable(sql: Sql): Promise<void> {
   const [row] = await sql<
     { readOnly: boolean }[]
@@ -10,9 +13,9 @@ export async function requireWritable(sql: Sql): Promise<void> {
 }
 
 /**
- * Writes a log record that nobody reads and waits for its commit, as for a post: on disk, and on synchronous standbys.
- * The record has no row, so nothing has to be cleaned up. Where PostgreSQL does not offer or permit such a record, the
- * function only checks that the server takes writes.
+ * Writes a record into the write-ahead log that nobody reads, and waits for its commit, as for a post: on disk, and on
+ * synchronous standbys. The record belongs to no row, so nothing has to be cleaned up. If PostgreSQL does not offer or
+ * permit such a record, the function only checks that the server takes writes.
  */
 export async function probeWrite(sql: Sql): Promise<void> {
   try {

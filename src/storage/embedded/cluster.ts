@@ -8,16 +8,18 @@ import { lastLines, runProgram } from './run-program.ts';
 
 /** The superuser of each private cluster. Klatch itself connects as another role. */
 export const SUPERUSER = 'postgres';
-/** initdb takes 0.7 s on an SSD; a slow disk gets this long. */
+/** The time-out of initdb. It takes 0.7 s on an SSD, and much longer on a slow disk. */
 const INITDB_TIMEOUT_MS = 180_000;
-/** Folders of clusters under construction; the next start removes those that a killed process left. */
+/** The prefix of a folder in which a new cluster is being built. A start removes those that a killed process left. */
 export const UNFINISHED_CLUSTER_PREFIX = 'postgresql.new-';
 /**
- * A complete copy of the cluster in a newer version of PostgreSQL, before it replaces the cluster (`klatch db
- * upgrade`).
+ * The folder of a complete copy of the cluster for a newer version of PostgreSQL. `klatch db upgrade` makes the copy,
+ * which then replaces the cluster.
  */
 export const UPGRADED_CLUSTER_DIR = 'postgresql.upgraded';
-/** The replaced cluster; its major version follows the prefix. */
+/**
+ * The prefix of a folder with a cluster that an upgrade replaced. The major version of that cluster follows the prefix.
+ */
 export const OLD_CLUSTER_PREFIX = 'postgresql.old-';
 
 interface ClusterOptions {
@@ -25,14 +27,17 @@ interface ClusterOptions {
   readonly clusterDir: string;
   readonly programs: Programs;
   readonly osUser: OsUser;
-  /** False: do not wait for the disk (tests). */
+  /** False: the creation does not wait until the files are on disk (for tests). */
   readonly sync: boolean;
 }
 
-/** Major version of the cluster's files, null when there are none. Rejects when the folder holds something else. */
+/**
+ * The major version of PostgreSQL that the cluster's files have; null: there are no files. Rejects if the folder holds
+ * anything but a cluster.
+ */
 export async function readClusterMajor(clusterDir: string): Promise<number | null> {
   const version = await readFile(join(clusterDir, 'PG_VERSION'), 'utf8').catch((error: NodeJS.ErrnoException) => {
-    // The folder is closed to all but its owner and root.
+    // The user of Klatch may not enter the cluster's folder, since only the folder's owner and root may.
     if (error.code === 'EACCES') throw clusterUnreadableError(clusterDir);
     return nullIfNotFound(error);
   });
@@ -50,7 +55,9 @@ export async function readClusterMajor(clusterDir: string): Promise<number | nul
   );
 }
 
-/** Throws where an interrupted upgrade has moved the cluster away: the data directory only looks empty. */
+/**
+ * Throws if an interrupted `klatch db upgrade` has renamed the cluster: there is data, although no folder `postgresql`.
+ */
 export async function refuseUnfinishedUpgrade(dataDir: string): Promise<void> {
   const names = (await readdir(dataDir)).filter(
     (name) => name.startsWith(OLD_CLUSTER_PREFIX) || name === UPGRADED_CLUSTER_DIR,
@@ -64,8 +71,8 @@ export async function refuseUnfinishedUpgrade(dataDir: string): Promise<void> {
 }
 
 /**
- * Throws where the cluster's folder is a link. A new cluster takes its name by a rename, which replaces the link and
- * not its target. So an upgrade would move the database to another disk.
+ * Throws if the cluster's folder is a symbolic link. An upgrade renames a new cluster to this path. The rename would
+ * replace the link and not its target, and so move the database to another disk.
  */
 export async function refuseSymlink(clusterDir: string): Promise<void> {
   const found = await lstat(clusterDir).catch(nullIfNotFound);
@@ -79,17 +86,18 @@ export async function refuseSymlink(clusterDir: string): Promise<void> {
 
 /**
  * Creates a cluster in a temporary folder, which gets the final name only when it is complete and on disk. A start that
- * is killed before that leaves nothing that looks like a cluster.
+ * is killed before the rename leaves nothing that looks like a cluster.
  */
 export async function createCluster(options: ClusterOptions): Promise<void> {
   const { dataDir, clusterDir, osUser } = options;
-  // The name is new each time: after its starter was killed, an initdb may still be writing into the previous folder.
+  // The name is new each time: an initdb whose starter was killed may still be writing into the previous folder.
   const unfinished = await mkdtemp(join(dataDir, UNFINISHED_CLUSTER_PREFIX));
   try {
-    // The owner of the parent folder may have replaced this folder: `lchown` follows no link.
+    // The owner of the data directory may have replaced the new folder by a symbolic link, which `lchown` does not
+    // follow.
     if (osUser.kind === 'switch') await lchown(unfinished, osUser.uid, osUser.gid);
     await runInitdb(unfinished, options);
-    // An empty folder of this name may exist already: rename replaces it.
+    // An empty folder with the final name may exist already: rename replaces it.
     await rename(unfinished, clusterDir);
   } catch (error) {
     await rm(unfinished, { recursive: true, force: true });
@@ -104,14 +112,15 @@ export async function createCluster(options: ClusterOptions): Promise<void> {
  */
 export async function removeUnfinishedClustersListingFailures(dataDir: string): Promise<string[]> {
   const left: string[] = [];
-  // A copy that has not replaced the cluster is out of date as soon as the cluster is used again.
+  // If there is a cluster, a folder `postgresql.upgraded` is a copy that has not replaced it. The copy is out of date
+  // as soon as the cluster is used again.
   const isOutdated = (await readClusterMajor(join(dataDir, 'postgresql'))) !== null;
   for (const name of await readdir(dataDir)) {
     if (!name.startsWith(UNFINISHED_CLUSTER_PREFIX) && !(isOutdated && name === UPGRADED_CLUSTER_DIR)) continue;
     const path = join(dataDir, name);
     const staged = await findPostmaster(join(path, 'postgresql'));
     if (staged !== null) await stopPostmaster(staged.pid, join(path, 'postgresql'), () => {});
-    // A surviving initdb can add files during the removal; the next start removes these.
+    // An initdb that outlived its killed start can add files during the removal; the next start removes these.
     await rm(path, { recursive: true, force: true, maxRetries: 3 }).catch(() => left.push(path));
   }
   return left;
@@ -124,7 +133,7 @@ async function runInitdb(folder: string, { programs, osUser, sync }: ClusterOpti
     '--encoding=UTF8',
     ...initdbLocaleArguments(programs.major),
     '--data-checksums',
-    // The socket folder's mode decides who may connect; over TCP nobody may, even if TCP is switched on.
+    // The mode of the socket's folder decides who may connect. Over TCP nobody may, even if TCP is switched on.
     '--auth-local=trust',
     '--auth-host=reject',
     ...(sync ? [] : ['--no-sync']),
@@ -140,8 +149,8 @@ async function runInitdb(folder: string, { programs, osUser, sync }: ClusterOpti
 }
 
 /**
- * Sorts by code point, and lower-cases every alphabet, the same on every machine. Sorting by a host's locale breaks
- * indexes when its C library changes, and plain C does not lower-case letters beyond ASCII.
+ * A locale that sorts by code point and lower-cases all alphabets, in the same way on every machine. Sorting by a
+ * host's locale breaks indexes when its C library changes, and plain C does not lower-case letters beyond ASCII.
  */
 function initdbLocaleArguments(major: number): string[] {
   return major >= 17

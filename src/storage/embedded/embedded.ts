@@ -21,25 +21,32 @@ import { makeSocketFolder, removeOutsideSocketFolder, SOCKET_PORT } from './sock
 
 export { EmbeddedError } from './embedded-error.ts';
 
-/** The time-out from finding or starting the server until it answers, without its recovery time. */
+/**
+ * The time-out of the server's first answer, from the time when Klatch finds or starts the server. Recovery after a
+ * crash has the time-out below.
+ */
 const START_TIMEOUT_MS = 60_000;
 /**
- * How long a server may recover after a crash. On a slow disk it takes many minutes. A start that gives up makes the
- * recovery begin again, since a service manager ends the processes that a failed start leaves.
+ * The time-out of the server's recovery after a crash. On a slow disk recovery takes many minutes. If the start of
+ * Klatch gave up earlier, a service manager would end the server too, and the recovery would begin again.
  */
 const RECOVERY_TIMEOUT_MS = 6 * 60 * 60_000;
-/** If a server ends or appears during a check, the start checks again; more often than this counts as a failure. */
+/**
+ * How many times a start looks for a running server and starts one if there is none. It repeats this if a server ends
+ * or appears meanwhile.
+ */
 const MAX_ATTEMPTS = 5;
 
 export interface EmbeddedOptions {
-  /** Klatch's data directory, created when missing; the cluster is `postgresql` inside. The caller holds its lock. */
+  /** Klatch's data directory, created if missing; the cluster is its folder `postgresql`. The caller holds its lock. */
   readonly dataDir: string;
-  /** services.postgresql.bin-dir; null: search. */
+  /** The value of `services.postgresql.bin-dir`; null: Klatch searches for PostgreSQL's programs. */
   readonly binDir: string | null;
   /** Called with progress: an event in words ("creating the database files") and fields. */
   readonly log: (event: string, fields?: Record<string, unknown>) => void;
   /**
-   * Further settings for PostgreSQL, which override Klatch's. With `fsync: 'off'` creation does not wait for the disk.
+   * Further settings for PostgreSQL, which override Klatch's. With `fsync: 'off'` the creation of the cluster does not
+   * wait for the disk.
    */
   readonly settings?: Readonly<Record<string, string>>;
   /**
@@ -53,22 +60,22 @@ export interface EmbeddedOptions {
 export interface EmbeddedServer {
   readonly socketDir: string;
   readonly port: number;
-  /** Role `klatch`, not a superuser. The superuser `postgres` connects in the same way. */
+  /** The role `klatch`, which is no superuser. The superuser `postgres` connects in the same way. */
   readonly user: string;
-  /** Database `klatch`, owned by role `klatch`; UTF8, order by code point. */
+  /** The database `klatch`, owned by the role `klatch`. It is encoded in UTF-8 and sorts by code point. */
   readonly database: string;
-  /** For instance "18.4". */
+  /** The version of PostgreSQL, for instance "18.4". */
   readonly version: string;
   /** True if the server was running already, because the previous Klatch was killed. */
   readonly adopted: boolean;
   /**
-   * Stops the server: fast (sessions end, nothing is lost), after 20 s immediately. Idempotent; rejects with
-   * EmbeddedError.
+   * Stops the server in PostgreSQL's mode "fast" (sessions end, nothing is lost), and after 20 s in the mode
+   * "immediate". Idempotent; rejects with EmbeddedError.
    */
   stop(): Promise<void>;
 }
 
-/** Values that stay the same over the attempts of one start. Paths are real paths. */
+/** The values of one start. Each attempt that prepares the cluster sets a new `deadlineMs`. Paths are real paths. */
 interface StartContext {
   readonly dataDir: string;
   readonly clusterDir: string;
@@ -79,8 +86,8 @@ interface StartContext {
 
 /**
  * Starts the private PostgreSQL server of a data directory, or takes over the one that is running there. The first
- * start creates its files. The server runs in a session of its own, so Ctrl-C in the terminal stops Klatch, and Klatch
- * stops the server. Rejects with EmbeddedError.
+ * start creates the server's files. The server has a process session of its own, so Ctrl-C in the terminal reaches only
+ * Klatch, which then stops the server. Rejects with EmbeddedError.
  */
 export async function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedServer> {
   try {
@@ -115,7 +122,7 @@ async function startOrAdopt(first: StartContext): Promise<EmbeddedServer> {
     }
     if ((await findPostmaster(start.clusterDir)) !== null) continue;
     const prepared = await prepareCluster(start);
-    // Creating the files has its own time-out.
+    // The time-out of the launch begins here, because creating the cluster has a time-out of its own.
     start = { ...start, deadlineMs: performance.now() + START_TIMEOUT_MS };
     const launched = await launchAndAwaitReady(start, prepared);
     if (launched !== null) return launched;
@@ -127,7 +134,7 @@ async function startOrAdopt(first: StartContext): Promise<EmbeddedServer> {
   );
 }
 
-/** Takes over a running postmaster. Null: there is none (any more). */
+/** Takes over a running postmaster. Null: none runs, or it has ended or was stopped meanwhile. */
 async function adoptRunningServer(start: StartContext): Promise<EmbeddedServer | null> {
   const { clusterDir, deadlineMs, options } = start;
   const found = await findPostmaster(clusterDir);
@@ -144,8 +151,8 @@ async function adoptRunningServer(start: StartContext): Promise<EmbeddedServer |
   if (readiness.kind === 'ready') return runningServer(start, readiness, true);
   if (readiness.kind === 'ended') return null;
   if (readiness.kind === 'timeout') throw startTimeoutError(start, pid, readiness.status);
-  // The server's socket is gone, for instance with a cleaned temporary folder. A postmaster creates its socket only
-  // when it starts.
+  // The server's socket is gone, for instance because the temporary folder was cleaned. A postmaster creates its socket
+  // only when it starts, so it has to start again.
   options.log('restarting the database server, which cannot be reached', { pid, reason: readiness.reason });
   await stopPostmaster(pid, start.clusterDir, start.options.log);
   return null;
@@ -214,7 +221,8 @@ async function launchAndAwaitReady(
     await stopPostmaster(pid, start.clusterDir, start.options.log);
     throw await startFailedError(start, log, `cannot be reached: ${readiness.reason}`);
   }
-  // A Klatch that was killed during its start may have left a postmaster that was faster than this one.
+  // A Klatch that was killed during its start may have left a postmaster, which took the cluster before the new one
+  // did.
   if ((await findPostmaster(clusterDir)) !== null) return null;
   throw await startFailedError(start, log, exitDescription ?? 'ended');
 }
@@ -254,7 +262,8 @@ function runningServer(
 }
 
 /**
- * A recovering server keeps running: if it were stopped now, it would begin again at the next start, and never finish.
+ * The error of a start that timed out and leaves the server running. If each start stopped a recovering server, the
+ * recovery would begin again at the next start and never finish.
  */
 function startTimeoutError(
   { clusterDir, dataDir, startBeganAtMs }: StartContext,
@@ -277,14 +286,17 @@ async function startFailedError({ clusterDir }: StartContext, log: ServerLog, wh
   );
 }
 
-/** Adds the configuration key to errors of the file system, which name only a path; returns other errors unchanged. */
+/** Adds the key `data-dir` to errors of the file system, which name only a path; returns other errors unchanged. */
 function explain(error: unknown, dataDir: string): unknown {
   if (error instanceof EmbeddedError || !isSystemError(error)) return error;
   const message = `The data directory ${dataDir} cannot be used for the database: ${error.message}. Put that right, or set data-dir to another folder.`;
   return new EmbeddedError('file-system', message, { cause: error });
 }
 
-/** Checks the fields: under jest the system's errors come from another realm, where instanceof fails. */
+/**
+ * The function checks the error's fields: under jest the system's errors come from another realm, where instanceof
+ * fails.
+ */
 function isSystemError(error: unknown): error is NodeJS.ErrnoException {
   return typeof error === 'object' && error !== null && 'syscall' in error && 'message' in error;
 }

@@ -5,16 +5,16 @@ import { EmbeddedError } from './embedded-error.ts';
 import type { Programs } from './programs.ts';
 import { lastLines, runProgram, type ProgramCommand } from './run-program.ts';
 
-/** Uid and gid for files and processes that belong to nobody in particular. */
+/** The usual uid and gid of the account `nobody`. */
 const NOBODY_ID = 65_534;
 const ACCESS_PROBE_TIMEOUT_MS = 10_000;
 
 /**
- * The user that PostgreSQL runs as; it refuses to run as root.
+ * The user that PostgreSQL runs as; PostgreSQL refuses to run as root.
  * - `self`: Klatch is not root, so PostgreSQL runs as Klatch's user.
  * - `switch`: Klatch is root and starts PostgreSQL as another user.
- * - `namespace`: Klatch is root. PostgreSQL stays root for the file system, while a user namespace shows it
- *   `uidInsideNamespace` instead.
+ * - `namespace`: Klatch is root. PostgreSQL stays root for the file system, while a user namespace shows it the uid
+ *   `uidInsideNamespace` instead of 0.
  *
  * `uid` and `gid` are the owners of the files on disk, `uidInsideNamespace` is the uid that a namespace shows.
  */
@@ -71,7 +71,7 @@ export async function firstInaccessibleFolder(osUser: OsUser, folders: readonly 
   return result.kind === 'open' ? null : result.kind === 'closed' ? result.path : (folders.at(-1) ?? '/');
 }
 
-/** Owner for a new cluster: the data directory's if that is not root, else `postgres`, else nobody. */
+/** The owner of a new cluster: the data directory's owner if that is not root, else `postgres`, else `nobody`. */
 async function chooseNewClusterOwner(
   dataDir: string,
   passwd: readonly PasswdEntry[],
@@ -113,7 +113,10 @@ type AccessProbeResult =
   | { readonly kind: 'closed'; readonly path: string }
   | { readonly kind: 'refused'; readonly reason: string };
 
-/** Enters each folder and runs the program, if one is given, as the user: this tests real access instead of modes. */
+/**
+ * This shell script runs as the user to check. It enters each folder and runs the program, if one is given: this tests
+ * real access instead of modes.
+ */
 const ACCESS_PROBE_SCRIPT = `
 program=$1; shift
 for folder do cd "$folder" 2>/dev/null || { printf %s "$folder"; exit 3; }; done
@@ -178,8 +181,8 @@ async function ownerOf(path: string): Promise<{ uid: number; gid: number } | nul
 }
 
 /**
- * initdb stops at a uid without a name ("could not look up effective user ID"), so the uid is the first of these with a
- * name: 1000, that of nobody, any other but 0. Without any it is 1000.
+ * initdb stops at a uid without a name ("could not look up effective user ID"). So the uid is the first of these with a
+ * name in `passwd`: 1000, that of nobody, any other but 0. Without any it is 1000.
  */
 function namedNamespaceUid(passwd: readonly PasswdEntry[]): number {
   const named = passwd.map(({ uid }) => uid).filter((uid) => uid !== 0);

@@ -5,11 +5,14 @@ import { EmbeddedError } from './embedded-error.ts';
 import { SOCKET_PORT } from './socket-folder.ts';
 
 const POLL_MS = 25;
-/** Together less than the 35 s that the service unit waits. */
+/**
+ * The time-outs of a fast and of an immediate stop: together less than the 35 s after which systemd kills the service.
+ */
 const FAST_STOP_TIMEOUT_MS = 20_000;
 const IMMEDIATE_STOP_TIMEOUT_MS = 8_000;
 /**
- * In the release archive the C library's loader runs the programs, and the kernel names the process after the loader.
+ * The kernel's names of PostgreSQL's processes. In the release archive the C library's loader runs the programs, and
+ * the kernel names the process after the loader.
  */
 const PROCESS_NAME_PATTERN = /^(postgres|ld-linux.*)$/;
 
@@ -41,12 +44,14 @@ export async function isClusterProcess(pid: number, clusterDir: string): Promise
     const [folder, cluster] = await Promise.all([stat(`/proc/${pid}/cwd`), stat(clusterDir)]);
     return folder.dev === cluster.dev && folder.ino === cluster.ino;
   } catch {
-    // The process is gone (also: a zombie has no folder), or it belongs to another user, so Klatch did not start it.
+    // The process has ended (a zombie has no folder either), or it belongs to another user, so Klatch did not start it.
     return false;
   }
 }
 
-/** Waits until a process has left the cluster; false when it is still there after `timeoutMs`. */
+/**
+ * Waits until a process is no longer a PostgreSQL process of the cluster; false when it still is one after `timeoutMs`.
+ */
 export async function waitUntilGone(pid: number, clusterDir: string, timeoutMs: number): Promise<boolean> {
   const end = performance.now() + timeoutMs;
   while (await isClusterProcess(pid, clusterDir)) {
@@ -57,16 +62,17 @@ export async function waitUntilGone(pid: number, clusterDir: string, timeoutMs: 
 }
 
 /**
- * Waits for the children of a killed postmaster. They hold its shared memory until their statement ends, and a new
- * postmaster would refuse to start beside them. Resolves with the pids that are left after `timeoutMs`, and early with
- * none when a running postmaster appears.
+ * Waits until the children of a killed postmaster have ended. They hold its shared memory until their statement ends,
+ * and a new postmaster would refuse to start beside them. Resolves with the pids that are left after `timeoutMs`, and
+ * early with none when a running postmaster appears.
  */
 export async function waitForOrphans(clusterDir: string, timeoutMs: number): Promise<number[]> {
   const end = performance.now() + timeoutMs;
   for (;;) {
     const orphans = await findClusterPids(clusterDir);
     if (orphans.length === 0 || performance.now() >= end) return orphans;
-    // Not an orphan, but the server of a start that was killed before the server had written its pid file.
+    // The processes found are not orphans, but those of a server whose start was killed before the server had written
+    // its pid file.
     if ((await findPostmaster(clusterDir)) !== null) return [];
     await delay(POLL_MS);
   }
@@ -74,8 +80,8 @@ export async function waitForOrphans(clusterDir: string, timeoutMs: number): Pro
 
 /**
  * Removes lock files whose pid now belongs to another program: PostgreSQL would take that program for a running server.
- * PostgreSQL itself handles files of dead pids. A postmaster enters its cluster before it writes a lock, so a running
- * one's lock stays.
+ * PostgreSQL itself handles files of dead pids. A postmaster enters its cluster's folder before it writes a lock, so
+ * `isClusterProcess` recognizes it, and its lock stays.
  */
 export async function removeReusedPidLocks(clusterDir: string, socketDir: string): Promise<void> {
   for (const path of [join(clusterDir, 'postmaster.pid'), join(socketDir, `.s.PGSQL.${SOCKET_PORT}.lock`)]) {
@@ -87,15 +93,17 @@ export async function removeReusedPidLocks(clusterDir: string, socketDir: string
 }
 
 /**
- * Stops a postmaster: fast (sessions end, it writes a checkpoint), after 20 s immediately (the next start recovers).
- * Does nothing when it has ended already. Rejects with EmbeddedError when it outlives both signals.
+ * Stops a postmaster in PostgreSQL's mode "fast" (sessions end, it writes a checkpoint), and after 20 s in the mode
+ * "immediate" (the next start recovers). Does nothing when it has ended already. Rejects with EmbeddedError when it
+ * outlives both signals.
  */
 export async function stopPostmaster(
   pid: number,
   clusterDir: string,
   log: (event: string, fields: Record<string, unknown>) => void,
 ) {
-  // Checked before each signal: the postmaster may have ended long ago, and its pid may belong to another process now.
+  // The code checks the process before each signal: the postmaster may have ended long ago, and its pid may belong to
+  // another process now.
   if (await waitUntilGone(pid, clusterDir, 0)) return;
   signal(pid, 'SIGINT');
   if (await waitUntilGone(pid, clusterDir, FAST_STOP_TIMEOUT_MS)) return;
@@ -118,7 +126,9 @@ function signal(pid: number, name: 'SIGINT' | 'SIGQUIT'): void {
   }
 }
 
-/** Lines of the file: pid, folder, start time, port, socket folder, address, shared memory, status. */
+/**
+ * Reads postmaster.pid. Its lines are: pid, folder, start time, port, socket folder, address, shared memory, status.
+ */
 async function readPidFile(clusterDir: string): Promise<Postmaster | null> {
   const text = await readFile(join(clusterDir, 'postmaster.pid'), 'utf8').catch(nullIfNotFound);
   if (text === null) return null;

@@ -11,19 +11,18 @@ const VERSION_TIMEOUT_MS = 10_000;
 /** Klatch's SQL needs this major version or a later one. */
 const MIN_MAJOR_VERSION = 11;
 
-/** A folder with both programs that a private server needs. Paths are real paths. */
+/** A folder with the two programs that a private server needs. All paths are real paths. */
 export interface Programs {
   readonly binDir: string;
   readonly initdb: string;
   readonly postgres: string;
-  /** For instance "18.4". */
+  /** The version of PostgreSQL, for instance "18.4". */
   readonly version: string;
   readonly major: number;
 }
 
-/** The criteria for the programs. */
 interface ProgramRequirements {
-  /** services.postgresql.bin-dir; null: search. */
+  /** The value of `services.postgresql.bin-dir`; null: Klatch searches for the programs. */
   readonly binDir: string | null;
   /** Major version of the existing database files; null: there are none. */
   readonly clusterMajor: number | null;
@@ -33,14 +32,14 @@ interface ProgramRequirements {
 /** Where programs are searched; fields that are left out come from this machine. */
 interface ProgramSearchOptions {
   readonly installation?: Installation;
-  /** Folders of programs, instead of those of this machine. */
+  /** The folders to search, instead of those of this machine. */
   readonly binDirs?: readonly string[];
 }
 
 /**
- * Chooses PostgreSQL's programs: those in `binDir`, else the newest ones found that fit the existing files. Of two
- * installations with the same version, the one that is searched first wins. Rejects with EmbeddedError when nothing
- * fits.
+ * Chooses PostgreSQL's programs: those in `binDir` if it is given, else the newest installed ones that fit the existing
+ * files. Of two installations with the same version, the one that is searched first wins. Rejects with EmbeddedError
+ * when nothing fits.
  */
 export async function findPrograms(wanted: ProgramRequirements, search: ProgramSearchOptions = {}): Promise<Programs> {
   const { installation = thisInstallation(), binDirs } = search;
@@ -74,7 +73,10 @@ export async function findPrograms(wanted: ProgramRequirements, search: ProgramS
   );
 }
 
-/** The folders of PostgreSQL programs: the system's, the companion's, the npm package's. Some may lack a program. */
+/**
+ * The folders of PostgreSQL programs of the system, of the package klatch-postgresql, and of the npm package. Some may
+ * lack a program.
+ */
 async function findInstalledBinDirs({ companionPostgresqlPackageBinDir }: Installation): Promise<string[]> {
   const versions = await readdir(SYSTEM_ROOT).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT' || error.code === 'EACCES') return [];
@@ -93,12 +95,12 @@ function npmPackageName(): string {
 }
 
 /**
- * The npm package's programs, by Node's own rule (node_modules of each folder upwards), from this file, the started
- * script and the executable. `require.resolve` does not work inside the single binary: it knows only packed files
- * there.
+ * The folder of the npm package's programs. The search follows Node's rule (`node_modules` of a folder and of all above
+ * it), and starts from this file, the started script and the executable. `require.resolve` does not work inside the
+ * single binary: it knows only packed files there.
  */
 async function findNpmBinDir(): Promise<string | null> {
-  // In the single binary, the paths of this file and of the script exist only inside the binary, or are empty.
+  // In the single binary, the paths of this file and of the started script exist only inside the binary, or are empty.
   const file = import.meta.url.startsWith('file:') ? fileURLToPath(import.meta.url) : '';
   const starts = [file, process.argv[1] ?? '', process.execPath].filter((path) => path !== '');
   for (const start of starts) {
@@ -129,7 +131,7 @@ async function inspectBinDirs(binDirs: readonly string[]): Promise<{ found: Prog
   return { found, problems };
 }
 
-/** Inspects one folder; rejects with a plain Error that names the problem. */
+/** Inspects one folder of programs; rejects with a plain Error that names the problem. */
 async function inspectBinDir(binDir: string): Promise<Programs> {
   for (const program of ['initdb', 'postgres']) {
     if (!(await isExecutable(join(binDir, program)))) throw new Error(`there is no program ${program} in it`);

@@ -5,8 +5,8 @@ import { SUPERUSER } from './cluster.ts';
 import { findPostmaster, type Postmaster } from './postmaster.ts';
 
 /**
- * Role and database of the application: an ordinary role, so that an SQL injection in Klatch gives no access to the
- * machine.
+ * The role and the database with which Klatch connects. It is an ordinary role, so that an SQL injection in Klatch
+ * gives no access to the machine.
  */
 export const APP_ROLE = 'klatch';
 export const APP_DATABASE = 'klatch';
@@ -15,9 +15,9 @@ const MIN_POLL_MS = 10;
 const MAX_POLL_MS = 250;
 const PROGRESS_INTERVAL_MS = 5_000;
 const QUERY_TIMEOUT_MS = 30_000;
-/** A server that reports itself as ready and cannot be reached for this long has lost its socket. */
+/** A server that has reported itself as ready, but cannot be reached for this long, has lost its socket. */
 const UNREACHABLE_TIMEOUT_MS = 2_000;
-/** `cannot_connect_now`: the server starts, recovers or stops. */
+/** PostgreSQL's code `cannot_connect_now`: the server starts, recovers or stops. */
 const CANNOT_CONNECT_SQLSTATE = '57P03';
 
 interface ReadinessOptions {
@@ -27,7 +27,7 @@ interface ReadinessOptions {
   readonly deadlineMs: number;
   /** The deadline for a server that recovers: recovery takes longer the more it has to redo. */
   readonly recoveryDeadlineMs: number;
-  /** True once the caller has given up. */
+  /** True once the caller has given up waiting. */
   readonly isCancelled: () => boolean;
   /** Called every few seconds while the wait lasts. */
   readonly onProgress: (fields: Record<string, unknown>) => void;
@@ -58,7 +58,7 @@ export async function waitUntilReady(pid: number, options: ReadinessOptions): Pr
         return { kind: 'ready', postmaster, version: await ensureDatabaseAndReadVersion(postmaster) };
       } catch (error) {
         if (!(error instanceof DatabaseUnavailableError)) throw error;
-        // A session of the server crashed: the server recovers in place, and its pid file still contains "ready".
+        // If a session of the server crashes, the server recovers while its pid file still contains "ready".
         if (sqlState(error.cause) === CANNOT_CONNECT_SQLSTATE) {
           status = 'starting';
           unreachableSince = null;
@@ -104,8 +104,8 @@ async function ensureRoleDatabaseAndReadVersion(sql: Sql): Promise<string> {
            exists (select from pg_database where datname = ${APP_DATABASE}) as database`;
   if (found === undefined) throw new Error('PostgreSQL answered no row to a query that always has one');
   if (!found.role) {
-    // Keeps the errors of this role's statements out of the server's log, since their texts quote values; Klatch gets
-    // them anyway.
+    // `log_min_messages` keeps the errors of this role's statements out of the server's log, since their texts quote
+    // values. Klatch gets the errors anyway.
     await sql.begin(async (tx) => {
       await tx`create role ${tx(APP_ROLE)} login`;
       await tx`alter role ${tx(APP_ROLE)} set log_min_messages = 'log'`;

@@ -31,8 +31,8 @@ export function programEnvironment(): Record<string, string> {
 /** Runs a program to its end, or kills it after `timeoutMs`. Rejects only when it cannot be started at all. */
 export async function runProgram(command: ProgramCommand, timeoutMs: number): Promise<ProgramResult> {
   return new Promise((resolve, reject) => {
-    // Runs in '/', because getcwd fails for a user who cannot enter Klatch's working directory, and older initdb stops
-    // then.
+    // The program runs in '/': getcwd fails for a user who cannot enter Klatch's working directory, and older versions
+    // of initdb then stop.
     const child = spawn(command.file, command.args, {
       ...command.identity,
       cwd: '/',

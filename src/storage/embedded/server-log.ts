@@ -3,7 +3,7 @@ import { open, rename, stat, type FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
 import { lastLines } from './run-program.ts';
 
-/** At a start a longer log is renamed to `postgresql.log.1`, and replaces the previous one. */
+/** A log of more bytes is renamed to `postgresql.log.1` at a start, and replaces the previous file of that name. */
 const ROTATE_ABOVE_BYTES = 8 * 1024 * 1024;
 const TAIL_BYTES = 4096;
 const TAIL_LINES = 10;
@@ -16,7 +16,7 @@ export interface ServerLog {
   readonly offset: number;
 }
 
-/** Opens `<dataDir>/postgresql.log` (mode 0600); the caller closes the handle. Refuses a link in its place. */
+/** Opens `<dataDir>/postgresql.log` (mode 0600) and rejects if it is a symbolic link. The caller closes the handle. */
 export async function openServerLog(dataDir: string): Promise<ServerLog> {
   const path = join(dataDir, 'postgresql.log');
   const handle = await openForAppendAndChown(path, dataDir);
@@ -27,7 +27,7 @@ export async function openServerLog(dataDir: string): Promise<ServerLog> {
   return { path, handle: await openForAppendAndChown(path, dataDir), offset: 0 };
 }
 
-/** The last lines that were written since the log was opened. */
+/** The last lines of the log that were written since it was opened. */
 export async function readLogTail(log: Pick<ServerLog, 'path' | 'offset'>): Promise<string> {
   const handle = await open(log.path, 'r');
   try {

@@ -8,13 +8,14 @@ export function serverSettingArguments(
   extra: Readonly<Record<string, string>>,
 ): string[] {
   const settings: Record<string, string> = {
-    // Reachable through the socket folder only. The value is a list: quotes keep commas and spaces of a path together.
+    // The server is reachable only through a socket. `unix_socket_directories` is a list: quotes keep commas and spaces
+    // of a path together.
     listen_addresses: '',
     port: String(port),
     unix_socket_directories: `"${socketDir.replaceAll('"', '""')}"`,
     unix_socket_permissions: '0700',
 
-    // Acknowledged data survives a power cut.
+    // With these settings, acknowledged data survives a power cut.
     fsync: 'on',
     synchronous_commit: 'on',
     full_page_writes: 'on',
@@ -24,10 +25,11 @@ export function serverSettingArguments(
     max_logical_replication_workers: '0',
     max_wal_size: '256MB',
 
-    // One Klatch uses about fifteen connections; twice that during a take-over, and some for an administrator.
+    // One Klatch process uses about fifteen connections. While a new process takes over from an old one there are twice
+    // as many, and an administrator needs some.
     max_connections: '40',
     shared_buffers: '128MB',
-    // Compiling a query costs more than any query of Klatch takes.
+    // To compile a query takes longer than any query of Klatch.
     jit: 'off',
 
     timezone: 'UTC',

@@ -8,13 +8,15 @@ import { EmbeddedError } from './embedded-error.ts';
 
 /** The port is only part of the socket's name, `.s.PGSQL.<port>`; each cluster has a folder of its own. */
 export const SOCKET_PORT = 5432;
-/** sockaddr_un holds 108 bytes, the last of which is the terminating zero. */
+/**
+ * The maximum length of a Unix socket's path: sockaddr_un holds 108 bytes, the last of which is the terminating zero.
+ */
 const SOCKET_PATH_MAX_BYTES = 107;
 
 /**
- * Creates the folder of the server's socket, mode 0700 and owned by the server's account. A user that may enter it may
- * log in, so it protects the database. It is inside the data directory, except where the socket's path would be too
- * long.
+ * Creates the folder of the server's socket, with mode 0700 and owned by the server's account. A user that may enter
+ * the folder may log in, so its mode protects the database. The folder is inside the data directory, unless the
+ * socket's path would be too long there.
  */
 export async function makeSocketFolder(dataDir: string, osUser: OsUser): Promise<string> {
   const inside = join(dataDir, 'postgresql.run');
@@ -37,7 +39,7 @@ export async function makeSocketFolder(dataDir: string, osUser: OsUser): Promise
   );
 }
 
-/** Removes a socket folder outside of the data directory, once the server has stopped. */
+/** Removes the socket's folder if it is outside of the data directory; called after the server has stopped. */
 export async function removeOutsideSocketFolder(socketDir: string, dataDir: string): Promise<void> {
   if (dirname(socketDir) === dataDir) return;
   await rmdir(socketDir).catch((error: NodeJS.ErrnoException) => {
@@ -57,7 +59,8 @@ function outsideFolderCandidates(dataDir: string): string[] {
 }
 
 /**
- * Inside the data directory only Klatch creates this folder: a wrong owner or mode (a restored backup) is corrected.
+ * Creates the socket's folder inside the data directory, where only Klatch creates one. So a wrong owner or mode (after
+ * a restored backup) is corrected, and not refused.
  */
 async function ensureInsideFolder(folder: string, osUser: OsUser): Promise<void> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
@@ -71,8 +74,8 @@ async function ensureInsideFolder(folder: string, osUser: OsUser): Promise<void>
 }
 
 /**
- * Others may write to the parent folder, so a folder that exists already must have exactly the right owner and mode.
- * Resolves with the problem; null: there is none.
+ * Creates the socket's folder outside of the data directory. Others may write to its parent folder, so a folder that
+ * exists already must have exactly the right owner and mode. Resolves with the problem; null: there is none.
  */
 async function makeOutsideFolderOrExplain(folder: string, osUser: OsUser): Promise<string | null> {
   let made = true;
@@ -85,7 +88,8 @@ async function makeOutsideFolderOrExplain(folder: string, osUser: OsUser): Promi
   const owners = [osUser.uid, ...(osUser.kind === 'switch' ? [0] : [])];
   const problem = findFolderProblem(folder, owners);
   if (problem !== null) return problem;
-  // A start that was killed right here may have left a folder of root; the sticky bit keeps others from replacing it.
+  // A start that was killed between `mkdir` and `lchown` may have left a folder of root; the sticky bit keeps others
+  // from replacing it.
   if (osUser.kind === 'switch' && (await lstat(folder)).uid === 0) await lchown(folder, osUser.uid, osUser.gid);
   const closed = await firstInaccessibleFolder(osUser, [dirname(folder), folder]);
   if (closed === null) return null;

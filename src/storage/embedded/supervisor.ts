@@ -23,7 +23,7 @@ export class EmbeddedSupervisor {
     this.#scheduleCheck();
   }
 
-  /** Stops the server too. */
+  /** Stops the checks, and then the server. */
   async stop(): Promise<void> {
     this.#stopped = true;
     if (this.#timer !== null) clearTimeout(this.#timer);
@@ -43,7 +43,7 @@ export class EmbeddedSupervisor {
       await this.#pingDatabase();
       return;
     } catch {
-      // The result of the restart is logged below.
+      // The database does not answer. The code below restarts the server and logs the result.
     }
     try {
       this.#server = await startEmbedded({ ...this.#options, isCancelled: () => this.#stopped });

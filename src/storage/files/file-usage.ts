@@ -13,10 +13,10 @@ interface Usage {
   readonly files: number;
 }
 
-/** The quota that is used up. */
+/** The quota that is used up: that of the account, or that of all accounts together. */
 export type ExceededQuota = 'account_full' | 'all_full';
 
-/** The id of the row that counts all accounts together. */
+/** The account id of the row in `file_usage` that counts all accounts together. */
 const TOTAL_ROW_ID = 0;
 
 /** The space that the files of an account use, unfinished uploads included. */
@@ -52,14 +52,17 @@ export async function reserveUsage(
   return bytes;
 }
 
-/** Reduces the counts. A count below zero was wrong before, and `correctUsageCounts` corrects it. */
+/**
+ * Reduces the counted bytes and files of an account. A count that would fall below zero was wrong before: it becomes 0,
+ * and `correctUsageCounts` corrects it later.
+ */
 export async function releaseUsage(tx: Transaction, accountId: AccountId, less: Usage): Promise<void> {
   if (less.bytes === 0 && less.files === 0) return;
   await lockUsage(tx, accountId);
   await addUsage(tx, accountId, { bytes: -less.bytes, files: -less.files });
 }
 
-/** Recounts the files of all accounts; resolves to the number of wrong rows. */
+/** Recounts the files of all accounts and corrects wrong counts; resolves with the number of wrong rows. */
 export async function correctUsageCounts(tx: Transaction): Promise<number> {
   // Every transaction that changes a count locks rows of `file_usage` until its commit. So under this lock no
   // transaction has changed only one of the tables `file` and `file_usage`.

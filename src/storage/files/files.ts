@@ -6,10 +6,10 @@ import { reserveUsage, releaseUsage, type ExceededQuota, type UsageLimits } from
 /** The state of an upload: incomplete, complete, complete but lost by the store, or to be deleted from the store. */
 export type FileState = 'uploading' | 'stored' | 'lost' | 'removed';
 
-/** The store's own state of an upload: JSON that only the store reads. */
+/** The store's own record of an upload: JSON that only the store reads. */
 type UploadState = Readonly<Record<string, unknown>>;
 
-/** A file's row. */
+/** A row of the table `file`. */
 export interface FileRow {
   readonly id: string;
   readonly ownerId: AccountId;
@@ -22,10 +22,10 @@ export interface FileRow {
   readonly size: number;
   readonly received: number;
   readonly state: FileState;
-  /** The file comes in parts; false: one request sends all of it, and no other request writes to it. */
+  /** True: the file comes in parts. False: one request sends all of the file, and no other request writes to it. */
   readonly isResumable: boolean;
   readonly upload: UploadState | null;
-  /** The message that it is attached to; `seq` null: none. */
+  /** The message that the file is attached to; `seq` null: none. */
   readonly conversationId: ConversationId | null;
   readonly seq: Seq | null;
   readonly createdAt: Date;
@@ -37,20 +37,20 @@ export interface NewUpload {
   readonly id: string;
   readonly ownerId: AccountId;
   readonly name: string;
-  /** Null: the size is unknown; bytes are granted part by part. */
+  /** The size that the client announced. Null: the size is unknown, and bytes are granted part by part. */
   readonly announcedBytes: number | null;
   /** True: requests other than the current one may continue the upload. */
   readonly isResumable?: boolean;
 }
 
 interface UploadLimits extends UsageLimits {
-  /** The maximum of incomplete uploads of one account. */
+  /** The maximum number of incomplete uploads of one account. */
   readonly maxUnfinished: number;
 }
 
 const MAX_LISTED = 1_001;
 
-/** The type of a file before its first bytes were read. */
+/** The type of a file before the server has read its first bytes. */
 const UNKNOWN_TYPE = 'application/octet-stream';
 
 const columns = (sql: Sql | Transaction) => sql`
@@ -71,7 +71,8 @@ export async function insertUpload(
   const bytes = announcedBytes ?? 0;
   const counted = await reserveUsage(tx, ownerId, { minBytes: bytes, wishedBytes: bytes, files: 1, limits });
   if (typeof counted === 'string') return counted;
-  // Counts under the lock of the account's usage, so that two parallel uploads cannot both take the last free slot.
+  // The count runs under the lock of the account's usage, so that two parallel uploads cannot both take the last free
+  // slot.
   const [row] = await tx<{ count: number }[]>`
     select count(*)::int as count from file where owner_id = ${ownerId} and state = 'uploading'`;
   if (row!.count >= limits.maxUnfinished) {
@@ -107,8 +108,9 @@ export async function grantUploadBytes(
 }
 
 /**
- * Records how far an upload is stored safely. Its writer expects the row between `minRowReceived` and `maxRowReceived`.
- * False: the row has another value, since another writer continues the upload, or the upload is no longer in progress.
+ * Records how many bytes of an upload are stored safely. The writer expects that `received` in the row is between
+ * `minRowReceived` and `maxRowReceived`. False: it has another value, since another writer continues the upload, or the
+ * upload is no longer in progress.
  */
 export async function recordUploadProgress(
   sql: Sql | Transaction,
@@ -122,7 +124,7 @@ export async function recordUploadProgress(
   return rows.length > 0;
 }
 
-/** Marks a file as complete, with its real size. False: it was removed meanwhile. A repeated call is no error. */
+/** Marks a file as complete, with its real size. False: the file was removed meanwhile. A repeated call is no error. */
 export async function finishUpload(
   tx: Transaction,
   id: string,
@@ -143,9 +145,9 @@ export async function finishUpload(
 }
 
 /**
- * Marks a file that no message has as removed. No account can read or attach it any more, and the sweeper deletes it
- * from the store. With `owner`, it marks only a file of this account. Resolves to its row; null: there is no such file,
- * or a message has it. A repeated call is no error.
+ * Marks a file as removed that is attached to no message. No account can read or attach it any more, and the sweeper
+ * deletes it from the store. With `owner`, it marks only a file of this account. Resolves to the file's row; null:
+ * there is no such file, or it is attached to a message. A repeated call is no error.
  */
 export async function markUnattachedFileRemoved(
   sql: Sql | Transaction,
@@ -161,8 +163,8 @@ export async function markUnattachedFileRemoved(
 }
 
 /**
- * Marks as removed the files that no message has and the uploads without progress, unchanged since `cutoff`: at most
- * `limit`. Returns their number.
+ * Marks as removed at most `limit` files, uploads in progress included, that are attached to no message and have not
+ * changed since `cutoff`. Returns their number.
  */
 export async function markStaleUnattachedRemoved(sql: Sql | Transaction, cutoff: Date, limit: number): Promise<number> {
   const rows = await sql`
@@ -174,7 +176,7 @@ export async function markStaleUnattachedRemoved(sql: Sql | Transaction, cutoff:
   return rows.length;
 }
 
-/** Files to delete from the store, those removed longest ago first. */
+/** The files that are marked as removed and are still in the store; those removed longest ago come first. */
 export async function listRemovedFiles(sql: Sql, limit: number): Promise<FileRow[]> {
   return sql<FileRow[]>`
     select ${columns(sql)} from file f where f.state = 'removed' order by f.updated_at limit ${Math.min(limit, MAX_LISTED)}`;
@@ -194,15 +196,15 @@ export async function deleteRowReleasingUsage(tx: Transaction, id: string): Prom
   return true;
 }
 
-/** A file in any state. */
+/** The file with this id, in any state. */
 export async function findFile(sql: Sql | Transaction, id: string): Promise<FileRow | null> {
   const [row] = await sql<FileRow[]>`select ${columns(sql)} from file f where f.id = ${id}`;
   return row ?? null;
 }
 
 /**
- * A complete file that an account may read. Before a message has the file, its owner may; after that, the members of
- * the message's conversation may. A deactivated account reads nothing.
+ * A complete file that an account may read. Before the file is attached to a message, its owner may; after that, the
+ * members of the message's conversation may. A deactivated account reads nothing.
  */
 export async function findReadableFile(sql: Sql, id: string, accountId: AccountId): Promise<FileRow | null> {
   const [row] = await sql<FileRow[]>`
@@ -231,8 +233,8 @@ export async function findConversationFile(
 }
 
 /**
- * A file's position in its owner's list, which stays valid when the file is removed: microseconds since 1970, which a
- * Date lacks.
+ * A file's position in its owner's list of files, which stays valid when the file is removed. `createdAtUs` counts
+ * microseconds since 1970: a Date has only milliseconds.
  */
 export interface FilePosition {
   readonly createdAtUs: string;

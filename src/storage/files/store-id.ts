@@ -9,7 +9,10 @@ const STORE_ID_BYTES = 16;
 const FORMER_STORE_ID_NAME = 'former_store_id';
 /** The value of the setting `store_id` until a node has marked its store. */
 export const UNASSIGNED_STORE_ID = 'unassigned';
-/** Other nodes that start wait at most this long; below the time after which PostgreSQL ends an idle transaction. */
+/**
+ * The time-out of the transaction that assigns the store id: other nodes that start wait at most this long. It is
+ * shorter than the time after which PostgreSQL ends an idle transaction.
+ */
 const ASSIGN_TIMEOUT_MS = 25_000;
 
 /**
@@ -21,7 +24,7 @@ export async function findStoreId(sql: Sql | Transaction): Promise<string | null
   return row?.value ?? null;
 }
 
-/** The store id, and the one before the last restore; null where there is none. */
+/** The current store id, and the one before the last restore; null: there is none. */
 export async function findStoreIds(sql: Sql | Transaction): Promise<{ current: string | null; former: string | null }> {
   const rows = await sql<{ name: string; value: string }[]>`
     select name, value from setting where name in (${STORE_ID_NAME}, ${FORMER_STORE_ID_NAME})`;
@@ -29,15 +32,15 @@ export async function findStoreIds(sql: Sql | Transaction): Promise<{ current: s
   return { current: valueOf(STORE_ID_NAME), former: valueOf(FORMER_STORE_ID_NAME) };
 }
 
-/** Lets the next start mark its store, for a new database. */
+/** Sets the store id of a new database to `unassigned`, so that the next start marks its store with a new id. */
 export async function unassignNewStoreId(sql: Sql | Transaction): Promise<void> {
   await sql`
     insert into setting (name, value) values (${STORE_ID_NAME}, ${UNASSIGNED_STORE_ID}) on conflict (name) do nothing`;
 }
 
 /**
- * Lets the next start mark its store after a restore, which makes a separate installation. Keeps the former id of the
- * store.
+ * Sets the store id of a restored database to `unassigned`, so that the next start marks its store with a new id. A
+ * restore makes a separate installation. The former store id is kept in another setting.
  */
 export async function unassignRestoredStoreId(tx: Transaction): Promise<void> {
   await tx`
@@ -51,15 +54,16 @@ export async function unassignRestoredStoreId(tx: Transaction): Promise<void> {
 }
 
 /**
- * Returns the id; creates one if there is none. `writeToStore` is called with a new id before the id is stored and
- * while the row is locked. Of two nodes that start at once, one marks its store, and the other finds the id.
+ * Returns the store id; creates one if it is unassigned. `writeToStore` is called with a new id before the id is stored
+ * in the database, and while its row is locked. Of two nodes that start at once, one marks its store, and the other
+ * finds the id.
  */
 export async function ensureStoreId(pool: Pool, writeToStore: (id: string) => Promise<void>): Promise<string> {
   return pool.transaction(async (tx) => {
     const [row] = await tx<{ value: string }[]>`
       select value from setting where name = ${STORE_ID_NAME} for update`;
     if (row!.value !== UNASSIGNED_STORE_ID) return row!.value;
-    // New with each attempt: a node that was killed at this point may have marked another store.
+    // Each attempt uses a new id: a node that was killed at this point may have marked another store.
     const id = randomBytes(STORE_ID_BYTES).toString('hex');
     await writeToStore(id);
     await tx`update setting set value = ${id} where name = ${STORE_ID_NAME}`;

@@ -4,17 +4,22 @@ import type { MemberKey } from './members.ts';
 import type { FoundSession } from '../accounts/sessions.ts';
 import { epochBoundaryColumns, type EpochBoundary } from '../messages/log-epoch.ts';
 
-/** A conversation and its newest change. */
+/** A conversation and the rev of its newest change. */
 interface ConversationLastRev {
   readonly conversationId: ConversationId;
   readonly rev: Rev;
 }
 
-/** A conversation with its newest change, its first message, and the rev after which the newest epoch began. */
+/**
+ * A conversation with the rev of its newest change, its first seq, and the rev after which the current log epoch began.
+ */
 export interface HeadForSubscriptions extends ConversationLastRev {
-  /** The first message that was not removed by a retention rule. */
+  /** The seq of the first message that no retention rule removed. */
   readonly firstSeq: Seq;
-  /** A client that knows the previous epoch drops changes with a greater rev. */
+  /**
+   * The rev after which the current log epoch began. A client that knows the previous epoch drops all changes with a
+   * rev greater than this one.
+   */
   readonly epochRev: Rev;
 }
 
@@ -25,10 +30,10 @@ interface AccountHeadsAndEpochs {
   readonly previousEpoch: LogEpoch;
 }
 
-/** A membership, with the newest change of the conversation and the change with which the account joined. */
+/** A membership, with the rev of the conversation's newest change and the rev of the notice that the account joined. */
 export interface MembershipWithRevs extends MemberKey {
   readonly rev: Rev;
-  /** Null: no notice reports it. */
+  /** Null: no notice reports that the account joined. */
   readonly joinNoticeRev: Rev | null;
 }
 
@@ -38,8 +43,8 @@ export async function listHeadsOfAccount(
   accountId: AccountId,
   limit: number,
 ): Promise<AccountHeadsAndEpochs> {
-  // One statement, so that epoch and heads come from one snapshot. Without a membership it returns one row with the
-  // epoch.
+  // One statement, so that epochs and heads come from one snapshot. For an account without memberships it returns one
+  // row with only the epochs.
   const rows = await sql<(HeadForSubscriptions & EpochBoundary & { conversationId: ConversationId | null })[]>`
     select h.conversation_id as "conversationId", h.last_rev as rev, h.first_seq as "firstSeq", ${epochBoundaryColumns(sql)}
     from (values (${accountId}::bigint)) as who (account_id)
@@ -50,7 +55,7 @@ export async function listHeadsOfAccount(
   return { heads: rows.filter(({ conversationId }) => conversationId !== null), currentEpoch, previousEpoch };
 }
 
-/** The conversations among these whose newest change differs from the given one. */
+/** Of the known conversations, those whose last rev in the database differs from the known one, with the last rev. */
 export async function listChangedHeads(
   sql: Sql,
   known: readonly ConversationLastRev[],
@@ -77,7 +82,7 @@ export async function findMemberships(sql: Sql, keys: readonly MemberKey[]): Pro
     join conversation_head h on h.conversation_id = m.conversation_id`;
 }
 
-/** The memberships of these accounts, keys only. */
+/** The keys of all memberships of these accounts. */
 export async function listMemberships(sql: Sql, accounts: readonly AccountId[]): Promise<readonly MemberKey[]> {
   return sql<MemberKey[]>`
     select conversation_id as "conversationId", account_id as "accountId"

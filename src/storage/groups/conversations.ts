@@ -4,7 +4,7 @@ import type { GroupRole } from '../../model/roles.ts';
 import type { Actor } from '../messages/changes.ts';
 import type { Sql } from '../db/connection.ts';
 
-/** The newest message of a conversation in a list. */
+/** The newest message of a conversation, as a list of conversations shows it. */
 export interface MessagePreview {
   readonly seq: Seq;
   readonly sender: Actor;
@@ -12,7 +12,7 @@ export interface MessagePreview {
   /** The first `PREVIEW_CHARACTERS` of the message's text. */
   readonly text: string;
   readonly deleted: boolean;
-  /** The number of its files. */
+  /** The number of files that are attached to the message. */
   readonly attachments: number;
 }
 
@@ -20,23 +20,23 @@ export interface MessagePreview {
 export interface OwnConversation {
   readonly id: ConversationId;
   readonly kind: 'group' | 'private';
-  /** Null for a private conversation. */
+  /** The title of a group; null for a private conversation. */
   readonly title: string | null;
   readonly about: string | null;
   readonly public: boolean;
   readonly archived: boolean;
   readonly role: GroupRole;
   readonly members: number;
-  /** The peer in a private conversation. */
+  /** The other person of a private conversation; null for a group. */
   readonly peer: Actor | null;
   readonly createdAt: Date;
-  /** A retention rule removed the messages before it. */
+  /** The conversation's first seq: a retention rule removed the messages before it. */
   readonly firstSeq: Seq;
   readonly lastSeq: Seq;
   readonly lastRev: Rev;
-  /** Null without a message. */
+  /** Null: the conversation never had a message. */
   readonly lastMessageAt: Date | null;
-  /** Null without a message, and where a retention rule removed all of them. */
+  /** Null: the conversation never had a message, or a retention rule removed all of them. */
   readonly lastMessage: MessagePreview | null;
   readonly readSeq: Seq;
   readonly unreadMentions: number;
@@ -46,9 +46,14 @@ export interface OwnConversation {
 }
 
 const MAX_LISTED = 1_001;
-/** The count stops here: an account that never reads, such as a bot, may have any number. */
+/**
+ * The count of unread mentions stops at this number: an account that never reads, such as a bot, may have any number.
+ */
 const MAX_MENTIONS = 1_000;
-/** In code points, about one line of a list. With whole texts, a page of 1,000 conversations could have 40 MB. */
+/**
+ * The length of a preview in code points: about one line of a list. With whole texts, a page of 1,000 conversations
+ * could have 40 MB.
+ */
 const PREVIEW_CHARACTERS = 200;
 
 interface PreviewRow {
@@ -71,9 +76,9 @@ interface ConversationRow extends Omit<OwnConversation, 'peer' | 'lastMessage'>,
 }
 
 /**
- * Conversations of an account, by id: a page, or the one with the id `only`. The query cuts the page before it joins
- * other tables, and then looks each row up by keys. 1,000 conversations of 20 members each took 20 to 50 ms, half of it
- * for counting the members.
+ * Conversations of an account, sorted by id: a page, or only the one with the id `only`. The query cuts the page before
+ * it joins other tables, and then looks each row up by keys. It took 20 to 50 ms for 1,000 conversations of 20 members
+ * each, half of it for counting the members.
  */
 export async function listConversations(
   sql: Sql,

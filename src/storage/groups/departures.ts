@@ -8,7 +8,7 @@ export interface MemberOrOwnedBot {
   readonly id: AccountId;
   readonly nick: string;
   readonly role: GroupRole;
-  /** The account was owner or admin, and the token has not been replaced since then. */
+  /** The account was owner or admin, and the group's integration token has not been replaced since then. */
   readonly knowsTokenAsFormerAdmin: boolean;
 }
 
@@ -24,7 +24,10 @@ export async function listMemberWithBots(sql: Sql | Transaction, key: MemberKey)
     order by a.id <> ${key.accountId}, a.id`;
 }
 
-/** Records a removal: no current invitation of the group lets the account or its bots join again. */
+/**
+ * Records that an account was removed from a group: no current invitation of the group lets the account or its bots
+ * join again.
+ */
 export async function insertRemoval(tx: Transaction, { conversationId, accountId }: MemberKey): Promise<void> {
   await tx`
     insert into group_removal (conversation_id, account_id, last_invite_id)
@@ -34,7 +37,7 @@ export async function insertRemoval(tx: Transaction, { conversationId, accountId
       do update set last_invite_id = greatest(group_removal.last_invite_id, excluded.last_invite_id)`;
 }
 
-/** Clears the mark of former owners and admins that know the token: the token has been replaced. */
+/** Clears the mark of former owners and admins that know the group's integration token: the token has been replaced. */
 export async function deleteTokenKnowledge(tx: Transaction, conversationId: ConversationId): Promise<void> {
   await tx`update membership set knows_token = false where conversation_id = ${conversationId} and knows_token`;
 }

@@ -9,17 +9,17 @@ export interface Expectation {
   readonly key: string;
   readonly withinS: number;
   readonly isOverdue: boolean;
-  /** Time of the last post with the key; null: none since it was set. */
+  /** Time of the last post with the key; null: no post since the expectation was set. */
   readonly lastPostAt: Date | null;
   readonly setAt: Date;
   /**
-   * When the expectation becomes overdue unless a post comes, if nodes can take posts until then. Null: it is overdue,
-   * or its group is archived.
+   * The time at which the expectation becomes overdue, if no post comes and nodes can accept posts until then. Null: it
+   * is overdue already, or its group is archived.
    */
   readonly dueAt: Date | null;
 }
 
-/** The expectations of a group by key, or the one with this key. */
+/** The expectations of a group in the order of their keys; with `only`, the one with this key. */
 export async function listExpectations(
   sql: Sql | Transaction,
   conversationId: ConversationId,
@@ -44,9 +44,9 @@ export async function findWithin(sql: Sql, conversationId: ConversationId, key: 
 }
 
 /**
- * Sets an expectation of a group; the caller holds the lock of the group's head. A new expectation, or one with another
- * duration, begins to wait now; an overdue one stays overdue until a post comes. `full`: the key is new, and the group
- * has `max` expectations.
+ * Sets an expectation of a group; the caller holds the lock of the group's head. The time of a new expectation, or of
+ * one with another duration, starts now; an overdue expectation stays overdue until a post comes. `full`: the key is
+ * new, and the group has `max` expectations already.
  */
 export async function setExpectation(
   tx: Transaction,
@@ -77,7 +77,7 @@ export async function deleteExpectation(
   return count > 0;
 }
 
-/** Makes all expectations that are not overdue begin to wait now; the caller holds the lock of the group's head. */
+/** Starts the time of all expectations that are not overdue from now. The caller holds the lock of the group's head. */
 export async function restartExpectations(tx: Transaction, conversationId: ConversationId): Promise<void> {
   await tx`
     update expectation e set due_ms = ${dueMsFromNow(tx)}
@@ -85,8 +85,8 @@ export async function restartExpectations(tx: Transaction, conversationId: Conve
 }
 
 /**
- * Records a sign of life without a message. It does nothing where the token is not the group's, or the group is
- * archived.
+ * Records a sign of life (of a program that the group expects posts from) without posting a message. It does nothing if
+ * the token is not the group's, or the group is archived.
  */
 export async function recordSignOfLife(
   tx: Transaction,
@@ -101,19 +101,22 @@ export async function recordSignOfLife(
       select from integration t where t.conversation_id = e.conversation_id and t.token_hash = ${tokenHash})`;
 }
 
-/** The content of the webhook's message about an expectation. */
+/** The content of a message about an expectation, which the group's webhook posts. */
 export interface ExpectationNews {
   readonly kind: 'overdue' | 'returned';
   readonly key: string;
   readonly withinS: number;
-  /** Time of the last post with the key, or when the expectation was set. */
+  /** The time of the last post with the key, or if there is none, the time at which the expectation was set. */
   readonly since: Date;
 }
 
-/** Most expectations in one query. */
+/** The query below reads at most this many expectations that became overdue, and as many that returned. */
 const MAX_DUE_EXPECTATIONS = 1_000;
 
-/** Conversations with expectations to report, those that wait longest first. */
+/**
+ * Conversations with expectations to report: first those that became overdue (earliest first), then those that
+ * returned, which means that a post came after all.
+ */
 export async function findConversationsWithNews(sql: Sql): Promise<ConversationId[]> {
   const rows = await sql<{ id: ConversationId }[]>`
     (select e.conversation_id as id from expectation e
@@ -126,9 +129,9 @@ export async function findConversationsWithNews(sql: Sql): Promise<ConversationI
 
 /**
  * Posts messages to a group about its overdue and returned expectations, as its webhook. Messages and states are
- * written together or not at all, and under the head's lock each is posted once, however many nodes try. Resolves to
- * the seq of the last message; null: nothing was posted. An archived group gets no messages, and its expectations begin
- * to wait again when it is unarchived.
+ * written together or not at all, and under the head's lock each message is posted once, however many nodes try.
+ * Resolves with the seq of the last message; null: nothing was posted. An archived group gets no messages, and its
+ * expectations begin to wait again when it is unarchived.
  */
 export async function tellGroup(
   tx: Transaction,

@@ -9,18 +9,18 @@ export interface Group {
   readonly public: boolean;
   readonly createdAt: Date;
   readonly archivedAt: Date | null;
-  /** Including deleted messages, without those that a retention rule removed. */
+  /** The number of messages, including deleted ones, without those that a retention rule removed. */
   readonly messages: number;
   readonly members: number;
 }
 
 /** A group in the list of all groups. */
 interface ListedGroup extends Omit<Group, 'about'> {
-  /** Reverse webhooks that are not removed. */
+  /** The number of reverse webhooks that are not removed. */
   readonly hooks: number;
 }
 
-/** The groups to list: by id, after the id `after`. */
+/** The groups to list: those after the id `after`, in the order of their ids. */
 interface GroupPageRequest {
   readonly after: number;
   readonly limit: number;
@@ -30,7 +30,10 @@ interface GroupPageRequest {
 
 const MAX_LISTED = 1_001;
 
-/** Inserts a group with its counters. `insertIntegration` inserts its integration in the same transaction. */
+/**
+ * Inserts a group with its head. In the same transaction, the caller inserts the group's integration with
+ * `insertIntegration`.
+ */
 export async function insertGroup(
   tx: Transaction,
   group: { title: string; about: string | null; public: boolean },
@@ -51,7 +54,7 @@ export async function findGroup(sql: Sql | Transaction, id: ConversationId): Pro
   return row ?? null;
 }
 
-/** Groups by id, oldest first. The query cuts the page before it counts. */
+/** Groups by id, oldest first. The query cuts the page before it counts members and hooks. */
 export async function listGroups(sql: Sql, page: GroupPageRequest): Promise<ListedGroup[]> {
   const { after, limit, archived } = page;
   return sql<ListedGroup[]>`
@@ -69,8 +72,8 @@ export async function listGroups(sql: Sql, page: GroupPageRequest): Promise<List
 }
 
 /**
- * Archives or unarchives a group. The head's lock is held until the commit, so that no flush that read the other state
- * comes after it. Returns whether that changed anything.
+ * Archives or unarchives a group. The transaction holds the head's lock until its commit, so that no flush that read
+ * the previous state writes after it. Returns whether the state changed.
  */
 export async function setArchived(tx: Transaction, id: ConversationId, archived: boolean): Promise<boolean> {
   await lockGroup(tx, id);
@@ -89,8 +92,8 @@ export interface LockedHead {
 }
 
 /**
- * Locks a group's counters until the transaction ends: every writer that counts or numbers something of the group locks
- * them.
+ * Locks a group's head until the transaction ends: every writer that counts or numbers something of the group takes
+ * this lock.
  */
 export async function lockGroup(tx: Transaction, id: ConversationId): Promise<LockedHead | null> {
   const [row] = await tx<LockedHead[]>`
@@ -99,16 +102,17 @@ export async function lockGroup(tx: Transaction, id: ConversationId): Promise<Lo
   return row ?? null;
 }
 
-/** The description of a group; fields that are left out keep their value. */
+/** The new title, description and visibility of a group; fields that are left out keep their value. */
 interface GroupChanges {
   readonly title?: string | undefined;
-  /** Null: no description. */
+  /** Null: removes the description. */
   readonly about?: string | null | undefined;
   readonly public?: boolean | undefined;
 }
 
 /**
- * Changes the description of a group; the caller holds the lock of the group's head. Returns the fields that changed.
+ * Changes title, description or visibility of a group; the caller holds the lock of the group's head. Returns the
+ * fields that changed.
  */
 export async function updateGroup(
   tx: Transaction,
@@ -140,8 +144,8 @@ interface PublicGroup {
 
 /**
  * Public groups that are not archived, by title; with `text`, those whose title contains it. The page starts after the
- * current title of the group `after`. The id of a group that is not public reveals nothing, not even the position of
- * its title.
+ * current title of the group `after`. If that group is not public, the page is empty, so the id reveals nothing, not
+ * even the position of the group's title.
  */
 export async function searchPublicGroups(
   sql: Sql,

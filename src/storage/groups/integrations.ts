@@ -3,15 +3,18 @@ import type { AccountId, ConversationId } from '../../model/ids.ts';
 import type { Fragment, Sql, Transaction } from '../db/connection.ts';
 import { deleteTokenKnowledge } from './departures.ts';
 
-/** The access that a valid token gives. */
+/** The access that a valid integration token gives. */
 export interface Integration {
   readonly conversationId: ConversationId;
   readonly accountId: AccountId;
   readonly tokenHash: string;
-  /** The value that admits a post: it changes with each change of the token or of the incoming secret. */
+  /**
+   * A post is written only if this value is the same as when the post was accepted. It changes with each change of the
+   * token or of the incoming secret.
+   */
   readonly admission: string;
   readonly archived: boolean;
-  /** Null: posts need no signature. */
+  /** The sealed secret for the signatures of posts; null: posts need no signature. */
   readonly incomingSecretSealed: string | null;
   /** Every post must be signed with the incoming secret, even in a format without signatures. */
   readonly signedOnly: boolean;
@@ -46,7 +49,9 @@ export async function findIntegration(sql: Sql, tokenHash: string): Promise<Inte
   return row ?? null;
 }
 
-/** Null: the conversation is private, so it has no integration, or the group does not exist. */
+/**
+ * The integration of a group. Null: there is no such group, or the conversation is private and so has no integration.
+ */
 export async function findIntegrationOfConversation(
   sql: Sql,
   conversationId: ConversationId,
@@ -63,7 +68,7 @@ export async function findSealedToken(sql: Sql, conversationId: ConversationId):
   return row?.sealed ?? null;
 }
 
-/** The hash of the current token; null without an integration. */
+/** The hash of the current integration token; null: the conversation has no integration. */
 export async function findIntegrationTokenHash(
   sql: Sql | Transaction,
   conversationId: ConversationId,
@@ -84,11 +89,11 @@ export async function lockAndCompareTokenHash(
   return rows.length > 0;
 }
 
-/** A value that has admitted no post before. */
+/** A new value of `admission`, with which no post was accepted before. */
 const newAdmission = (tokenHash: string): string =>
   `${tokenHash}.${randomBytes(ADMISSION_SUFFIX_BYTES).toString('hex')}`;
 
-/** Replaces the token; the hooks stay. Returns the old token's hash, null without a group. */
+/** Replaces a group's integration token; the hooks stay. Returns the old token's hash; null: there is no such group. */
 export async function replaceIntegrationToken(
   tx: Transaction,
   conversationId: ConversationId,
@@ -111,7 +116,7 @@ export interface SealedIncomingSecret {
   readonly signedOnly: boolean;
 }
 
-/** Null: the group has no incoming secret. */
+/** The group's incoming secret; null: the group has none. */
 export async function findIncomingSecret(
   sql: Sql | Transaction,
   conversationId: ConversationId,
@@ -123,8 +128,8 @@ export async function findIncomingSecret(
 }
 
 /**
- * Sets or, with null, removes the secret. Posts that were admitted before and are not written yet are refused. The
- * caller holds the lock of the group. Returns the hash of the group's token.
+ * Sets or, with null, removes the incoming secret of a group. Posts that were accepted before, but are not written yet,
+ * are then refused. The caller holds the lock of the group. Returns the hash of the group's token.
  */
 export async function updateIncomingSecret(
   tx: Transaction,

@@ -1,21 +1,20 @@
 import type { AccountId, ConversationId } from '../../model/ids.ts';
 import type { Sql, Transaction } from '../db/connection.ts';
 
-/** An open invitation into a group: neither expired nor used up. */
+/** An open invitation into a group: it is neither expired nor used up, and its creator may still create one. */
 export interface OpenInvite {
   readonly id: number;
   readonly conversationId: ConversationId;
   readonly sealed: string;
-  /** The account that created it; null: the administrator's command line. */
+  /** The account that created the invitation; null: the administrator's command line did. */
   readonly creatorUnlessCommandLine: { readonly id: AccountId; readonly nick: string; readonly name: string } | null;
   readonly createdAt: Date;
   readonly expiresAt: Date | null;
-  /** Null: unlimited. */
+  /** How many times the invitation can be used; null: without a limit. */
   readonly maxUses: number | null;
   readonly uses: number;
 }
 
-/** An invitation to insert. */
 interface NewInvite {
   readonly conversationId: ConversationId;
   readonly token: { readonly hash: string; readonly sealed: string };
@@ -55,7 +54,8 @@ export async function insertInvite(tx: Transaction, invite: NewInvite): Promise<
 }
 
 /**
- * Deletes the invitations of a group that have expired or are used up: a deleted one looks like one that never existed.
+ * Deletes the invitations of a group that are not open: expired or used up ones, and those whose creator may not create
+ * one any more. A deleted invitation looks like one that never existed.
  */
 export async function deleteUnusableInvites(tx: Transaction, conversationId: ConversationId): Promise<void> {
   await tx`delete from group_invite i where i.conversation_id = ${conversationId} and not (${isOpen(tx)})`;
@@ -68,7 +68,7 @@ export async function countOpenInvites(tx: Transaction, conversationId: Conversa
   return row!.count;
 }
 
-/** Open invitations of a group by id, after `after`; with `only`, the one with this id. */
+/** A page of open invitations of a group, sorted by id, after the id `after`; with `only`, the one with this id. */
 export async function listOpenInvites(
   sql: Sql | Transaction,
   asked: { conversationId: ConversationId; after?: number; limit?: number; only?: number },
@@ -81,7 +81,7 @@ export async function listOpenInvites(
     order by i.id limit ${Math.min(limit, MAX_LISTED)}`;
 }
 
-/** The open invitation of a token; null for any other. */
+/** The open invitation with this token's hash; null: there is no such open invitation. */
 export async function findOpenInvite(sql: Sql | Transaction, tokenHash: string): Promise<OpenInvite | null> {
   const [row] = await sql<OpenInvite[]>`
     select ${columns(sql)} from group_invite i left join account a on a.id = i.created_by
@@ -90,9 +90,9 @@ export async function findOpenInvite(sql: Sql | Transaction, tokenHash: string):
 }
 
 /**
- * Counts a use of an invitation by an account. False when it is not open, or when the account or the bot's owner was
- * removed from the group since the invitation was created. One statement: if two calls come at once for the last use,
- * the second waits and then finds none.
+ * Counts a use of an invitation by an account. False: the invitation is not open, or the account (or the owner of a
+ * bot) was removed from the group since the invitation was created. One statement: if two calls come at once for the
+ * last use, the second waits and then finds no use left.
  */
 export async function useInvite(tx: Transaction, id: number, accountId: AccountId): Promise<boolean> {
   const rows = await tx`

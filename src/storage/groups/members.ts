@@ -2,20 +2,23 @@ import type { AccountId, ConversationId, Seq } from '../../model/ids.ts';
 import type { GroupRole } from '../../model/roles.ts';
 import type { Sql, Transaction } from '../db/connection.ts';
 
-/** A membership by its key. */
+/** The key of a membership. */
 export interface MemberKey {
   readonly conversationId: ConversationId;
   readonly accountId: AccountId;
 }
 
-/** A conversation and an account's role in it; `role` null: no member. Null: there is no such conversation. */
+/** A conversation and an account's role in it; `role` null: the account is no member. */
 export interface ConversationAndRole {
   readonly kind: 'group' | 'private';
   readonly archived: boolean;
   readonly role: GroupRole | null;
 }
 
-/** The conversation with the account's role; without an account, `role` is null. */
+/**
+ * The conversation with the account's role; without an account, `role` is null. Resolves with null if there is no such
+ * conversation.
+ */
 export async function findConversationAndRole(
   sql: Sql | Transaction,
   key: { conversationId: ConversationId; accountId: AccountId | null },
@@ -63,8 +66,8 @@ export async function insertMember(
 }
 
 /**
- * Gives a member another role. An owner or admin that becomes a member still knows the token. Rejects for a second
- * owner.
+ * Gives a member another role. An owner or admin that becomes an ordinary member is marked as still knowing the
+ * integration token. Rejects for a second owner.
  */
 export async function updateRole(tx: Transaction, key: MemberKey, role: GroupRole): Promise<void> {
   await tx`
@@ -95,14 +98,14 @@ export async function countMembers(sql: Sql | Transaction, conversationId: Conve
 export interface RequestedAndAddedMembershipCounts {
   /** Conversations that the account itself created, joined or opened, and those that others opened with it. */
   readonly requested: number;
-  /** Groups that others added it to. */
+  /** Groups to which others added the account. */
   readonly addedByOthers: number;
 }
 
 /**
  * Counts the memberships of an account; null for one that is deactivated, belongs to an integration, or does not exist.
- * Locks the account until the transaction ends, so that no other transaction counts and adds meanwhile. The lock comes
- * after the head's, and several accounts are locked in the order of their ids.
+ * Locks the account until the transaction ends, so that no other transaction counts and adds memberships meanwhile. A
+ * caller takes this lock after the head's, and locks several accounts in the order of their ids.
  */
 export async function lockAndCountMemberships(
   tx: Transaction,
@@ -111,7 +114,7 @@ export async function lockAndCountMemberships(
   const [account] = await tx`
     select from account where id = ${accountId} and deactivated_at is null and kind <> 'webhook' for no key update`;
   if (account === undefined) return null;
-  // A separate statement: the one above sees the state before its wait for the lock.
+  // The count is a separate statement: the one above sees the state from before its wait for the lock.
   const [row] = await tx<RequestedAndAddedMembershipCounts[]>`
     select count(*) filter (where m.requested) as requested, count(*) filter (where not m.requested) as "addedByOthers"
     from membership m join conversation_head h on h.conversation_id = m.conversation_id
@@ -119,7 +122,7 @@ export async function lockAndCountMemberships(
   return row!;
 }
 
-/** A person or bot by nick or id. */
+/** A person or bot that a request names by nick or id. */
 export interface TargetAccount {
   readonly id: AccountId;
   readonly nick: string;
@@ -147,7 +150,7 @@ interface ListedMember {
 
 const MAX_LISTED = 1_001;
 
-/** The members of a group by nick, after `after`. */
+/** The members of a group, sorted by nick. The page starts after the nick `after`. */
 export async function listMembers(
   sql: Sql,
   page: { conversationId: ConversationId; after: string; limit: number },

@@ -9,7 +9,6 @@ interface NotificationSetting {
   readonly mutedUntil: Date | null;
 }
 
-/** The changes of a setting. */
 interface NotificationSettingPatch {
   readonly level?: ConversationNotificationLevel | undefined;
   readonly mutedUntil?: Date | null | undefined;

@@ -1,7 +1,7 @@
 import type { AccountId, ConversationId } from '../../model/ids.ts';
 import type { Sql } from '../db/connection.ts';
 
-/** An account's identity for other accounts. */
+/** The names by which other accounts know an account. */
 export interface AccountSummary {
   readonly id: AccountId;
   readonly nick: string;
@@ -13,7 +13,9 @@ interface PresenceMembership extends AccountSummary {
   readonly conversationId: ConversationId;
 }
 
-/** The memberships of the accounts in these conversations, without conversations of more than `maxMembers`. */
+/**
+ * The memberships of these accounts in these conversations, without conversations of more than `maxMembers` members.
+ */
 export async function listPresenceMemberships(
   sql: Sql,
   asked: { accounts: readonly AccountId[]; conversations: readonly ConversationId[]; maxMembers: number },
@@ -27,13 +29,13 @@ export async function listPresenceMemberships(
       ) others) <= ${asked.maxMembers}`;
 }
 
-/** The identity of an account. */
+/** Null: there is no account with this id. */
 export async function findAccountSummary(sql: Sql, id: AccountId): Promise<AccountSummary | null> {
   const [row] = await sql<AccountSummary[]>`select id, nick, name from account where id = ${id}`;
   return row ?? null;
 }
 
-/** The accounts among these that are in the conversation, by nick, at most `limit`. */
+/** The accounts among these that are members of the conversation, sorted by nick, at most `limit`. */
 export async function listMembersOfConversationAmong(
   sql: Sql,
   asked: { conversationId: ConversationId; accounts: readonly AccountId[]; limit: number },

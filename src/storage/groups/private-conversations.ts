@@ -4,7 +4,7 @@ import type { Sql, Transaction } from '../db/connection.ts';
 /** Two people, in any order. */
 export type UnsortedAccountPair = readonly [AccountId, AccountId];
 
-/** The private conversation of two people; null before one of them has opened it. */
+/** The private conversation of two people; null: neither of them has opened one yet. */
 export async function findPrivateConversation(
   sql: Sql | Transaction,
   pair: UnsortedAccountPair,
@@ -33,7 +33,7 @@ interface PairBlocks {
   readonly bySecond: boolean;
 }
 
-/** The blocks between two accounts. */
+/** Whether each of two accounts has blocked the other. */
 export async function findBlocks(sql: Sql | Transaction, [first, second]: UnsortedAccountPair): Promise<PairBlocks> {
   const [row] = await sql<PairBlocks[]>`
     select exists (select from block where account_id = ${first} and blocked_id = ${second}) as "byFirst",

@@ -9,7 +9,7 @@ export interface RefusingGroup {
   readonly posts: number;
   readonly firstAt: Date;
   readonly lastAt: Date;
-  /** The User-Agent of the newest post. */
+  /** The User-Agent of the newest refused post. */
   readonly userAgent: string | null;
   readonly sentence: string;
 }
@@ -22,7 +22,7 @@ export interface RefusedPostReport {
 }
 
 interface ReportBounds {
-  /** Only groups with a refused post within this time. */
+  /** The report lists only groups with a refused post in this number of hours. */
   readonly withinHours: number;
   readonly maxGroups: number;
   readonly timeoutMs: number;

@@ -1,28 +1,28 @@
 import type { ConversationId } from '../../model/ids.ts';
 import type { Sql } from '../db/connection.ts';
 
-/** If a group has more rows, those with the oldest last post are deleted. */
+/** If a group has more rows than this, the ones whose last post is oldest are deleted. */
 export const MAX_REFUSED_POSTS_PER_GROUP = 20;
 
-/** The common properties of refused posts of a group. None of them comes from a body. */
+/** The properties that refused posts of a group have in common. None of them comes from the body of a post. */
 export interface RefusalReason {
-  /** Printable ASCII; null: the request had none. */
+  /** The User-Agent of the posts, in printable ASCII; null: the posts had none. */
   readonly userAgent: string | null;
-  /** The format in which the body was read; null: no product's format. */
+  /** The caller's format in which the bodies were read; null: no product's format. */
   readonly format: string | null;
-  /** An error code of the catalogue. */
+  /** The error code of the refusal (`src/errors.ts`). */
   readonly code: string;
-  /** The answer to the sender, or the error in the address that it posted to. */
+  /** The sentence of the answer to the sender, or the error in the address that the sender posted to. */
   readonly sentence: string;
 }
 
 /** Refused posts to add to those in the database. */
 export interface NewRefusedPosts extends RefusalReason {
   readonly conversationId: ConversationId;
-  /** Equal for equal reasons. */
+  /** A hash of the reason: equal for equal reasons. */
   readonly fingerprint: string;
   readonly posts: number;
-  /** The age of the first and of the last of these posts. */
+  /** The ages of the first and of the last of these posts. */
   readonly firstAgeMicros: number;
   readonly lastAgeMicros: number;
 }
@@ -35,9 +35,9 @@ interface StoredRefusedPosts extends RefusalReason {
 }
 
 /**
- * Adds refused posts, at most one entry for each group and fingerprint, in one statement. A group keeps its newest
- * `MAX_REFUSED_POSTS_PER_GROUP` rows: the statement deletes older rows and does not insert older entries. Two nodes at
- * once may leave more until the next call for the group.
+ * Adds refused posts in one statement; `added` has at most one entry for each group and fingerprint. A group keeps its
+ * newest `MAX_REFUSED_POSTS_PER_GROUP` rows: the statement deletes older rows and does not insert older entries. If two
+ * nodes run it at once, more rows may stay until the next call for the group.
  */
 export async function addRefusedPosts(sql: Sql, added: readonly NewRefusedPosts[]): Promise<void> {
   const column = <Value>(valueOf: (entry: NewRefusedPosts) => Value): Value[] => added.map(valueOf);

@@ -5,7 +5,7 @@ import type { Sql } from '../db/connection.ts';
 export interface LoggedAttempt {
   readonly firstSeq: Seq;
   readonly lastSeq: Seq;
-  /** The epoch of the first message; 0 where a retention rule removed the message. */
+  /** The log epoch of the first message; 0 if a retention rule removed that message. */
   readonly logEpoch: LogEpoch;
   /** The first and the last rev of events; 0 and null for messages. */
   readonly rev: Rev | 0;
@@ -18,7 +18,7 @@ export interface LoggedAttempt {
   readonly durationMs: number;
 }
 
-/** A position between two rows of a hook's log, newest first: it names the last row before the position. */
+/** A position in a hook's delivery log, newest first: the last row of a page, after which the next page begins. */
 export type LogPosition = Pick<LoggedAttempt, 'at' | 'firstSeq' | 'rev' | 'attempt'>;
 
 /**

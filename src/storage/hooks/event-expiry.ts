@@ -3,37 +3,38 @@ import type { Sql, Transaction } from '../db/connection.ts';
 import type { Pool } from '../db/pool.ts';
 import { insertNotice } from '../messages/notices.ts';
 
-/** Events serve hooks that are unreachable for a while; they are not a second log. */
+/** Events are kept for hooks that are unreachable for a while; they are not a second log. */
 export const EVENT_RETENTION_MS = 7 * 86_400_000;
 export const MAX_EVENTS_PER_CONVERSATION = 100_000;
-/** Rows that one statement removes, and conversations that one statement examines. */
+/** The most rows that one statement deletes, and the most conversations that one query examines. */
 const DELETE_PAGE_ROWS = 5_000;
 const CONVERSATIONS_PER_QUERY = 500;
-/** Examining a page of conversations reads up to `MAX_EVENTS_PER_CONVERSATION` entries of an index for each. */
+/** The time-out of queries that read up to `MAX_EVENTS_PER_CONVERSATION` index entries for each conversation. */
 const SLOW_QUERY_TIMEOUT_MS = 60_000;
 
 /** How long events are kept, and callbacks for the caller. */
 interface EventExpiry {
-  /** The job deletes events that are older. */
+  /** The job deletes events that are older than this. */
   readonly before: Date;
-  /** If a conversation has more events, the job deletes the oldest. */
+  /** If a conversation has more events than this, the job deletes the oldest. */
   readonly maxEvents: number;
-  /** The job awaits it before each statement; a rejection aborts the round. */
+  /** The job awaits this call before each statement; a rejection aborts the round. */
   readonly beforeStep: () => Promise<void>;
   /**
-   * Called when hooks of the conversation lost this many events: their rows have changed, and there are new notices.
+   * Called when hooks of the conversation lost events, with their number. The rows of these hooks have changed, and the
+   * group has new notices.
    */
   readonly onLost: (conversationId: ConversationId, count: number) => void;
 }
 
 interface RemovedAndLostEventCounts {
-  /** Deleted rows. */
+  /** Deleted events, delivered or not. */
   readonly events: number;
   /** Events that hooks asked for and never got, summed over the hooks. */
   readonly lostEvents: number;
 }
 
-/** A conversation and the last rev whose events expire. */
+/** A conversation, and the rev up to which its events expire. */
 interface ExpiredConversation {
   readonly conversationId: ConversationId;
   readonly lastRev: Rev;
@@ -41,7 +42,7 @@ interface ExpiredConversation {
 
 /**
  * Removes events that are too old or too many, delivered or not. A hook that still has to deliver some of them skips
- * them: its log gets one row, and its group a notice.
+ * them: its delivery log gets one row, and its group a notice.
  */
 export async function removeExpiredEvents(pool: Pool, expiry: EventExpiry): Promise<RemovedAndLostEventCounts> {
   const removed = { events: 0, lostEvents: 0 };
@@ -51,7 +52,8 @@ export async function removeExpiredEvents(pool: Pool, expiry: EventExpiry): Prom
     for (const { conversationId, lastRev } of page) {
       if (lastRev === null) continue;
       const conversation = { conversationId, lastRev };
-      // Moves the hooks before it deletes the rows: if the node dies in between, the next round finishes the work.
+      // Moves the hooks past the events before it deletes the events: if the node dies in between, the next round
+      // deletes them.
       const lost = await passExpiredEvents(pool, conversation, expiry.beforeStep);
       if (lost > 0) expiry.onLost(conversationId, lost);
       removed.lostEvents += lost;
@@ -63,8 +65,8 @@ export async function removeExpiredEvents(pool: Pool, expiry: EventExpiry): Prom
 }
 
 /**
- * The next conversations that have events, each with the last rev that expires, or null when none does. The query goes
- * from one conversation to the next by the index and does not scan the table.
+ * Finds the next conversations that have events, each with the rev up to which they expire, or null if none does. The
+ * query goes from one conversation to the next by the index and does not scan the table.
  */
 async function findExpiryRevsByConversation(
   sql: Sql,
@@ -122,7 +124,8 @@ async function passExpiredEventsOfHook(
   id: HookId,
 ): Promise<number> {
   const { conversationId, lastRev } = conversation;
-  // Locks the head first, as for every notice about a hook; then the hook, whose settlement may change the result.
+  // Locks the head first, as for every notice about a hook; then the hook, because a settlement may change what it
+  // loses.
   await tx`select from conversation_head where conversation_id = ${conversationId} for no key update`;
   await tx`select from reverse_hook where id = ${id} for no key update`;
   const [hook] = await findLosingHooks(tx, conversation, id);
@@ -144,7 +147,10 @@ async function passExpiredEventsOfHook(
   return hook.count;
 }
 
-/** Hooks that still have to deliver events up to this rev. Events that the hook skips do not count. */
+/**
+ * Finds hooks that still have to deliver events up to `lastRev`; with `id`, only that hook. Events that a hook skips do
+ * not count.
+ */
 async function findLosingHooks(
   sql: Sql | Transaction,
   { conversationId, lastRev }: ExpiredConversation,

@@ -28,7 +28,7 @@ export interface LockedHook extends HookReference, HookFilter {
   /** Null in a hook that asks for no events. */
   readonly eventStartAfterRev: Rev | null;
   readonly eventCursor: Rev | null;
-  /** The first message of its group that was not removed. */
+  /** The seq of the first message of the group that retention has not removed. */
   readonly firstSeq: Seq;
   readonly lastSeq: Seq;
   readonly lastRev: Rev;
@@ -51,7 +51,7 @@ export interface HookOptionsAndPauseChanges extends OptionalHookFilter {
 
 /**
  * Locks a hook until the transaction ends; null when the group has no such hook, or it is removed. It locks only the
- * hook's own row. A settlement, which locks the lease first, waits for this lock; posts do not wait.
+ * hook's own row. A settlement, which locks the lease before the hook, waits for this lock; posts do not wait.
  */
 export async function lockHook(tx: Transaction, { conversationId, hookId }: HookReference): Promise<LockedHook | null> {
   const [row] = await tx<Omit<LockedHook, 'firstSeq' | 'lastSeq' | 'lastRev'>[]>`
@@ -62,7 +62,7 @@ export async function lockHook(tx: Transaction, { conversationId, hookId }: Hook
     from reverse_hook where id = ${hookId} and conversation_id = ${conversationId} and removed_at is null
     for no key update`;
   if (row === undefined) return null;
-  // A separate statement: the one above may have waited for the lock, and would see the head from before that wait.
+  // A separate statement: the first one may have waited for its lock, and would see the head from before that wait.
   const [head] = await tx<Pick<LockedHook, 'firstSeq' | 'lastSeq' | 'lastRev'>[]>`
     select first_seq as "firstSeq", last_seq as "lastSeq", last_rev as "lastRev" from conversation_head
     where conversation_id = ${conversationId}`;
@@ -130,8 +130,8 @@ function hasSameMembers(a: readonly string[], b: readonly string[]): boolean {
 
 /**
  * Changes which events a hook asks for. A hook that begins to ask starts after the newest change: the head is locked,
- * so that every later change finds `wants_events` set. The hook may no longer ask for the event that its target
- * refused, so `rejections` starts at 0.
+ * so that every later change finds `wants_events` set. `rejections` restarts at 0, because the event that the target
+ * refused may be one that the hook no longer asks for.
  */
 async function changeEvents(tx: Transaction, hook: LockedHook, events: readonly ChangeEventKind[]): Promise<void> {
   const { hookId, conversationId, eventStartAfterRev, eventCursor, lastRev } = hook;
@@ -146,7 +146,7 @@ async function changeEvents(tx: Transaction, hook: LockedHook, events: readonly 
   await updateWantsEvents(tx, conversationId);
 }
 
-/** Uses the clock of the process, as for all times that a lane waits for: the database's clock may be ahead of it. */
+/** Makes retry rows due now, by this process's clock, as lanes wait by it: the database's clock may be ahead of it. */
 async function makeRetryRowsDue(tx: Transaction, hookId: HookId): Promise<number> {
   const now = new Date();
   const { count } = await tx`
@@ -154,7 +154,7 @@ async function makeRetryRowsDue(tx: Transaction, hookId: HookId): Promise<number
   return count;
 }
 
-/** The start of a redelivery: the first message, and the first of the events. */
+/** The point from which a redelivery sends messages and events again. */
 export interface RedeliveryStart {
   readonly seq: number;
   /** Only events of this moment or later are sent again; null: the events after the message `seq`. */
@@ -216,9 +216,9 @@ export async function findHookCursor(sql: Sql, { conversationId, hookId }: HookR
 }
 
 /**
- * Sends single messages again, outside the order of the others. They have to be in the log and after the hook's start.
- * For a strict hook, messages after the cursor are left out, because its lane delivers these in their order. Returns
- * false, and has written nothing, when the hook would have more than `MAX_RETRY_ROWS` retry rows.
+ * Makes a lane send single messages again, outside the order of the others. They have to be in the log and after the
+ * hook's start. For a strict hook, messages after the cursor are left out, because its lane delivers these in their
+ * order. Returns false, and has written nothing, when the hook would have more than `MAX_RETRY_ROWS` retry rows.
  */
 export async function redeliverSelectedUnlessTooMany(
   tx: Transaction,
@@ -281,7 +281,7 @@ function skippedMessageRange(
   { cursor, firstSeq: groupFirstSeq, lastSeq }: LockedHook,
   dropped: readonly DroppedRetry[],
 ): SkippedRange | null {
-  // Without retry rows beyond the cursor: the range after the cursor includes their messages already.
+  // Leaves out retry rows after the cursor: the range after the cursor includes their messages already.
   const apart = dropped.filter(({ seq, rev }) => rev === 0 && seq <= cursor);
   if (apart.length === 0 && cursor >= lastSeq) return null;
   const ends = apart.map((row) => row.lastSeq);
@@ -316,7 +316,7 @@ async function findDroppedEvents(
   return found!.count === 0 ? null : found!;
 }
 
-/** The time is in whole milliseconds, like every time in the delivery log. */
+/** Writes a row `skipped` into the delivery log, whose times are all in whole milliseconds. */
 async function logSkipped(
   tx: Transaction,
   { conversationId, hookId }: HookReference,
@@ -368,15 +368,15 @@ export interface PingTarget extends HookReference {
 }
 
 /**
- * Claims the right to ping a hook now; all processes together have it once in `intervalS` seconds. Null when it is too
- * soon; `undefined` when the group has no such hook, or it is removed.
+ * Claims the right to ping a hook now. All processes together get it at most once in `intervalS` seconds. Null: the
+ * last ping is too recent; `undefined`: the group has no such hook, or it is removed.
  */
 export async function claimPing(
   sql: Sql,
   { conversationId, hookId }: HookReference,
   intervalS: number,
 ): Promise<PingTarget | null | undefined> {
-  // A time in the future was written before the clock was set back: it blocks no ping.
+  // A `pinged_at` in the future was written before the clock was set back: it blocks no ping.
   const [claimed] = await sql<PingTarget[]>`
     update reverse_hook r set pinged_at = now()
     from conversation c

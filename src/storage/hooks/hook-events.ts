@@ -8,15 +8,15 @@ import { deliveryMessageColumns, type DeliveryMessage } from './lanes.ts';
 /** An event with the current state of its message. */
 export interface DeliveryEvent {
   readonly rev: Rev;
-  /** The epoch in which it was written. */
+  /** The log epoch in which the event was written. */
   readonly logEpoch: LogEpoch;
-  /** The newest message at the change: the event comes after it and before the next one. */
+  /** The seq of the newest message at the time of the change: the event comes after it and before the next message. */
   readonly afterSeq: Seq;
-  /** The message that was changed. */
+  /** The seq of the message that was changed. */
   readonly seq: Seq;
   readonly kind: ChangeEventKind;
   readonly at: Date;
-  /** The hops of the change's cause. */
+  /** The number of webhooks that the cause of the change passed through. */
   readonly hops: number;
   readonly actorId: number;
   readonly actorName: string;
@@ -37,25 +37,26 @@ interface EventPagePosition {
 /** Events after a position, in the order of their revs; empty where there are none. */
 export interface DeliveryEventPage {
   readonly events: readonly DeliveryEvent[];
-  /** The newest message at the time of the read: events that are written later come after it. */
+  /** The seq of the newest message at the time of the read: events that are written later come after that message. */
   readonly headSeq: Seq;
 }
 
 interface EventRow extends Omit<DeliveryEvent, 'rev' | 'seq' | 'logEpoch' | 'message'>, ChangedMessage {
   readonly ord: number;
   readonly headSeq: Seq;
-  /** Null: there is no event at this position. */
+  /** Null: there is no event after this position. */
   readonly eventRev: Rev | null;
   readonly eventSeq: Seq;
   readonly eventLogEpoch: LogEpoch;
-  /** The message does not exist: its columns are null. */
+  /** True: the changed message no longer exists, so that its columns are null. */
   readonly removed: boolean;
 }
 
 /**
- * The next events at each position: at most `limit`, and at most `bytes` of text, attachments and cards, but at least
- * one. One statement reads head and events, and every event is written under the head's lock. So if any earlier
- * statement has seen a message, these pages contain all events before that message.
+ * Reads the next events at each position, at most `limit`. An event is taken only while the texts, attachments and
+ * cards of the messages before it have less than `bytes`, so at least one is taken. One statement reads head and
+ * events, and every event is written under the head's lock. So if any earlier statement has seen a message, these pages
+ * contain all events before that message.
  */
 export async function readDeliveryEvents(
   sql: Sql,
@@ -101,7 +102,7 @@ function eventOf(row: EventRow): DeliveryEvent {
   const { seq, rev, text, sentAt, editedAt, deliveredAsDeleted, attachments, cards, title, label } = row;
   const { senderId, senderName, senderNick, senderKind } = row;
   const sender = { senderId, senderName, senderNick, senderKind, label };
-  // The message has the state after this event, or after a later one.
+  // The message is in its state after this event or after a later one, so its epoch is at least the event's.
   const messageRevLogEpoch = Math.max(row.messageRevLogEpoch, logEpoch) as LogEpoch;
   const numbers = { seq, logEpoch: row.logEpoch, rev, messageRevLogEpoch };
   const message = { ...numbers, text, sentAt, editedAt, deliveredAsDeleted, attachments, cards, title, ...sender };

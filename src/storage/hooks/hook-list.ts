@@ -5,10 +5,10 @@ import type { ConversationId, Rev, Seq } from '../../model/ids.ts';
 import type { Sql, Transaction } from '../db/connection.ts';
 import { hookColumns, hookJoins, type HookInfo, type HookOrder, type HookSignature } from './hooks.ts';
 
-/** Who removed the hook: its group, by DELETE, or its target, by a 410. */
+/** The side that removed the hook: a client of its group, by DELETE, or its target, by an answer 410. */
 type RemovedBy = 'client' | 'target';
 
-/** A hook among those of all groups. */
+/** A hook in the list of the hooks of all groups. */
 export interface ListedHook extends HookInfo {
   readonly conversationId: ConversationId;
   readonly format: HookFormat;
@@ -33,20 +33,25 @@ export interface HookDetails extends ListedHook, HookFilter {
   readonly createdAt: Date;
 }
 
-/** The hooks to list: by id, after the id `after`. */
+/** Selects the hooks to list, in the order of their ids, beginning after the id `after`. */
 export interface HookPageRequest {
   readonly after: number;
   readonly limit: number;
   readonly conversationId: ConversationId | null;
   /** True: hooks that were removed and whose rows still exist; false: hooks that were not removed. */
   readonly removed: boolean;
-  /** A filter by the hook's counters; a hook that has failed since before this moment counts as long failing. */
+  /**
+   * A filter by the hook's counters; null: none. A hook that has failed since before `longFailingBefore` counts as long
+   * failing.
+   */
   readonly stateCriteria: (HookStateCriteria & { readonly longFailingBefore: Date }) | null;
 }
 
 const MAX_LISTED = 1_001;
 
-/** Hooks of all groups or of one, by id. The query cuts the page before it joins other tables. */
+/**
+ * Lists hooks of all groups or of one, in the order of their ids. The query cuts the page before it joins other tables.
+ */
 export async function listHooks(sql: Sql, page: HookPageRequest): Promise<ListedHook[]> {
   const { conversationId } = page;
   return sql<ListedHook[]>`
@@ -71,7 +76,7 @@ function stateCriteriaSql(sql: Sql, stateCriteria: HookPageRequest['stateCriteri
     ${longFailing === null ? sql`` : sql`and coalesce(r.failing_since <= ${longFailingBefore}, false) = ${longFailing}`}`;
 }
 
-/** A hook by its id alone, removed or not; null when there is none. */
+/** Finds a hook by its id alone, removed or not; null if there is none. */
 export async function findHookDetails(sql: Sql | Transaction, id: number): Promise<HookDetails | null> {
   const [row] = await sql<HookDetails[]>`
     select ${hookColumns(sql)}, r.conversation_id as "conversationId", r.format, to_json(r.events) as events,

@@ -7,7 +7,7 @@ import type { AttemptRecord, Settlement } from './settlement.ts';
 
 /** A hook as its lane knows it, for notices to its group. */
 interface HookNoticeContext {
-  /** The hook, generation and epoch that have to be unchanged. */
+  /** The hook, with the generation and epoch that its rows must still have. */
   readonly settlement: Settlement;
   readonly conversationId: ConversationId;
   readonly host: string;
@@ -47,8 +47,8 @@ export async function removeHookByTarget(
 export async function parkHook(tx: Transaction, lane: HookNoticeContext): Promise<void> {
   const { settlement } = lane;
   await insertHookNoticeIfLeaseHolds(tx, lane, 'hook_parked');
-  // The update keeps the hook's generation, so that attempts that are in flight still count. It parks the hook only if
-  // the outage that the lane saw (failing_since) continues.
+  // The update keeps the hook's generation, so that the results of attempts in flight still count. It parks the hook
+  // only if the outage that the lane saw (failing_since) continues.
   const parked = await tx`
     update reverse_hook set parked_at = now()
     where id = ${settlement.hookId} and generation = ${settlement.generation} and removed_at is null
@@ -58,8 +58,8 @@ export async function parkHook(tx: Transaction, lane: HookNoticeContext): Promis
 }
 
 /**
- * Locks the head first: a transaction that waits for the head then holds no lock that others need. Then it locks lease
- * and hook, as settlements do.
+ * Inserts the notice, which locks the head first: a transaction that waits for the head then holds no lock that others
+ * need. Then it locks the lease. Its callers lock the hook last, as settlements do.
  */
 async function insertHookNoticeIfLeaseHolds(
   tx: Transaction,
@@ -72,7 +72,7 @@ async function insertHookNoticeIfLeaseHolds(
   if (fence.length === 0) throw new StaleLaneError('the lane belongs to somebody else');
 }
 
-/** Rolls back a notice about a hook that was changed or handed over meanwhile. */
+/** Is thrown to roll back a notice about a hook that was changed or handed over meanwhile. */
 export class StaleLaneError extends Error {
   override readonly name = 'StaleLaneError';
 }

@@ -2,7 +2,7 @@ import type { ConversationId, HookId } from '../../model/ids.ts';
 import type { ConnectionTarget, Transaction } from '../db/connection.ts';
 import { readOnly } from '../db/read-only.ts';
 
-/** The count of removed hooks stops here. */
+/** The report counts at most this many removed hooks. */
 export const MAX_COUNTED_REMOVED = 1_000;
 
 /** A host that hooks send to: the authority of their URLs, without the path. */
@@ -10,7 +10,7 @@ export interface HookHost {
   /** `host`, or `host:port`; IPv6 addresses in brackets. */
   readonly authority: string;
   readonly hooks: number;
-  /** The lowest ids of the hooks that send to it, at most five. */
+  /** The lowest ids of the hooks that send to this host, at most five. */
   readonly ids: readonly HookId[];
 }
 
@@ -45,14 +45,17 @@ async function listFailingHooks(tx: Transaction, limit: number): Promise<{ count
   return { count: rows[0]?.count ?? 0, hooks: rows };
 }
 
-/** Hooks that sign deliveries with the server's keys. */
+/** The number of hooks whose deliveries are signed with the server's keys. */
 async function countKeySignedHooks(tx: Transaction): Promise<number> {
   const [row] = await tx<{ count: number }[]>`
     select count(*)::int as count from reverse_hook where removed_at is null and signature in ('v1a', 'both')`;
   return row!.count;
 }
 
-/** Hooks that a 410 of their target removed in the last days, up to a bound; an index covers removed hooks. */
+/**
+ * The number of hooks that a 410 of their target removed in the last days, up to a bound; an index covers removed
+ * hooks.
+ */
 async function countRemovedByTarget(tx: Transaction, days: number): Promise<number> {
   const [row] = await tx<{ count: number }[]>`
     select count(*)::int as count from (
@@ -67,7 +70,7 @@ export interface HookHostsAndFailuresReport {
   readonly hosts: readonly HookHost[];
   readonly failing: { readonly count: number; readonly hooks: readonly FailingHook[] };
   readonly keySignedHooks: number;
-  /** At most `MAX_COUNTED_REMOVED`. */
+  /** The number of hooks that their target's 410 removed lately; at most `MAX_COUNTED_REMOVED`. */
   readonly removedByTarget: number;
 }
 

@@ -9,8 +9,8 @@ export const returnNewlyLogged = (sql: Sql): Fragment =>
   sql`on conflict do nothing returning conversation_id, hook_id, at, outcome, duration_ms`;
 
 /**
- * Adds the rows that a settlement's part `logged` really wrote to the counts of its hooks. So a settlement that is
- * written twice counts nothing twice. The insert goes in the order of hooks, since two nodes can count for one hook
+ * Adds the requests that a settlement's CTE `logged` newly inserted to the counts of their hooks. So a settlement that
+ * is written twice counts nothing twice. The insert goes in the order of hooks, since two nodes can count for one hook
  * during a hand-over. Rows without a request, such as `dead_lettered`, do not count.
  */
 export const addToHookStats = (sql: Sql): Fragment => sql`
@@ -38,7 +38,7 @@ export const addToHookStats = (sql: Sql): Fragment => sql`
         s.durations[11] + excluded.durations[11], s.durations[12] + excluded.durations[12]]
   )`;
 
-/** Requests to a hook from this row's time until the next row's. */
+/** The numbers of requests to a hook from this row's time until the next row's. */
 interface HookStatsRow {
   readonly at: Date;
   readonly delivered: number;
@@ -64,14 +64,14 @@ export async function readHookStats(
     group by 1 order by 1`;
 }
 
-/** A hook whose delivery log may have more rows than the limit. */
+/** A hook, and the number of requests from which retention tells whether its delivery log may have too many rows. */
 interface HookWithCount extends HookReference {
-  /** Requests to the hook within the retention time of its counts. */
+  /** The number of requests to the hook that `hook_stats` still counts. */
   readonly requests: number;
 }
 
 /**
- * The next hooks that have counts, with their number of requests; 0 for a hook without a request since
+ * The next hooks that have counts, each with its number of requests; 0 for a hook without a request since
  * `zeroIfIdleSince`. The query goes from one hook to the next by the index; it scans neither the counts of all hooks
  * nor the delivery log.
  */

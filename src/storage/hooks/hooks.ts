@@ -15,7 +15,7 @@ export interface NewHook extends HookFilter {
   readonly order: HookOrder;
   readonly batch: number;
   readonly signature: HookSignature;
-  /** The events that it asks for besides new messages. */
+  /** The events that the hook asks for in addition to new messages. */
   readonly events: readonly ChangeEventKind[];
   readonly secretSealed: string;
   readonly startAfterSeq: Seq;
@@ -24,9 +24,9 @@ export interface NewHook extends HookFilter {
 }
 
 /**
- * A hook as its group's information and its health show it. `pending` counts the messages after the cursor, the pending
- * events, and the messages and events of retry rows up to the cursors. `nextAttemptAt` is null for a hook that is
- * paused or has no retry to wait for.
+ * A hook as its group's information and its health show it. `pending` counts the messages after the cursor, the events
+ * after the event cursor, and the messages and events of retry rows up to the cursors. `nextAttemptAt` is null for a
+ * hook that is paused or has no retry to wait for.
  */
 export interface HookInfo extends HookHealth {
   readonly id: HookId;
@@ -40,7 +40,9 @@ export interface HookInfo extends HookHealth {
   readonly nextAttemptAt: Date | null;
 }
 
-/** Inserts a hook. Rejects with a violation of `reverse_hook_url` when the URL is active in the group. */
+/**
+ * Inserts a hook. Rejects with a violation of `reverse_hook_url` if the group has an active hook with this URL already.
+ */
 export async function insertHook(tx: Transaction, hook: NewHook): Promise<HookId> {
   const { conversationId, events } = hook;
   const startRev = events.length > 0 ? hook.startRev : null;
@@ -56,7 +58,7 @@ export async function insertHook(tx: Transaction, hook: NewHook): Promise<HookId
   return row!.id;
 }
 
-/** Hooks of a group that are not removed. */
+/** The number of hooks of a group, without removed ones. */
 export async function countHooks(tx: Transaction, conversationId: ConversationId): Promise<number> {
   const [row] = await tx<{ count: number }[]>`
     select count(*) as count from reverse_hook where conversation_id = ${conversationId} and removed_at is null`;
@@ -77,7 +79,7 @@ export const hookColumns = (sql: Sql | Transaction) => sql`
 
 /**
  * The tables that `hookColumns` reads besides `reverse_hook r`. Each join is lateral with a limit, so that PostgreSQL
- * looks each row up by its key. Otherwise a plan for any page size read the whole log.
+ * looks each row up by its key. Otherwise a plan for any page size read the whole message log.
  */
 export const hookJoins = (sql: Sql | Transaction) => sql`
   cross join lateral (
@@ -117,8 +119,8 @@ export async function findHooks(
 }
 
 /**
- * Removes a hook for its clients; its row, secret and cursor stay for a while. Returns its URL, or null when the group
- * has no such hook. The caller has to hold the lock of the group's head.
+ * Marks a hook as removed by a client; its row, secret and cursor stay for a while. Returns its URL, or null if the
+ * group has no such hook. The caller has to hold the lock of the group's head.
  */
 export async function markHookRemovedByClient(
   tx: Sql | Transaction,
@@ -134,10 +136,10 @@ export async function markHookRemovedByClient(
 }
 
 /**
- * Restores a hook that a 410 of its target removed: same id, secret and cursor, due at once. Events start at the newest
- * change, because changes may have written no events while the hook was removed. The caller has to hold the lock of the
- * group's head. Rejects with a violation of `reverse_hook_url` when its URL is active in the group again; returns false
- * when there is no such hook.
+ * Restores a hook that was removed because its target answered 410. It keeps its id, secret and cursor, and is due at
+ * once. Its events start at the newest change, because changes may have written no events while it was removed. The
+ * caller has to hold the lock of the group's head. Rejects with a violation of `reverse_hook_url` if the group has an
+ * active hook with its URL again; returns false if there is no such hook.
  */
 export async function restoreTargetRemovedHook(
   tx: Transaction,
@@ -159,14 +161,14 @@ export async function restoreTargetRemovedHook(
   return rows.length > 0;
 }
 
-/** The active hook of a group with this URL. */
+/** Finds the active hook of a group with this URL; null: there is none. */
 export async function findHookByUrl(sql: Sql, conversationId: ConversationId, url: string): Promise<HookId | null> {
   const [row] = await sql<{ id: HookId }[]>`
     select id from reverse_hook where conversation_id = ${conversationId} and url = ${url} and removed_at is null`;
   return row?.id ?? null;
 }
 
-/** Hooks that ask for the signature of a server key. */
+/** The number of hooks whose deliveries are signed with a key of the server. */
 export async function countHooksForServerKeys(sql: Sql): Promise<number> {
   const [row] = await sql<{ count: number }[]>`
     select count(*) as count from reverse_hook where signature <> 'v1' and removed_at is null`;

@@ -15,18 +15,21 @@ interface HookLastFailedAttempt {
 
 /** The state of the lanes of all processes, as the database knows it. */
 export interface LaneReport {
-  /** Registered hooks by their state. */
+  /** The number of registered hooks in each state. */
   readonly hooks: Readonly<Record<HookState, number>>;
-  /** Registered hooks with pending deliveries, including paused hooks. */
+  /** The number of registered hooks with pending deliveries, including paused hooks. */
   readonly pendingHooks: number;
   /** Time of the oldest pending message or change, of hooks that are not paused; null when there is none. */
   readonly oldestPendingAt: Date | null;
-  /** The newest errors first, of registered hooks, and of hooks that were removed because their target answered 410. */
+  /** The last failed attempts, newest first: of registered hooks, and of hooks that a 410 of their target removed. */
   readonly errors: readonly HookLastFailedAttempt[];
 }
 
 const MAX_ERRORS = 5;
-/** Lanes whose next message is looked up for its age; the same bound holds for the first message in retry rows. */
+/**
+ * The query looks up the age of the next message of at most this many lanes. The same bound holds for the first message
+ * in retry rows.
+ */
 const MAX_AGE_LOOKUPS = 5_000;
 
 /**
@@ -43,23 +46,23 @@ interface HookStateGroup {
 
 interface ReportRow {
   readonly alike: readonly HookStateGroup[];
-  /** Hooks that have only retry rows pending. */
+  /** The number of hooks that have nothing to deliver but retry rows. */
   readonly retryOnlyHooks: number;
   readonly oldestUnpausedPendingSentAt: Date | null;
   readonly errors: readonly { id: HookId; group: ConversationId; url: string; at: string; [rest: string]: unknown }[];
 }
 
 /**
- * Reads the state of all lanes at a moment, in one statement. It reads every hook twice and every head once, and both
- * once more when something is pending. With 100,000 hooks in as many groups it took 90 ms when all were idle. It took
- * 230 ms when all failed and had something pending (two cores, PostgreSQL 18). So only
+ * Reads the state of all lanes at a moment, in one statement. The statement reads every hook twice and every head once,
+ * and both once more if something is pending. With 100,000 hooks in as many groups it took 90 ms when all were idle. It
+ * took 230 ms when all failed and had something pending (two cores, PostgreSQL 18). So only
  * `operations/core/delivery-report-cache.ts` calls it, and seldom. An index on the columns that each settlement changes
  * would cost every delivery more than it saves here.
  *
- * The statement looks up the age of pending messages for the first 5,000 lanes, sorted by a bound of that age. A
- * message is no younger than its lane's first failure with it, and no younger than its group's newest message. With
- * more pending lanes than that the age can come out too young. That happens for a backlog in a busy group under a hook
- * that does not fail, which is not a stuck lane.
+ * The statement looks up the age of the next message of at most 5,000 lanes with pending messages. It prefers lanes
+ * whose next message must be old: the message was sent no later than the lane's first failure with it, and no later
+ * than the group's newest message. With more than 5,000 such lanes the reported age can be too low. That happens for a
+ * backlog in a busy group under a hook that does not fail, which is not a stuck lane.
  */
 export async function readLaneReport(sql: Sql, nowMs: number, parkAfterMs: number): Promise<LaneReport> {
   const parkedSince = new Date(nowMs - parkAfterMs);

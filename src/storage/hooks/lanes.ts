@@ -8,7 +8,10 @@ import type { Sql } from '../db/connection.ts';
 import { messageBytes } from '../messages/messages.ts';
 import type { HookOrder, HookSignature } from './hooks.ts';
 
-/** Lanes belong to partitions: a hook's id modulo this number. The lease table has a row for each. */
+/**
+ * The number of partitions. A hook belongs to the partition with the number `id % PARTITIONS`; the table `lease` has a
+ * row for each partition.
+ */
 export const PARTITIONS = 64;
 
 /** The columns of a hook's row that its lane needs to deliver. */
@@ -26,7 +29,7 @@ export interface LaneRow extends HookFilter {
   readonly startAfterSeq: Seq;
   readonly cursor: Seq;
   readonly events: readonly ChangeEventKind[];
-  /** Null in a hook that asks for no events, as `eventCursor`. */
+  /** Null in a hook that asks for no events; so is `eventCursor`. */
   readonly eventStartAfterRev: Rev | null;
   readonly eventCursor: Rev | null;
   readonly generation: number;
@@ -40,14 +43,14 @@ export interface LaneRow extends HookFilter {
   readonly unbatchedUntil: Seq | null;
   readonly batchLastRev: Rev | null;
   readonly unbatchedUntilRev: Rev | null;
-  /** Retry rows, and when the first of them is due. */
+  /** The number of the hook's retry rows; `earliestRetryAt` is when the first of them is due. */
   readonly retries: number;
   readonly earliestRetryAt: Date | null;
-  /** A retention rule removed messages that the hook had still to deliver: the lane has to skip them first. */
+  /** True: a retention rule removed messages that the hook still had to deliver. The lane has to skip them first. */
   readonly hasRemovedBacklog: boolean;
   /** The conversation's newest seq when the row was read. */
   readonly lastSeq: Seq;
-  /** There are events after the hook's event cursor. */
+  /** True: there are events after the hook's event cursor. */
   readonly hasPendingEvents: boolean;
 }
 
@@ -75,10 +78,10 @@ export async function lanesOfConversations(sql: Sql, ids: readonly ConversationI
     where r.conversation_id = any(${[...ids]}::bigint[]) and r.removed_at is null`;
 }
 
-/** Which part of the hooks a sweep examines. */
+/** The part of the hooks that one query of a sweep examines. */
 export interface SweepPageRequest {
   readonly partitions: readonly number[];
-  /** Conversations after this one, in id order. */
+  /** Only conversations with a greater id than this one. */
   readonly after: number;
   readonly limit: number;
   /** True: only conversations that advanced within the last minute. */
@@ -86,10 +89,11 @@ export interface SweepPageRequest {
 }
 
 /**
- * Conversations with a hook in these partitions that has pending messages, in id order. All pages together read each
- * head and hook once: 70 ms for 100,000 of both, and 8 ms when nothing advanced lately. For that the query bounds both
- * tables: PostgreSQL does not derive one bound from the other and would reread all hooks for each page. It uses
- * `now()`, which the planner can compare with its statistics, unlike a clock that moves.
+ * Finds conversations with a hook in these partitions that has pending messages, in id order. All pages together read
+ * each head and hook once: 70 ms for 100,000 of both, and 8 ms when nothing advanced lately. For that the query
+ * compares the ids of both tables with `after`: PostgreSQL does not derive one bound from the other, and would reread
+ * all hooks for each page. It uses `now()`, which the planner can compare with its statistics, unlike
+ * `clock_timestamp()`.
  */
 export async function conversationsWithPendingMessages(sql: Sql, page: SweepPageRequest): Promise<ConversationId[]> {
   const rows = await sql<{ id: ConversationId }[]>`
@@ -120,8 +124,8 @@ export async function conversationsWithPendingEvents(sql: Sql, page: SweepPageRe
 }
 
 /**
- * Conversations with a hook in these partitions that has retry rows, in id order. Such lanes stay in memory until no
- * retry row is left, so callers need this only for partitions that they took over.
+ * Finds conversations with a hook in these partitions that has retry rows, in id order. The lane of such a hook stays
+ * in memory until no retry row is left, so callers need this only for partitions that they took over.
  */
 export async function conversationsWithRetryRows(
   sql: Sql,
@@ -139,13 +143,13 @@ export async function conversationsWithRetryRows(
 /** A message as a delivery carries it. */
 export interface DeliveryMessage {
   readonly seq: Seq;
-  /** The epoch in which it was written. */
+  /** The log epoch in which the message was written. */
   readonly logEpoch: LogEpoch;
-  /** The change that produced this state. */
+  /** The rev of the change that produced this state of the message. */
   readonly rev: Rev;
   /**
-   * The epoch of the change `rev`; an earlier epoch, if the change was made in an epoch between the message's and the
-   * newest one.
+   * The log epoch of the change `rev`. If the change was made in an epoch between the message's and the conversation's
+   * newest one, it is the message's epoch.
    */
   readonly messageRevLogEpoch: LogEpoch;
   readonly text: string;
@@ -181,9 +185,9 @@ interface MessageRangeRequest {
 }
 
 /**
- * The next messages at each position, in seq order: at most `bytes` of text, attachments and cards, but at least one.
- * Where the next message was removed, the answer begins with the first one that was not. The answers are in the order
- * of the positions.
+ * Reads the next messages at each position, in seq order. A message is taken only while the texts, attachments and
+ * cards before it have less than `bytes`, so at least one is taken. If the next message was removed, the answer begins
+ * with the first one that was not. The answers are in the order of the positions.
  */
 export async function readDeliveryMessages(
   sql: Sql,

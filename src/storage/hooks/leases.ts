@@ -13,22 +13,22 @@ interface PartitionClaim {
   readonly leaseMs: number;
   /** Partitions that this process already holds. */
   readonly alreadyHeldPartitions?: readonly number[];
-  /** The highest number of free partitions to claim. */
+  /** The most partitions to claim in all; partitions that `holder` held before are claimed even beyond it. */
   readonly maxClaimedPartitions?: number;
   /** The timeline of the claim. 0, the default, means unknown: the claim counts for the timeline of the last claims. */
   readonly timeline?: number;
 }
 
 /**
- * How far an epoch rises with a new timeline. The last claims of the old timeline may be missing in the new one, and
- * the epochs of their settlements must not recur.
+ * The first claim of a partition in a new timeline raises its epoch by this. The last claims of the old timeline may be
+ * missing in the new one, and the epochs of their settlements must not recur.
  */
 const NEW_TIMELINE_EPOCHS = 1_000;
 
 /**
- * Claims partitions that this identity held before, so that a killed process's successor takes over at once. It also
- * claims free or expired partitions, up to `maxClaimedPartitions` in all. Each claimed partition gets a new epoch that
- * no node has held, not even in another timeline.
+ * Claims partitions that `holder` held before, so that a killed process's successor takes over at once. It also claims
+ * free or expired partitions, up to `maxClaimedPartitions` in all. Each claimed partition gets a new epoch that no node
+ * has held, not even in another timeline.
  */
 export async function claimPartitions(sql: Sql, claim: PartitionClaim): Promise<HeldPartition[]> {
   const { holder, leaseMs, alreadyHeldPartitions = [], maxClaimedPartitions = PARTITIONS, timeline = 0 } = claim;
@@ -49,8 +49,9 @@ export async function claimPartitions(sql: Sql, claim: PartitionClaim): Promise<
 }
 
 /**
- * Extends the leases that this node still holds; a partition that is missing in the answer belongs to another node now.
- * The statement locks rows in order, as settlements do, so that the two cannot deadlock.
+ * Extends the leases that this node still holds, and returns their partitions. A partition that is missing in the
+ * answer belongs to another node now. The statement locks rows in order, as settlements do, so that the two cannot
+ * deadlock.
  */
 export async function renewPartitions(
   sql: Sql,
@@ -85,7 +86,7 @@ export async function releasePartitions(sql: Sql, holder: string, held: readonly
     update lease l set holder = null, expires_at = '-infinity' from ours where l.partition = ours.partition`;
 }
 
-/** Releases all partitions that this identity holds. */
+/** Releases all partitions that `holder` holds. */
 export async function releaseAllPartitions(sql: Sql, holder: string): Promise<void> {
   await sql`
     with ours as (select partition from lease where holder = ${holder} order by partition for no key update)
@@ -97,7 +98,7 @@ export interface LeaseState {
   /** Null: nobody. A node that claims the partition later reads everything that is committed by now. */
   readonly holder: string | null;
   readonly epoch: number;
-  /** Time until the holder must have stopped, unless it renews; 0 without a holder. */
+  /** The time until the holder must have stopped delivering, unless it renews the lease; 0 if nobody holds it. */
   readonly remainingMs: number;
 }
 

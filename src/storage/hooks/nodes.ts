@@ -5,7 +5,7 @@ const DEAD_NODE_RETENTION = '1 day';
 
 /**
  * Registers this node as live for `leaseMs`, and returns all live nodes, this one included, in the order of their ids.
- * A row with a longer life than any node sets was written before the database's clock was set back; its node does not
+ * A row that expires later than any node sets was written before the database's clock was set back; its node does not
  * count as live.
  */
 export async function heartbeatAndListLiveNodes(sql: Sql, id: string, leaseMs: number): Promise<string[]> {
@@ -20,7 +20,7 @@ export async function heartbeatAndListLiveNodes(sql: Sql, id: string, leaseMs: n
   return rows.map((row) => row.id);
 }
 
-/** The live nodes. */
+/** The ids of the nodes that are live now, by the database's clock. */
 export async function listLiveNodes(sql: Sql): Promise<string[]> {
   const rows = await sql<{ id: string }[]>`select id from node where expires_at > clock_timestamp()`;
   return rows.map((row) => row.id);

@@ -17,8 +17,8 @@ interface LockedPosition {
 
 /**
  * Moves a hook to the first message of its group's log, past messages that a retention rule removed. It writes a row
- * `expired` to the hook's delivery log, and a notice to the group. Null where the hook had none of these messages to
- * deliver, where a row `expired` covers them already, or where there is no such hook.
+ * `expired` to the hook's delivery log, and a notice to the group. Returns null if the hook had none of these messages
+ * to deliver, if a row `expired` covers them already, or if there is no such hook.
  *
  * Any node may do it: the hook's row is locked, and the cursor moves forward only. The generation rises, so that a lane
  * in memory reads the row again; its settlements still count, as after a pause.
@@ -52,8 +52,8 @@ export async function skipRemovedMessages(tx: Transaction, hook: HookReference):
 }
 
 /**
- * Whether the group already got a notice about this range. Attempts in flight during an earlier call may have written
- * new retry rows, and the group gets no second notice about these.
+ * Whether the group got a notice about this range in the last hour. Attempts in flight during an earlier call may have
+ * written new retry rows, and the group gets no second notice about these.
  */
 async function wasTold(tx: Transaction, hookId: HookReference['hookId'], range: RemovedRange): Promise<boolean> {
   const rows = await tx`
@@ -65,8 +65,8 @@ async function wasTold(tx: Transaction, hookId: HookReference['hookId'], range: 
 }
 
 /**
- * Removes the removed messages from retry rows; the rest of a batch stays one row. Returns the messages that the hook
- * loses in all.
+ * Cuts messages that retention removed out of the retry rows; the rest of a batch stays one row. Returns the range of
+ * all messages that the hook loses, including those after its cursor.
  */
 async function cutRetries(
   tx: Transaction,
@@ -84,7 +84,7 @@ async function cutRetries(
       on conflict on constraint delivery_retry_pkey
       do update set last_seq = greatest(delivery_retry.last_seq, excluded.last_seq)`;
   }
-  // Without retry rows beyond the cursor: the range after the cursor includes their messages already.
+  // Leaves out retry rows after the cursor: the range after the cursor includes their messages already.
   const ranges = cut
     .filter(({ seq }) => seq <= cursor)
     .map((row) => ({ first: row.seq, last: Math.min(row.lastSeq, firstSeq - 1) }));

@@ -12,10 +12,7 @@ export interface RetryRangeWithAttempts extends RetryRange {
   readonly attempts: number;
 }
 
-/**
- * A hook's retry rows that are due, the longest due first, with the number of all retry rows, and the earliest time of
- * the rows that are not due yet.
- */
+/** A hook's retry rows that are due, those due for longest first, with the number of all its retry rows. */
 export interface DueRetries {
   readonly due: readonly RetryRangeWithAttempts[];
   readonly count: number;
@@ -32,8 +29,8 @@ export async function readDueRetries(
   hookId: HookId,
   bounds: { nowMs: number; maxPlausibleDelayMs: number; limit: number },
 ): Promise<DueRetries> {
-  // The database returns times in whole milliseconds. A row that falls into this millisecond is due, or the lane would
-  // query it over and over.
+  // The database returns times in whole milliseconds. A row that falls into this millisecond counts as due; otherwise
+  // the lane would query it over and over.
   const now = new Date(bounds.nowMs + 1);
   const latest = new Date(bounds.nowMs + bounds.maxPlausibleDelayMs);
   const [row] = await sql<DueRetries[]>`
@@ -48,7 +45,7 @@ export async function readDueRetries(
   return row!;
 }
 
-/** A hook's retry rows after its cursors, in their order. */
+/** Reads a hook's retry rows after its cursors, in the order of their seqs and revs. */
 export async function retriesAfter(
   sql: Sql,
   hookId: HookId,

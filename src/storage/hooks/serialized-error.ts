@@ -2,8 +2,8 @@ import postgres from 'postgres';
 import { DatabaseUnavailableError, CommitUnknownError } from '../db/database-error.ts';
 
 /**
- * A database error on its way between threads; a plain message would lose its class. Query, parameters and rows in
- * `detail` are not sent.
+ * A database error in a form that can be posted to another thread; an error object would lose its class. The query, its
+ * parameters and the rows in `detail` are not sent.
  */
 export interface SerializedError {
   readonly kind: 'away' | 'lost' | 'postgresql' | 'other';
@@ -29,7 +29,7 @@ export function serializeErrorForThread(error: unknown): SerializedError {
   };
 }
 
-/** An error of the same class, as far as callers distinguish classes. */
+/** Rebuilds an error with its class, as far as callers distinguish classes. */
 export function deserializeErrorFromThread(sent: SerializedError): Error {
   const error = rebuildError(sent);
   if (sent.stack !== null) error.stack = sent.stack;
@@ -43,7 +43,8 @@ function rebuildError(sent: SerializedError): Error {
   if (kind === 'lost') return new CommitUnknownError(message, options);
   if (kind === 'postgresql') {
     const told = { message, code, severity, ...(constraint === null ? {} : { constraint_name: constraint }) };
-    // Its type declares only the constructor of Error; at run time it takes the fields of PostgreSQL's answer.
+    // The library declares only the constructor of Error; at run time the constructor takes the fields of PostgreSQL's
+    // answer.
     return new postgres.PostgresError(told as unknown as string);
   }
   return Object.assign(new Error(message, options), code === null ? {} : { code });

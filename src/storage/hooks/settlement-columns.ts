@@ -1,20 +1,20 @@
 import type { AttemptRecord, Settlement } from './settlement.ts';
 
-/** Columns that every settlement has, row by row. */
+/** The columns that every settlement has, in the order of their values within a row. */
 const LANE_COLUMNS = ['hookId', 'generation', 'epoch', 'cursor', 'successMs'] as const;
 const ATTEMPT_COLUMNS = ['hookId', 'firstSeq', 'lastSeq', 'attempt', 'atMs', 'code', 'durationMs'] as const;
 
 /**
  * Settlements on their way to the thread that writes them. The columns that every settlement has are typed arrays,
- * which are copied as one piece of memory (a third less than arrays of numbers). NaN represents null. Numbers are exact
- * to 2^53, like every id.
+ * which are copied to the thread as one piece of memory. That costs a third less than arrays of numbers. NaN represents
+ * null. Numbers are exact up to 2^53, which no id exceeds.
  */
 export interface PackedSettlements {
   /** One row of `LANE_COLUMNS` for each settlement. */
   readonly lanes: Float64Array;
   /** One row of `ATTEMPT_COLUMNS` for each attempt. */
   readonly attempts: Float64Array;
-  /** Null where messages were delivered and nothing else happened, which is nearly always the case. */
+  /** Null if messages were delivered and nothing else happened, which is nearly always the case. */
   readonly failureColumns: FailureColumns | null;
 }
 

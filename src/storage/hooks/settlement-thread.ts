@@ -1,6 +1,7 @@
 /**
- * The thread that writes settlements: one statement for each message, on a connection of its own. The event loop of the
- * deliveries is the server's bottleneck. It has no time for the arrays, the protocol and the socket of a settlement.
+ * The thread that writes settlements: one statement for each message that it gets, on a connection of its own. The
+ * event loop of the main thread, which delivers, is the server's bottleneck. It has no time for the arrays, the
+ * protocol and the socket of a settlement.
  */
 import { parentPort, workerData, type MessagePort } from 'node:worker_threads';
 import type { HookId } from '../../model/ids.ts';
@@ -9,7 +10,7 @@ import { serializeErrorForThread, type SerializedError } from './serialized-erro
 import type { PackedSettlements } from './settlement-columns.ts';
 import { writeSettlements } from './write-settlements.ts';
 
-/** The start data of the thread. */
+/** The data that the thread is started with. */
 export interface SettlementThreadData {
   readonly target: ConnectionTarget;
   /** The deadline of each write, connecting included. */

@@ -13,18 +13,20 @@ import type { SettlementAnswer, SettlementThreadData } from './settlement-thread
 import type { Settlement } from './settlement.ts';
 
 /**
- * The thread's own deadline is shorter by this fraction: if it passes first, only the thread's session has to be
- * reopened.
+ * The thread's own deadline for a write is shorter by this fraction than that of the main thread. If it passes first,
+ * only the thread's database session has to be reopened.
  */
 const THREAD_TIMEOUT_REDUCTION = 0.05;
 const MIN_RESTART_INTERVAL_MS = 1_000;
-/** A thread ends within a few milliseconds, unless it is looking up the database's name. */
+/** A thread ends within a few milliseconds, unless it is looking up the host name of the database. */
 const THREAD_STOP_TIMEOUT_MS = 500;
 
-/** Without limits the thread's heap grew to 200 MB of garbage while no write could connect; with these to 85 MB. */
+/**
+ * Without limits the heap of the thread grew to 200 MB of garbage while no write could connect; with these to 85 MB.
+ */
 const THREAD_HEAP_LIMITS = { maxOldGenerationSizeMb: 64, maxYoungGenerationSizeMb: 8 };
 
-/** A write that the thread has not answered. */
+/** A write that the thread has not answered yet. */
 interface PendingWrite {
   readonly resolve: (taken: Set<HookId>) => void;
   readonly reject: (error: Error) => void;
@@ -41,8 +43,8 @@ export interface SettlementWriterOptions {
 }
 
 /**
- * Writes settlements through a thread that owns their connection: the main thread spends 3 to 6 % less on a delivery
- * (measured). The first write starts the thread; after it died, the next write starts another.
+ * Writes settlements through a thread that owns their connection: the main thread spends 3 to 6 % less CPU time on a
+ * delivery (measured). The first write starts the thread; after a thread died, the next write starts another.
  */
 export class SettlementWriter implements PoolMetrics {
   readonly counts: PoolCounters = { waitS: new Histogram(DURATION_BOUNDS_S), refused: 0 };
@@ -65,7 +67,7 @@ export class SettlementWriter implements PoolMetrics {
   }
 
   /**
-   * Runs `settle`, one write at a time. Rejects with:
+   * Writes settlements, one call at a time. Resolves with the hooks whose settlement was written in full. Rejects with:
    * - DatabaseUnavailableError: nothing was sent;
    * - CommitUnknownError: the outcome is unknown, because the connection or the thread was lost, or the deadline
    *   passed;
@@ -100,7 +102,7 @@ export class SettlementWriter implements PoolMetrics {
     if (thread !== null) await Promise.race([thread.terminate(), wait(THREAD_STOP_TIMEOUT_MS, null, { ref: false })]);
   }
 
-  /** Returns the thread, and starts it if needed; null when the last start is too recent, or failed. */
+  /** Returns the thread, and starts it if needed; null if the last start is too recent, or this one failed. */
   #ensureThread(): Worker | null {
     if (this.#thread !== null || this.#stopping !== null) return this.#thread;
     const { minRestartIntervalMs = MIN_RESTART_INTERVAL_MS } = this.#options;
@@ -122,8 +124,7 @@ export class SettlementWriter implements PoolMetrics {
     thread.on('error', (error) => this.#onThreadLost(thread, 'its thread failed', error));
     thread.on('messageerror', (error) => this.#onThreadLost(thread, 'its thread cannot be understood', error));
     thread.on('exit', () => this.#onThreadLost(thread, 'its thread ended'));
-    // The server decides when the process ends. `unref` comes last: a listener of messages would keep the process alive
-    // again.
+    // The thread does not keep the process alive. `unref` comes last, because adding a listener of messages undoes it.
     thread.unref();
     return thread;
   }
@@ -135,7 +136,7 @@ export class SettlementWriter implements PoolMetrics {
     else pendingWrite?.resolve(new Set(answer));
   }
 
-  /** Called more than once for one thread: the exit follows an error. */
+  /** Node reports the loss of a thread more than once: the event `exit` follows `error`. */
   #onThreadLost(thread: Worker, why: string, cause?: unknown): void {
     if (this.#thread !== thread) return;
     this.#thread = null;

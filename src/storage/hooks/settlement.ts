@@ -1,8 +1,8 @@
 import type { HookId, Rev, Seq } from '../../model/ids.ts';
 
 /**
- * The outcome of a request. Two outcomes are no attempts. `dead_lettered`: the hook gave the message up, since the
- * target refuses only this one. `skipped`: the messages were too old for their hook.
+ * The outcome of an attempt. Two outcomes stand for no request. `dead_lettered`: the hook gave the message up, since
+ * the target refuses only this one. `skipped`: the messages were too old for their hook.
  */
 type AttemptOutcome = 'delivered' | 'failed' | 'dead_lettered' | 'skipped';
 
@@ -40,7 +40,7 @@ export type RetryKey = Pick<RetryRange, 'seq' | 'rev'>;
 /**
  * A retry row: a request that the lane retries outside the log's order. A failed batch and a single requested message
  * can begin with the same message. They share one row, with the range of the batch. A shorter range replaces the row's
- * range only with 0 attempts, when the messages of a batch go one by one from now on.
+ * range only if `attempts` is 0: then the messages of the batch are sent one by one from now on.
  */
 export interface RetryRangeUpdate extends RetryRange {
   readonly attempts: number;
@@ -50,11 +50,11 @@ export interface RetryRangeUpdate extends RetryRange {
 
 /** The position of a lane, and its failure state. */
 export interface LaneCursorAndFailures {
-  /** Everything up to here is delivered, skipped, dead-lettered, or has a row in `delivery_retry`. */
+  /** Every message up to this seq is delivered, skipped, dead-lettered, or has a row in `delivery_retry`. */
   readonly cursor: Seq;
   /** The cursor for events, by rev; null: the hook asks for none. */
   readonly eventCursor: Rev | null;
-  /** Failed attempts since the last successful one. */
+  /** The number of failed attempts since the last successful one. */
   readonly failures: number;
   readonly failingSince: Date | null;
   readonly nextAttemptAt: Date | null;
@@ -62,7 +62,7 @@ export interface LaneCursorAndFailures {
   readonly rejections: number;
   /** The end of a failed batch, which the lane retries unchanged; the batch begins after the cursor. */
   readonly batchLastSeq: Seq | null;
-  /** Up to here messages go one by one, since the target refused a batch of them. */
+  /** The lane sends each message up to this seq alone, since the target refused a batch of them. */
   readonly unbatchedUntil: Seq | null;
   /** `batchLastSeq` and `unbatchedUntil` for events, by rev. */
   readonly batchLastRev: Rev | null;
@@ -76,8 +76,8 @@ export interface Settlement extends LaneCursorAndFailures {
   readonly hookId: HookId;
   readonly generation: number;
   readonly epoch: number;
-  /** In the order in which they were made; empty where the hook skips every message. */
+  /** The attempts in the order in which they were made; empty if the hook skips every message. */
   readonly attempts: readonly AttemptRecord[];
-  /** At most one for each seq or rev. */
+  /** The retry rows to write or delete, at most one for each seq or rev. */
   readonly retries: readonly RetryRangeUpdate[];
 }

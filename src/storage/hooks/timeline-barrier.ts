@@ -4,8 +4,10 @@ import { raiseLogEpochWithin, readLogEpoch } from '../messages/log-epoch.ts';
 import type { LostHead } from '../messages/lost-heads.ts';
 
 /**
- * The finding of a node that compared its witness with the database. `unknown`: the node ended without an orderly stop,
- * and may have forgotten its newest changes.
+ * The finding of a node that compared its witness (the newest changes that it knows) with the database.
+ * - `complete`: the database has all of them.
+ * - `missing`: the database lacks some.
+ * - `unknown`: the node ended without an orderly stop, so its witness may lack its newest changes.
  */
 export type TimelineFinding = 'complete' | 'missing' | 'unknown';
 
@@ -18,15 +20,15 @@ interface NodeReport {
 
 /** The findings of the nodes in a timeline, and the decision for all of them. */
 interface TimelineBarrier {
-  /** Whether the epoch was raised for this timeline; null: that is not decided yet. */
+  /** Whether the log epoch was raised for this timeline; null: that is not decided yet. */
   readonly epochRaised: boolean | null;
-  /** A node cannot confirm that the database has everything that the node knows. */
+  /** True: at least one node found that the database lacks changes, or cannot tell. */
   readonly hasNonCompleteFinding: boolean;
   /** Nodes that have reported no finding in this timeline yet. */
   readonly silentNodes: readonly string[];
 }
 
-/** Whether the log's epoch is raised for a new timeline; one node decides for all. */
+/** The decision whether the log epoch is raised for a new timeline. One node decides for all. */
 interface TimelineDecision {
   readonly epochRaised: boolean;
   /** True: this call made the decision. */
@@ -34,21 +36,26 @@ interface TimelineDecision {
 }
 
 const DECISION = 'timeline_decision';
-/** `raised`: before the first write of the timeline; `raised_late`: after it. */
+/**
+ * `confirmed`: the log epoch was not raised. `raised`: it was raised before the first write of the timeline.
+ * `raised_late`: it was raised after that write.
+ */
 type DecisionOutcome = 'confirmed' | 'raised' | 'raised_late';
 /**
- * A raise lifts the epochs of the leases by this, above all epochs that settlements of the previous timeline can have.
+ * Raising the log epoch also adds this to the epoch of each lease, so that it is greater than the epoch of any
+ * settlement of the previous timeline.
  */
 const RAISED_LEASE_EPOCHS = 1_000;
 
-/** Whether a process with this id ended without an orderly stop in another timeline. */
+/** Whether a process with this id ended without an orderly stop, which would delete its row, in another timeline. */
 export async function crashedInOtherTimeline(sql: Sql, klatchNodeId: string, timeline: number): Promise<boolean> {
   const rows = await sql`select from node where id = ${klatchNodeId} and compared_timeline not in (0, ${timeline})`;
   return rows.length > 0;
 }
 
 /**
- * Stores this node's finding. It inserts the node's row if the row is missing, because the standby never received it.
+ * Stores this node's finding. It inserts the node's row if the row is missing, because a promoted standby may never
+ * have received it.
  */
 export async function reportFinding(sql: Sql, { node, timeline, finding }: NodeReport): Promise<void> {
   await sql`
@@ -57,7 +64,7 @@ export async function reportFinding(sql: Sql, { node, timeline, finding }: NodeR
     on conflict (id) do update set compared_timeline = excluded.compared_timeline, finding = excluded.finding`;
 }
 
-/** The findings in a timeline so far. */
+/** Reads the findings of all nodes in a timeline so far, and the decision. */
 export async function readBarrier(sql: Sql | Transaction, timeline: number): Promise<TimelineBarrier> {
   const [row] = await (sql as Sql)<
     { decision: string | null; hasNonCompleteFinding: boolean; silentNodes: string[] }[]
@@ -70,8 +77,8 @@ export async function readBarrier(sql: Sql | Transaction, timeline: number): Pro
 }
 
 /**
- * Decides for all nodes, once, whether the epoch is raised for this timeline. Null: a node has not reported yet, and
- * the caller allows waiting (`mayWait`).
+ * Decides for all nodes, once, whether the log epoch is raised for this timeline. Null: a node has not reported yet,
+ * and the caller allows waiting (`mayWait`).
  */
 export async function decideTimeline(
   tx: Transaction,
@@ -80,8 +87,8 @@ export async function decideTimeline(
   await lockDecision(tx);
   const { epochRaised, hasNonCompleteFinding, silentNodes } = await readBarrier(tx, timeline);
   if (epochRaised !== null) return { epochRaised, isNew: false };
-  // Also waits where a loss is known: a node that compares after the first write may find another change in place of a
-  // lost one.
+  // Waits for all nodes even if a loss is known. A node that compares after the first write may find another change in
+  // place of a lost one.
   if (mayWait && silentNodes.length > 0) return null;
   const raises = hasNonCompleteFinding || silentNodes.length > 0;
   if (raises) await raiseAndRewind(tx, timeline, epochFloor);
@@ -90,9 +97,10 @@ export async function decideTimeline(
 }
 
 /**
- * Raises the epoch for a loss that a node finds after the decision. It does not raise where the epoch was raised since
- * the node read `knownEpoch`, either before the timeline's first write, or for the same conversations. Returns whether
- * it raised.
+ * Raises the log epoch for a loss that a node finds after the decision. Returns whether it raised the epoch. It does
+ * not if the epoch was raised after the node read `knownEpoch`, and
+ * - before the timeline's first write, or
+ * - for the same conversations.
  */
 export async function raiseForLateFinding(
   tx: Transaction,
@@ -102,15 +110,15 @@ export async function raiseForLateFinding(
   const conversations = lost.map(({ conversationId }) => conversationId);
   if ((await readLogEpoch(tx)) > knownEpoch && (await isEpochRaisedFor(tx, timeline, conversations))) return false;
   const epoch = await raiseAndRewind(tx, timeline, knownEpoch);
-  // Other changes may have taken the lost numbers already: a reader that knows the previous epoch has to drop the whole
-  // conversation.
+  // `epoch_rev` 0 makes a reader that knows the previous epoch drop the whole conversation: other changes may have
+  // taken the lost numbers already.
   await tx`
     update conversation_head set epoch = ${epoch}, epoch_rev = 0 where conversation_id = any(${conversations}::bigint[])`;
   await writeDecision(tx, timeline, 'raised_late');
   return true;
 }
 
-/** Whether readers of the previous epoch drop everything that these conversations have lost. */
+/** Whether readers that know the previous epoch drop everything that these conversations have lost. */
 async function isEpochRaisedFor(
   tx: Transaction,
   timeline: number,
@@ -126,7 +134,10 @@ async function isEpochRaisedFor(
   return row!.decision === formatDecision(timeline, 'raised') || row!.areAllReset;
 }
 
-/** Deletes the decision: a restored copy comes from another cluster, whose timelines are unrelated to this one's. */
+/**
+ * Deletes the decision after a restore: the copy comes from another cluster, whose timelines are unrelated to this
+ * one's.
+ */
 export async function forgetTimelineDecision(tx: Transaction): Promise<void> {
   await tx`delete from setting where name = ${DECISION}`;
 }
@@ -154,9 +165,10 @@ function parseDecision(value: string | null, timeline: number): boolean | null {
 }
 
 /**
- * Settlements of the previous timeline may have moved cursors ahead of the log: hooks would skip the messages that get
- * these numbers next. The higher epochs of the leases refuse settlements that are still in flight. They also take the
- * partitions from the lanes of all nodes, which then read the rows of their hooks again.
+ * Raises the log epoch, and moves back the hooks that are ahead of the log. Settlements of the previous timeline may
+ * have moved their cursors there, and the hooks would skip the messages that get these numbers next. The function also
+ * raises the epochs of the leases, so that settlements that are still in flight are refused. The lanes of all nodes
+ * lose their partitions by this, and then read the rows of their hooks again.
  */
 async function raiseAndRewind(tx: Transaction, timeline: number, epochFloor: number): Promise<LogEpoch> {
   const epoch = await raiseLogEpochWithin(tx, epochFloor);
@@ -180,7 +192,7 @@ async function raiseAndRewind(tx: Transaction, timeline: number, epochFloor: num
   await tx`
     delete from delivery_retry d using conversation_head h
     where h.conversation_id = d.conversation_id and (d.seq > h.last_seq or d.rev > h.last_rev)`;
-  // A failed batch keeps the messages that still exist: no other row retries them.
+  // The row of a failed batch keeps the messages that still exist: no other row retries them.
   await tx`
     update delivery_retry d set last_seq = least(d.last_seq, h.last_seq), last_rev = least(d.last_rev, h.last_rev)
     from conversation_head h

@@ -3,8 +3,8 @@ import type { Sql, Transaction } from '../db/connection.ts';
 
 /**
  * Stores in the head's row whether a hook of the conversation asks for events; the caller holds the head's lock. So
- * each change of a message reads it from the row that it locks. A change that comes before a registration writes no
- * event, and the hook starts after it.
+ * each change of a message reads this flag from the row that it locks. A change that comes before the registration of a
+ * hook writes no event, and the events of the hook start after that change.
  */
 export async function updateWantsEvents(tx: Sql | Transaction, conversationId: ConversationId): Promise<void> {
   await tx`

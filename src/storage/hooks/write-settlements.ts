@@ -13,13 +13,14 @@ import {
 /**
  * Writes settlements of any number of lanes, at most one for each lane, in one commit. Returns the hooks whose
  * settlement was written in full. A hook that is missing in the answer was changed (generation), was removed, or
- * belongs to another process (epoch), and its lane must be read again.
+ * belongs to another process (epoch), and its lane must read the hook again.
  * - If the hook was only changed, the settlement's position still counts, so that pausing a hook repeats nothing and a
  *   failed batch keeps its range.
  * - If its cursor was moved as well (`cursor_generation`), or another process holds the lease, only the attempts are
  *   logged and counted: they were made.
  *
- * The lease rows stay share-locked until the commit, so that no take-over comes between the check and the write.
+ * The lease rows stay share-locked until the commit, so that no other process takes over between the check and the
+ * write.
  */
 export async function writeSettlements(sql: Sql, packed: PackedSettlements): Promise<HookId[]> {
   const columns = unpackNumbers(packed);
@@ -41,7 +42,7 @@ interface ColumnsWithFailures extends BaseColumns {
 
 interface HookSettleResult {
   readonly id: HookId;
-  /** False: the hook was changed since, so the settlement wrote only the position. */
+  /** False: the hook was changed after its lane read it, so the settlement wrote only the position. */
   readonly current: boolean;
 }
 
@@ -51,8 +52,8 @@ const selectLeasesForShare = (sql: Sql) => sql`
   order by l.partition for share`;
 
 /**
- * The hooks that take a settlement, in whole or in part: this node still holds their lease, and nobody else moved their
- * cursor.
+ * The end of the update of hooks: selects those that take a settlement, in whole or in part. This node still holds
+ * their lease, and no other write moved their cursor.
  */
 const fromInputWithHeldLease = (sql: Sql) => sql`
   from input i join fence f on f.partition = i.hook_id % ${PARTITIONS} and f.epoch = i.epoch
@@ -62,7 +63,7 @@ const fromInputWithHeldLease = (sql: Sql) => sql`
     r.event_cursor is not null as wants_events`;
 
 /**
- * For settlements where everything was delivered, which is nearly always the case. Half of the columns are not needed.
+ * Writes settlements in which all messages were delivered, which nearly all are. They need only half of the columns.
  */
 function settleDelivered(sql: Sql, { lanes, attempts }: BaseColumns): Promise<HookSettleResult[]> {
   return sql<HookSettleResult[]>`
@@ -95,7 +96,7 @@ function settleDelivered(sql: Sql, { lanes, attempts }: BaseColumns): Promise<Ho
     select id, current from settled`;
 }
 
-/** Writes retry rows of the hooks in `settled`, and deletes those whose requests have ended. */
+/** Writes the retry rows of the hooks in `settled`, and deletes the rows whose requests have ended. */
 const writeRetries = (sql: Sql, retries: FailureColumns['retries']) => sql`
   retry as (
     select s.conversation_id, s.generation, u.* from unnest(

@@ -3,7 +3,10 @@ import type { ConversationId, Seq } from '../../model/ids.ts';
 import type { MessageCard } from '../../model/message-card.ts';
 import type { Fragment, Sql } from '../db/connection.ts';
 
-/** The key of an alert within a conversation; `source` is the format of the key. */
+/**
+ * Identifies an alert within a conversation. `source` is the format of the post that reported it: two formats may use
+ * the same key.
+ */
 export interface AlertKey {
   readonly conversationId: ConversationId;
   readonly source: string;
@@ -14,27 +17,30 @@ export interface AlertKey {
 export interface StoredAlert extends PostedAlertState {
   /** Rises with every write of the row. */
   readonly version: number;
-  /** The message that shows it. */
+  /** The seq of the message that shows the alert. */
   readonly seq: Seq;
-  /** The text of that message. Null: the message was deleted, or a retention rule removed it. */
+  /** The text of the message that shows the alert. Null: it was deleted, or a retention rule removed it. */
   readonly shownText: string | null;
-  /** The cards of that message. */
+  /** The cards of the message that shows the alert. */
   readonly shownCards: readonly MessageCard[];
-  /** The alert posted no message for an hour; its edits do not count. */
+  /** True: the alert has posted no message for an hour. Edits of its message do not count. */
   readonly isReminderDue: boolean;
 }
 
 const ALERT_REMINDER_HOURS = 1;
 
-/** A post's change of an alert, decided from the alert's row. The flush writes it only while the row is unchanged. */
+/**
+ * A post's change of an alert, decided from the alert's row. The flush writes the change only if the row is still the
+ * same.
+ */
 export interface AlertWrite {
   readonly source: string;
   readonly key: string;
-  /** The alert's row at the decision; null: the alert had no row. */
+  /** The version and the message of the alert's row from which the change was decided; null: there was no row. */
   readonly decidedFrom: Pick<StoredAlert, 'version' | 'seq'> | null;
   /** The new text of the message that shows the alert. Null: the message keeps its text. */
   readonly editedText: string | null;
-  /** The cards of that message when its text changes. */
+  /** The new cards of that message, if its text changes; null: none. */
   readonly editedCardsJson: string | null;
   /**
    * Whether the post's own text becomes a message: a follow-up after the edit, or the message that shows the alert from
@@ -49,9 +55,9 @@ export interface AlertWrite {
 export interface AlertWriteResult {
   /** The new message; null: there is none. */
   readonly postedSeq: Seq | null;
-  /** The message that shows the alert got another text. */
+  /** True: the message that shows the alert got another text. */
   readonly isEdited: boolean;
-  /** A reverse webhook asks for events, so the edit wrote one. */
+  /** True: a reverse webhook asks for events, so that an edit of the message has written one. */
   readonly wantsEvents: boolean;
 }
 
@@ -73,39 +79,39 @@ interface AlertRow extends Omit<StoredAlert, 'senderAlerts' | 'shownCards'> {
   readonly shownCards: readonly MessageCard[] | null;
 }
 
-/** A sender's alert in its JSON form. */
+/** A sender's alert as the row of the alert stores it in JSON: the start is a text. */
 type StoredSenderAlert = Omit<SenderAlert, 'startsAt'> & { readonly startsAt: string };
 
 /**
- * Parts of the writing statement. Its posts are `n` in `numbered`, and the result for their conversations is `a` in
- * `advanced`.
+ * Parts of the statement that writes posts (`writeAnyPosts`). There `n` is a post in the CTE `numbered`, and `a` its
+ * conversation in the CTE `advanced`.
  */
 interface AlertFragments {
   /** A sort order: of posts with one idempotency key, a post that changes no alert comes first. */
   readonly plainPostsFirst: Fragment;
-  /** CTEs before `numbered`. */
+  /** CTEs before `numbered`, which check that the alerts are unchanged since the decision. */
   readonly checkCtes: Fragment;
   /** The query of `numbered`: the posts to write, each with the number of messages up to it in its conversation. */
   readonly numberedQuery: Fragment;
-  /** The number of messages and revs that a conversation gets. */
+  /** The number of messages and the number of revs that the flush adds to a conversation. */
   readonly messageAndRevCounts: Fragment;
-  /** The number of revs of a conversation up to and including a post. */
+  /** The number of revs that the flush adds to a conversation up to and including this post. */
   readonly revOffset: Fragment;
   /** Whether a post becomes a message. */
   readonly becomesMessage: Fragment;
-  /** The seq of the message in the post's answer. */
+  /** The seq that the answer to a post contains. */
   readonly answeredSeq: Fragment;
-  /** The epoch of the message in the post's answer. */
+  /** The log epoch that the answer to a post contains. */
   readonly answeredEpoch: Fragment;
-  /** CTEs after `advanced`: the edits, their events, the rows of alerts. */
+  /** CTEs after `advanced`, which write the edits of messages, the events of these edits, and the rows of alerts. */
   readonly writeCtes: Fragment;
   /** Columns of `AlertWriteResult`. */
   readonly resultColumns: Fragment;
-  /** The case of a post whose alert changed since the decision. */
+  /** The `case` branch for a post whose alert changed since the decision. */
   readonly conflictCase: Fragment;
 }
 
-/** For posts that change no alert: each is a message, and takes one rev. */
+/** The parts for a flush whose posts change no alert: each new post becomes a message, and takes one rev. */
 export function noAlertFragments(sql: Sql, candidates: Fragment): AlertFragments {
   return {
     plainPostsFirst: sql``,
@@ -124,14 +130,14 @@ export function noAlertFragments(sql: Sql, candidates: Fragment): AlertFragments
 }
 
 /**
- * Changes alerts in the statement that writes the messages: state, edit and new message are written together or not at
- * all.
+ * Changes alerts in the statement that writes the messages: the alert's row, the edit of its message and the new
+ * message are written together or not at all.
  *
- * The statement writes a change only if the row is still the one that the decision was made from. It locks the row
- * after the head, so it compares the newest version, whatever the snapshot shows. The same holds for the message to
- * edit, which a client may have deleted meanwhile. If another node inserted the row after the snapshot, the primary key
- * reports it, and the flush is retried. The statement compares `seq` besides `version`, since the versions of a row
- * that was removed and created again start at 1.
+ * The statement writes a change only if the row of the alert is still the one that the decision was made from. It locks
+ * the row after the head, so it compares the newest version, whatever the snapshot shows. It also locks the message to
+ * edit, which a client may have deleted meanwhile. If another node inserted the row after the snapshot, the insert
+ * violates the primary key, and the flush is retried. The statement compares `seq` besides `version`, since the
+ * versions of a row that was removed and created again start at 1.
  *
  * An edit takes the rev before the rev of its post's new message. If several posts of one flush change the same alert,
  * only the first is written. The others were decided from a row that has changed since.
@@ -170,7 +176,10 @@ export function alertFragments(
   };
 }
 
-/** `alert_write`: the writes whose row, and message to edit, are unchanged since the decision. */
+/**
+ * The CTEs up to `alert_write`: the changes of alerts whose row is unchanged since the decision, and whose message to
+ * edit still exists.
+ */
 function checkWrites(sql: Sql, writes: readonly (AlertWrite & { ord: number })[], candidates: Fragment): Fragment {
   const count = (isTrue: boolean): number => (isTrue ? 1 : 0);
   return sql`

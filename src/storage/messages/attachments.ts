@@ -21,7 +21,8 @@ export async function listAttachmentStatuses(
 /**
  * Marks the files of a deleted message as removed: from the commit on nobody can read them. The sweeper deletes them
  * from the store later; until then they count as used space. The caller holds the conversation's lock
- * (`lockHeadAndReadMessage`). The files are locked after it, as in the statement that attaches them.
+ * (`lockHeadAndReadMessage`). The function locks the files after the conversation, as the statement that attaches files
+ * does.
  */
 export async function markMessageFilesRemoved(
   tx: Transaction,

@@ -17,23 +17,26 @@ export interface Actor {
 /** A message in its current state. */
 export interface StoredMessage {
   readonly seq: Seq;
-  /** The change that produced this state. */
+  /** The rev of the change that produced this state. */
   readonly rev: Rev;
-  /** The epoch in which the message was written; an edit does not change it. */
+  /** The log epoch in which the message was written; an edit does not change it. */
   readonly logEpoch: LogEpoch;
   readonly sender: Actor;
-  /** Empty when it is deleted. */
+  /** Empty if the message is deleted. */
   readonly text: string;
   readonly label: string | null;
   readonly iconUrl: string | null;
   readonly sentAt: Date;
   readonly editedAt: Date | null;
   readonly deletedAt: Date | null;
-  /** In the order that the sender of the message gave. */
+  /** The files of the message, in the order that its sender gave. */
   readonly attachments: readonly Attachment[];
-  /** Its structured parts; empty for a message that is only text. */
+  /** The structured parts of the message; empty if it is only text. */
   readonly cards: readonly MessageCard[];
-  /** An id by which its sender's clients recognise it; no other account receives it. Null: its sender gave none. */
+  /**
+   * The id by which the sender's clients recognise the message; no other account receives it. Null: the sender gave
+   * none.
+   */
   readonly clientId: string | null;
 }
 
@@ -43,7 +46,7 @@ export interface StoredNotice {
   readonly actor: Actor | null;
   readonly details: Readonly<Record<string, string | number | boolean | null>>;
   readonly at: Date;
-  /** The newest message when the notice was written: the notice follows it. 0: before the first message. */
+  /** The seq of the newest message when the notice was written: the notice follows that message. 0: there was none. */
   readonly afterSeq: Seq;
 }
 
@@ -54,24 +57,24 @@ export interface NoticeChange {
 }
 
 /**
- * A change of a conversation, as the resulting state. If a message changed again since, it appears only at its newest
- * rev.
+ * A change of a conversation, with the state that it produced. A message that changed again later appears only once, at
+ * its newest rev.
  */
 export type Change = { readonly rev: Rev; readonly type: 'message'; readonly message: StoredMessage } | NoticeChange;
 
 /** A page of a conversation's changes. */
 export interface ChangePage extends EpochBoundary {
   readonly changes: readonly Change[];
-  /** This page is complete up to here: the next one begins after this rev. */
+  /** The page contains all changes up to this rev: the next page begins after it. */
   readonly rev: Rev;
   readonly more: boolean;
-  /** The first message that was not removed by a retention rule. */
+  /** The seq of the first message that no retention rule has removed. */
   readonly firstSeq: Seq;
 }
 
 /**
- * Selects changes after `afterRev`: at most `limit` rows, and only while their texts, attachments and cards fit into
- * `maxBytes`.
+ * Selects changes after `afterRev`: at most `limit` rows. A row is taken only while the texts, attachments and cards
+ * before it in the page have less than `maxBytes`.
  */
 interface ChangePageRequest {
   readonly conversationId: ConversationId;
@@ -88,7 +91,7 @@ interface ChangeRow extends EpochBoundary {
   readonly rev: Rev | null;
   readonly logEpoch: LogEpoch;
   readonly seq: Seq | null;
-  /** Whether the rows before this row leave room for it within the byte limit. */
+  /** Whether the rows before this row have less than the limit of bytes. */
   readonly fits: boolean;
   readonly text: string;
   readonly label: string | null;
@@ -109,14 +112,15 @@ interface ChangeRow extends EpochBoundary {
 }
 
 /**
- * Changes of a conversation in the order of their revs, and the rev up to which they are complete; null without such a
- * conversation. One statement reads head and rows from one snapshot. Revs are assigned under the head's lock, which is
- * held until the commit. So no change can still appear below a head that was read.
+ * Reads changes of a conversation in the order of their revs, and the rev up to which they are complete; null if there
+ * is no such conversation. One statement reads head and rows from one snapshot. Revs are assigned under the head's
+ * lock, which is held until the commit. So no change with a lower rev than that of the head can appear later.
  */
 export async function readChanges(sql: Sql, request: ChangePageRequest): Promise<ChangePage | null> {
   const { conversationId, afterRev, maxBytes } = request;
   const limit = Math.min(request.limit, MAX_ROWS);
-  // One extra row shows whether there are more. Rows past the byte limit are returned too, without their texts.
+  // The query reads one extra row, which shows whether there are more. It also returns rows past the byte limit,
+  // without their texts.
   const rows = await sql<ChangeRow[]>`
     select h.last_rev as head, h.first_seq as "firstSeq", ${epochBoundaryColumns(sql)}, c.rev, c.seq, c.epoch as "logEpoch", coalesce(c.before, 0) < ${maxBytes} as fits,
       case when coalesce(c.before, 0) < ${maxBytes} then c.text else '' end as text,

@@ -4,21 +4,23 @@ import type { Pool } from '../db/pool.ts';
 import type { Sql, Transaction } from '../db/connection.ts';
 
 /**
- * Characters of a message that the search indexes: all of the longest message that `limits.text-length` allows by
- * default.
+ * The search index covers at most this many characters of a message: as many as `limits.text-length` allows by default.
  */
 const MAX_INDEXED_CHARACTERS = 40_000;
-/** The messages and the bytes of one transaction: they bound how long it takes, and how long it can block others. */
+/** The most messages and bytes of one transaction, which bound how long it takes, and how long it can block others. */
 const MAX_BATCH_MESSAGES = 200;
 const MAX_BATCH_BYTES = 512 * 1024;
 
 /**
- * The outcome of a turn: not taken, since another node indexes; or the number of messages, and whether there are more.
+ * The result of a call of `indexNext`. `taken` is false if another node indexes the conversation. Else: the number of
+ * indexed messages, and whether more are left.
  */
 type IndexingRun =
   { readonly taken: false } | { readonly taken: true; readonly messages: number; readonly more: boolean };
 
-/** Conversations with changes that are not indexed, by id, after the id `after`. */
+/**
+ * Finds conversations with changes that are not indexed yet, in the order of their ids, beginning after the id `after`.
+ */
 export async function findUnindexedConversations(sql: Sql, after: number, limit: number): Promise<ConversationId[]> {
   const rows = await sql<{ id: ConversationId }[]>`
     select h.conversation_id as id
@@ -30,12 +32,12 @@ export async function findUnindexedConversations(sql: Sql, after: number, limit:
 
 /**
  * Indexes the next changes of a conversation, and stores the position in the same transaction: a process that dies
- * midway leaves nothing half done. It does not wait for another node that indexes the same conversation.
+ * midway leaves nothing half done. If another node indexes the same conversation, it returns without waiting.
  */
 export async function indexNext(pool: Pool, conversationId: ConversationId): Promise<IndexingRun> {
   const turn = await pool.transaction((tx) => indexBatch(tx, conversationId));
   if (turn.taken) return turn;
-  // Either there is no progress row yet, or it is locked: only a missing row is inserted here.
+  // Either there is no progress row yet, or another node holds it locked. The statement inserts only a missing row.
   const [made] = await pool.run(
     (sql) => sql`
       insert into search_index_progress (conversation_id) select conversation_id from conversation_head
@@ -55,7 +57,8 @@ async function indexBatch(tx: Transaction, conversationId: ConversationId): Prom
     for update of d skip locked`;
   if (progress === undefined) return { taken: false };
   const { rows, more } = await readBatch(tx, conversationId, progress.rev);
-  // The head was read first: later commits have higher revs, and are left to the next turn.
+  // `head` was read before the messages, so no change up to it is missing. Later commits have higher revs, and are left
+  // to the next call.
   const upTo = more ? rows.at(-1)!.rev : Math.max(progress.head, rows.at(-1)?.rev ?? 0);
   if (upTo <= progress.rev) return { taken: true, messages: 0, more: false };
   await writeSearchIndex(tx, conversationId, rows);
@@ -71,7 +74,7 @@ interface UnindexedRow {
   /** The message was edited or deleted, so the index may have an earlier version of it. */
   readonly editedOrDeleted: boolean;
   readonly deleted: boolean;
-  /** Null where the text has no `@`. */
+  /** Null: the text has no `@`, so it mentions nobody. */
   readonly text: string | null;
 }
 

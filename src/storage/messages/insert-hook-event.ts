@@ -8,20 +8,23 @@ export interface ChangeOrigin {
   readonly hops: number;
 }
 
-/** A change of a message for reverse webhooks. */
+/** An event for reverse webhooks: the change of a message. */
 interface NewHookEvent extends ChangeOrigin {
   readonly conversationId: ConversationId;
   readonly rev: Rev;
-  /** The newest message at the change. */
+  /** The seq of the newest message of the conversation at the time of the change. */
   readonly afterSeq: Seq;
-  /** The message that was changed. */
+  /** The seq of the message that was changed. */
   readonly seq: Seq;
   readonly kind: ChangeEventKind;
   readonly at: Date;
   readonly logEpoch: LogEpoch;
 }
 
-/** Writes an event in the transaction of its change, which holds the head's lock and has read `wants_events` as set. */
+/**
+ * Writes an event in the transaction of its change. That transaction holds the head's lock, and has read there that a
+ * hook asks for events (`wants_events`).
+ */
 export async function insertHookEvent(tx: Transaction, event: NewHookEvent): Promise<void> {
   const { conversationId, rev, afterSeq, seq, kind, actorId, hops, at, logEpoch } = event;
   await tx`

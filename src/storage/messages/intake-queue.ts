@@ -16,22 +16,25 @@ interface Caller {
   readonly reject: (error: Error) => void;
 }
 
-/** A post on its way to the log. `deadline` is on the monotonic clock, in ms. */
+/**
+ * A post that waits for its flush, or that a flush writes. `deadline` is when its wait ends, in ms of the monotonic
+ * clock.
+ */
 export interface QueuedPost extends Caller {
   readonly bytes: number;
   readonly deadline: number;
 }
 
-/** The size of an entry without its strings: ids, hashes, the promise. */
+/** The size that is counted for a post besides its strings: ids, hashes, the promise. */
 const POST_OVERHEAD_BYTES = 400;
-/** An attached file, with its place in arrays. */
+/** The size that is counted for an attached file: its id, and its place in arrays. */
 const ATTACHMENT_OVERHEAD_BYTES = 100;
-/** The size of one of a sender's alerts without its fingerprint, with its JSON. */
+/** The size that is counted for one sender's alert besides its fingerprint, including its JSON. */
 const SENDER_ALERT_OVERHEAD_BYTES = 200;
 
 /**
- * The waiting posts, first in, first out. Posts of locked conversations are in separate lines, in their own order. A
- * post counts against the bounds until it is answered.
+ * The posts that wait for a flush, first in, first out. The posts of each locked conversation wait in a separate line,
+ * in their own order. A post counts against the bounds until it is answered.
  */
 export class IntakeQueue {
   readonly #bounds: IntakeQueueLimits;
@@ -48,19 +51,19 @@ export class IntakeQueue {
     return this.#size;
   }
 
-  /** Memory that the posts take. */
+  /** The estimated memory of the posts that are not answered yet. */
   get bytes(): number {
     return this.#bytes;
   }
 
-  /** Posts whose conversation is locked. */
+  /** The number of waiting posts whose conversation is locked. */
   get blockedPostCount(): number {
     let size = 0;
     for (const line of this.#blockedPostsByConversation.values()) size += line.length;
     return size;
   }
 
-  /** True when posts wait that no lock blocks. */
+  /** True if posts wait whose conversation is not locked. */
   get hasWaiting(): boolean {
     return this.#waiting.length > 0;
   }
@@ -69,7 +72,7 @@ export class IntakeQueue {
     return this.#blockedPostsByConversation.size > 0;
   }
 
-  /** False when the queue is at a bound; it then does not take the post. */
+  /** Adds a post to the queue. Returns false if the queue is full: then it has not taken the post. */
   push(caller: Caller): boolean {
     const bytes = sizeOf(caller.post);
     if (this.#size >= this.#bounds.maxUnansweredPosts || this.#bytes + bytes > this.#bounds.maxUnansweredBytes)
@@ -84,7 +87,10 @@ export class IntakeQueue {
     return true;
   }
 
-  /** The oldest posts, at most `most` and at most what one flush may hold; at least one if any waits. */
+  /**
+   * Takes the oldest posts: at most `most`, and at most the bytes that one flush may hold, but at least one if any
+   * waits.
+   */
   take(most = this.#bounds.maxFlushPosts): QueuedPost[] {
     let bytes = 0;
     let count = 0;
@@ -96,14 +102,14 @@ export class IntakeQueue {
     return this.#waiting.splice(0, count);
   }
 
-  /** Puts posts that were taken, and are known to be unwritten, back before all others. */
+  /** Puts posts back before all others: they were taken for a flush, but are known to be unwritten. */
   requeueFirst(entries: readonly QueuedPost[]): void {
     this.#waiting.unshift(...entries);
   }
 
   /**
-   * Moves posts of locked conversations into separate lines, together with the posts of these conversations that wait
-   * after them.
+   * Puts posts that were taken into the separate lines of their locked conversations. The posts of these conversations
+   * that still wait follow them.
    */
   block(entries: readonly QueuedPost[]): void {
     const ids = new Set(entries.map((entry) => entry.post.conversationId));
@@ -120,7 +126,7 @@ export class IntakeQueue {
     return [...this.#blockedPostsByConversation.keys()];
   }
 
-  /** Puts the blocked posts of these conversations back, before all others: they have waited longest. */
+  /** Puts the blocked posts of these conversations back into the queue, before all others: they have waited longest. */
   release(ids: readonly ConversationId[]): void {
     const entries = ids.flatMap((id) => this.#blockedPostsByConversation.get(id) ?? []);
     for (const id of ids) this.#blockedPostsByConversation.delete(id);
@@ -143,7 +149,7 @@ export class IntakeQueue {
    */
   rejectExpired(makeError: () => Error): number {
     const now = performance.now();
-    // Posts come in the order of their deadlines; released posts are before the others.
+    // The first waiting post is the one with the earliest deadline, or nearly so after a release of blocked posts.
     if (this.#blockedPostsByConversation.size === 0 && (this.#waiting[0]?.deadline ?? Infinity) >= now) return 0;
     return this.#rejectWhere((entry) => entry.deadline < now, makeError());
   }

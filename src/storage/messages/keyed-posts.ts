@@ -1,14 +1,17 @@
 import type { ConversationId, LogEpoch, Seq } from '../../model/ids.ts';
 import type { Sql } from '../db/connection.ts';
 
-/** The answer to a post with an idempotency key, and the hash of its body. */
+/** The stored answer to a post with an idempotency key, and the hash of the body of that post. */
 interface KeyedPost {
   readonly seq: Seq;
   readonly logEpoch: LogEpoch;
   readonly bodyHash: string;
 }
 
-/** Null: no post with this key is stored. The key includes its namespace. */
+/**
+ * Finds the post with this idempotency key; null: there is none. The key includes a namespace, which keeps the keys of
+ * different senders apart.
+ */
 export async function findKeyedPost(
   sql: Sql,
   { conversationId, key }: { readonly conversationId: ConversationId; readonly key: string },

@@ -1,35 +1,35 @@
 import type { ConversationId, LogEpoch, Rev, Seq } from '../../model/ids.ts';
 import type { Fragment, Sql, Transaction } from '../db/connection.ts';
 
-/** The installation's epoch, as SQL. One index look-up per statement, whatever the number of rows. */
+/** The current log epoch, as SQL. It costs one index look-up for each statement, whatever the number of rows. */
 const selectCurrentLogEpoch = (sql: Sql | Transaction): Fragment => (sql as Sql)`
   coalesce((select s.value::integer from setting s where s.name = 'log_epoch'), 0)`;
 
-/** The installation's epoch before the current one, as SQL. */
+/** The log epoch before the current one, as SQL. */
 const selectPreviousLogEpoch = (sql: Sql | Transaction): Fragment => (sql as Sql)`
   coalesce((select s.value::integer from setting s where s.name = 'previous_log_epoch'), 0)`;
 
 /**
- * Columns that every update of a head `h` that raises `last_rev` also sets. The first change in an epoch stores the rev
- * after which its epoch begins. The statement needs `logEpochCte`.
+ * Assignments that every update of a head `h` contains that raises `last_rev`. The first change of a conversation in an
+ * epoch stores the rev after which that epoch begins. The statement needs `logEpochCte`.
  */
 export const stampHeadEpoch = (sql: Sql | Transaction): Fragment => (sql as Sql)`
   epoch_rev = case when h.epoch = (select epoch from log_epoch) then h.epoch_rev else h.last_rev end,
   epoch = (select epoch from log_epoch)`;
 
-/** The CTE for `stampHeadEpoch`. */
+/** The CTE `log_epoch`, which the assignments of `stampHeadEpoch` read. */
 export const logEpochCte = (sql: Sql | Transaction): Fragment => (sql as Sql)`
   log_epoch as (select ${selectCurrentLogEpoch(sql)} as epoch)`;
 
-/** The rev up to which a reader that knows an earlier epoch may keep a conversation. */
+/** Tells a reader that knows an earlier log epoch which changes of a conversation it may keep. */
 export interface EpochBoundary {
-  /** The installation's epoch. */
+  /** The current log epoch. */
   readonly currentEpoch: LogEpoch;
   /**
    * The epoch before the current one. A reader that knows neither of the two epochs keeps nothing of the conversation.
    */
   readonly previousEpoch: LogEpoch;
-  /** A reader that knows the previous epoch drops changes with a greater rev. */
+  /** A reader that knows the previous epoch keeps changes up to this rev, and drops those with a greater rev. */
   readonly epochRev: Rev;
 }
 
@@ -41,13 +41,13 @@ export const epochBoundaryColumns = (sql: Sql | Transaction): Fragment => (sql a
   ${selectCurrentLogEpoch(sql)} as "currentEpoch", ${selectPreviousLogEpoch(sql)} as "previousEpoch",
   case when h.epoch = ${selectCurrentLogEpoch(sql)} then h.epoch_rev else h.last_rev end as "epochRev"`;
 
-/** The installation's epoch right now: 0 until it is raised for the first time. */
+/** Reads the current log epoch: 0 until it is raised for the first time. */
 export async function readLogEpoch(sql: Sql | Transaction): Promise<LogEpoch> {
   const [row] = await (sql as Sql)<{ epoch: LogEpoch }[]>`select ${selectCurrentLogEpoch(sql)} as epoch`;
   return row!.epoch;
 }
 
-/** The epochs of messages of a conversation; a message that does not exist is left out. */
+/** Reads the log epochs in which messages of a conversation were written. A message that does not exist is left out. */
 export async function findMessageEpochs(
   sql: Sql | Transaction,
   conversationId: ConversationId,
@@ -59,21 +59,21 @@ export async function findMessageEpochs(
 }
 
 /**
- * Begins a new epoch of the log, because this database may lack changes that a reader has seen. Its number is the
- * minute of the database's clock (Unix time), or the last epoch + 1 where that is greater. Two raises at once happen
- * one after the other and give two numbers. The number is also above `floor`: an epoch that a node knows, and that may
- * be lost.
+ * Begins a new epoch of the log, because this database may lack changes that a reader has seen. The number of the epoch
+ * is the Unix time in minutes by the database's clock, or the last epoch + 1 if that is greater. It is also greater
+ * than `floor`: an epoch that a node knows, and that the database may have lost. Two concurrent calls run one after the
+ * other and give two numbers.
  */
 export function raiseLogEpoch(sql: Sql, floor = 0): Promise<LogEpoch> {
   return sql.begin<LogEpoch>((tx) => raiseLogEpochWithin(tx, floor));
 }
 
 /**
- * Raises the epoch within a transaction.
+ * Like `raiseLogEpoch`, within the caller's transaction.
  *
  * The lock of the table waits for all statements that write to the log, and blocks new ones until the commit.
  * PostgreSQL takes the snapshot of a statement once it has its table locks, so each blocked statement reads the new
- * epoch. So no change of the old epoch is committed after a raise.
+ * epoch. So no change of the old epoch is committed after the commit of the new one.
  */
 export async function raiseLogEpochWithin(tx: Transaction, floor = 0): Promise<LogEpoch> {
   await tx`lock table conversation_head in share row exclusive mode`;

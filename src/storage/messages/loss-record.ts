@@ -1,11 +1,11 @@
 import type { Sql, Transaction } from '../db/connection.ts';
 
-/** The last time that a node found history lost. */
+/** The last time that a node found that the database had lost committed changes. */
 export interface LossRecord {
   readonly at: Date;
-  /** The log's epoch from then on. */
+  /** The log epoch since that loss. */
   readonly epoch: number;
-  /** The number of conversations in which that node missed something. */
+  /** The number of conversations in which the node knew changes that the database lacks. */
   readonly conversations: number;
 }
 
@@ -19,7 +19,7 @@ export async function recordLoss(sql: Sql, { at, epoch, conversations }: LossRec
     on conflict (name) do update set value = excluded.value`;
 }
 
-/** Null: no loss was ever found. */
+/** Reads the record; null: no loss was ever found. */
 export async function findLossRecord(sql: Sql | Transaction): Promise<LossRecord | null> {
   const [row] = await (sql as Sql)<{ value: string }[]>`select value from setting where name = ${NAME}`;
   if (row === undefined) return null;

@@ -3,28 +3,28 @@ import type { Fragment, Sql, Transaction } from '../db/connection.ts';
 import { insertNotice } from './notices.ts';
 import { NOTICE_CHANGED_SEQ, UNKNOWN_CHANGED_SEQ, type WitnessedHead } from './witness.ts';
 
-/** A conversation that lacks something that this node knows to have been committed. */
+/** A conversation in which the database lacks something that this node knows to have been committed. */
 export interface LostHead {
   readonly conversationId: ConversationId;
-  /** The newest message and change that this node knew. */
+  /** The seq of the newest message and the rev of the newest change that this node knows. */
   readonly knownSeq: number;
   readonly knownRev: number;
   /**
-   * The newest message and change in the database; 0: it does not have the conversation. Where they are not lower,
-   * other changes have taken the numbers.
+   * The seq of the newest message and the rev of the newest change in the database; 0: it does not have the
+   * conversation. If they are not lower than the known ones, other changes have taken the lost numbers.
    */
   readonly lastSeq: number;
   readonly lastRev: number;
 }
 
 const LOSS_NOTICE = 'history_lost';
-/** Times in ms may differ by one where they were truncated instead of rounded. */
+/** The tolerance for comparing times in ms, because some were truncated and others rounded. */
 const CLOCK_TOLERANCE_MS = 1;
 
 /**
- * Returns the heads that the database lacks: the database's head is lower, or another change has the number. A
- * message's rev never falls, so a message with a lower rev than a known change of it lacks that change. A message
- * without a row was removed.
+ * Returns those of the known heads that the database lacks: its own head is lower, or another message or change has the
+ * number. The rev of a message never falls. If it is lower than that of a known change of the message, that change is
+ * lost. A message without a row is not lost: it was removed.
  */
 export async function findLostHeads(sql: Sql, witnessed: readonly WitnessedHead[]): Promise<readonly LostHead[]> {
   if (witnessed.length === 0) return [];
@@ -54,12 +54,12 @@ export async function findLostHeads(sql: Sql, witnessed: readonly WitnessedHead[
     order by w.conversation_id`;
 }
 
-/** The time of a message's last change. */
+/** The time of a message's last change, as SQL. */
 function messageChangedAt(sql: Sql, row: Fragment): Fragment {
   return sql`coalesce(${row}.deleted_at, ${row}.edited_at, ${row}.sent_at)`;
 }
 
-/** The newest message and change of these conversations in the database. */
+/** Reads the newest message and change of conversations from the database. */
 export async function readHeads(sql: Sql, conversations: readonly ConversationId[]): Promise<WitnessedHead[]> {
   const rows = await sql<HeadRow[]>`
     select h.conversation_id as "conversationId", h.last_seq as seq, m.sent_at as "sentAt", h.last_rev as rev,
@@ -82,8 +82,8 @@ interface HeadRow extends Pick<WitnessedHead, 'conversationId' | 'seq' | 'rev' |
 }
 
 /**
- * Inserts the notice that history was lost, once for each epoch, however many nodes found it. False: the conversation
- * itself is missing, or the notice exists.
+ * Inserts the notice that a conversation lost history: once for each log epoch, however many nodes found the loss.
+ * Returns false if the conversation itself is missing, or the notice exists.
  */
 export async function insertLossNotice(
   tx: Transaction,

@@ -10,14 +10,17 @@ interface MentionRequest {
   readonly direction: 'before' | 'after';
   readonly seq: Seq;
   readonly limit: number;
-  /** Rows are taken only while their texts, attachments and cards fit; the first one is always taken. */
+  /**
+   * A message is taken only while the texts, attachments and cards before it in the page have less than this size. So
+   * the first message is always taken.
+   */
   readonly maxBytes: number;
 }
 
 const MAX_ROWS = 201;
 
 /**
- * The messages are in the order of their seqs for both directions. `more`: there are more mentions in this direction.
+ * Reads the messages, in ascending order of seq for both directions. `more`: there are more mentions in this direction.
  */
 export async function readMentions(
   sql: Sql,

@@ -1,8 +1,11 @@
 import type { Fragment, Sql } from '../db/connection.ts';
 
-/** Parts of the writing statement for flushes whose posts carry files. */
+/** Parts of the statement that writes posts (`writeAnyPosts`), for flushes whose posts carry files. */
 interface FileFragments {
-  /** CTEs between `fresh` and `numbered`; the last one, `accepted`, is `fresh` with `attachments`. */
+  /**
+   * CTEs between `fresh` (the new posts) and `numbered`. The last one, `accepted`, contains the posts that may be
+   * written, with their `attachments`.
+   */
   readonly taken: Fragment;
   /** A CTE after `advanced`: it assigns the files to their messages. */
   readonly attached: Fragment;
@@ -12,14 +15,15 @@ interface FileFragments {
  * Attaches files in the statement that writes the messages. So no message exists whose files another message got, and
  * no file is attached whose message was not written.
  *
- * The statement locks the rows after the heads (the count of `fresh` takes all of them first) and in the order of their
- * ids. So two transactions that attach or remove the same files wait for each other in one direction only. It locks the
- * newest version of a row, and a file's properties do not change after it is stored. So the message has the properties
- * of the locked row, not of an earlier read. Rows that are not stored, or belong to a message already, are not locked.
+ * The statement locks the rows of the files after the heads: the count of `fresh` makes PostgreSQL lock all heads
+ * first. It locks them in the order of their ids. So two transactions that attach or remove the same files wait for
+ * each other in one direction only. It locks the newest version of a row, and a file's properties do not change after
+ * it is stored. So the message has the properties of the locked row, not of an earlier read. Files that are not stored,
+ * or belong to a message already, are not locked.
  *
- * A post is not accepted, and writes nothing, unless all its files are its sender's and free. Of two posts of one
- * sender in one flush that name the same file, the first gets it if it gets all of its files. The other is refused in
- * either case.
+ * A post is refused, and writes nothing, unless all its files belong to its sender and are free. If two posts of one
+ * sender in a flush name the same file, the second post is refused. The first gets the file if it gets all of its
+ * files.
  */
 export function fileFragments(sql: Sql, posts: readonly { readonly attachments: readonly string[] }[]): FileFragments {
   const named = posts.flatMap(({ attachments }, index) =>
@@ -60,7 +64,7 @@ export function fileFragments(sql: Sql, posts: readonly { readonly attachments: 
   return { taken, attached };
 }
 
-/** The files among these that another transaction holds locked right now. */
+/** Returns those of the files whose rows another transaction holds locked right now. */
 export async function findLockedFiles(sql: Sql, ids: readonly string[]): Promise<Set<string>> {
   const rows = await sql<{ id: string }[]>`
     with free as (

@@ -14,7 +14,7 @@ import { findLockedFiles } from './message-log-files.ts';
 import { findLockedConversations, writePosts, type FlushResult, type Post, type PostResult } from './write-posts.ts';
 import type { Pool } from '../db/pool.ts';
 
-/** The intake queue is at its bound: the post was not taken. */
+/** The intake queue (the posts that wait to be written) is full: it has not taken the post. */
 export class IntakeFullError extends Error {
   override readonly name = 'IntakeFullError';
 }
@@ -24,7 +24,7 @@ export class PoisonMessageError extends Error {
   override readonly name = 'PoisonMessageError';
 }
 
-/** The alert changed since the post's change was decided: nothing was written. */
+/** Another post changed the alert after this post's change of the alert was decided: nothing was written. */
 export class AlertConflictError extends Error {
   override readonly name = 'AlertConflictError';
 }
@@ -34,24 +34,25 @@ export interface MessageLogOptions {
   readonly maxUnansweredBytes: number;
   readonly maxFlushPosts: number;
   readonly maxFlushBytes: number;
-  /** How long a post may wait for its flush to begin, and for an unavailable database to become available. */
+  /** The limit on a post's wait until its flush begins, even while the database is unavailable; then it is rejected. */
   readonly maxQueueWaitMs: number;
   /**
-   * Called after each commit with the conversations that advanced, and their newest seqs. It also gets the conversation
-   * of a repeated post, whose first write may have had an unknown outcome. Must not throw.
+   * Called after a commit with the conversations that got messages, and the newest seq of each. It also gets the
+   * conversation of a repeated post, because the first write of that post may have had an unknown outcome. Must not
+   * throw.
    */
   readonly onCommitted: (advanced: ReadonlyMap<ConversationId, Seq>) => void;
 }
 
-/** Counters since the start, for metrics. */
+/** Counters since the start of the process, for metrics. */
 interface MessageLogCounts {
   commits: number;
   posted: number;
-  /** Repeats: posts whose key was stored already, so that nothing was written for them. */
+  /** Posts whose idempotency key was stored already, so that nothing was written for them. */
   repeats: number;
-  /** Failed statements, whatever the outcome of their posts. */
+  /** Flush statements that failed, whether or not their posts were written in the end. */
   failedCommits: number;
-  /** Posts that were refused since the database was unavailable for longer than they may wait. */
+  /** Posts that were rejected because the database was unavailable for longer than they may wait. */
   outageRefusals: number;
   /** The number of posts in each commit. */
   readonly batchPosts: Histogram;
@@ -59,7 +60,7 @@ interface MessageLogCounts {
 }
 
 const BATCH_SIZE_BUCKETS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000];
-/** Serialization failure, deadlock: PostgreSQL rolled back and asks for a retry. */
+/** A serialization failure and a deadlock: PostgreSQL has rolled the statement back, and a retry may succeed. */
 const RETRYABLE_SQLSTATES = new Set(['40001', '40P01']);
 const LOCK_NOT_AVAILABLE = '55P03';
 const MAX_TRIES = 5;
@@ -67,14 +68,14 @@ const BLOCKED_PROBE_INTERVAL_MS = 50;
 const OUTAGE_EXPIRY_INTERVAL_MS = 50;
 
 /**
- * The writer of messages: group commit. Posts of all callers wait in one bounded queue; one flush at a time takes the
- * oldest and commits them together. Two flushes in flight were measured slower than one, and they reorder a session's
- * posts.
+ * Writes messages by group commit. Posts of all callers wait in one bounded queue. One flush at a time takes the oldest
+ * posts and commits them together. Two concurrent flushes were slower than one (measured), and they reorder the posts
+ * of one session.
  *
- * The log never repeats the write of a post whose outcome is unknown: the caller gets an error. A post of which nothing
- * was sent waits while the database is unavailable, up to the limit for any post. So callers do not notice a planned
- * switchover. Posts of a conversation that another transaction holds locked wait in a separate line, so that one lock
- * does not block the others.
+ * If the outcome of a write is unknown, the log does not repeat the write, and the post's caller gets an error. A post
+ * that was not yet sent to the database waits while the database is unavailable, but not longer than `maxQueueWaitMs`.
+ * So callers do not notice a planned switchover. If another transaction holds a conversation locked, the posts of that
+ * conversation wait in a separate line, so that they do not block the others.
  */
 export class MessageLog {
   readonly counts: MessageLogCounts = {
@@ -105,12 +106,12 @@ export class MessageLog {
     this.#queue = new IntakeQueue(options);
   }
 
-  /** Posts that wait or are being written. */
+  /** The number of posts that are not answered yet: they wait, or a flush writes them. */
   get depth(): number {
     return this.#queue.size;
   }
 
-  /** The bytes of the posts that wait or are being written. */
+  /** The bytes of the posts that are not answered yet. */
   get depthBytes(): number {
     return this.#queue.bytes;
   }
@@ -120,14 +121,15 @@ export class MessageLog {
     return this.#outage !== null;
   }
 
-  /** Posts whose conversation another transaction holds locked. */
+  /** The number of waiting posts whose conversation another transaction holds locked. */
   get blockedPosts(): number {
     return this.#queue.blockedPostCount;
   }
 
   /**
-   * Resolves after the commit. Rejects with IntakeFullError or DatabaseUnavailableError (nothing was written),
-   * CommitUnknownError (may have been written), PoisonMessageError, or AlertConflictError.
+   * Resolves with the outcome of the post after the commit. Rejects with
+   * - CommitUnknownError: the post may have been written,
+   * - IntakeFullError, DatabaseUnavailableError, PoisonMessageError or AlertConflictError: it was not written.
    */
   append(post: Post): Promise<PostResult> {
     if (this.#stopped) return Promise.reject(new DatabaseUnavailableError('the server is stopping'));
@@ -144,7 +146,9 @@ export class MessageLog {
     });
   }
 
-  /** Writes the waiting posts, then refuses more. */
+  /**
+   * Refuses new posts from now on, and writes the waiting ones. Those that a lock or an outage holds back are rejected.
+   */
   async stop(): Promise<void> {
     this.#stopped = true;
     while (this.#flushing !== null) await this.#flushing;
@@ -166,26 +170,26 @@ export class MessageLog {
   }
 
   async #flushLoop(): Promise<void> {
-    // Requests that were read in the same turn of the event loop share the first flush.
+    // Waits one turn of the event loop: posts that arrive in the same turn share the first flush.
     await new Promise(setImmediate);
     while (this.#outage === null) {
       this.#queue.rejectExpired(() => new DatabaseUnavailableError('the post waited too long for its turn'));
-      // Checks the locks in each turn of the loop, and not only when the queue is empty. Otherwise a busy log would
-      // never release blocked posts.
+      // Checks in each turn of the loop which conversations are still locked, and not only when the queue is empty.
+      // Otherwise a busy log would never release blocked posts.
       if (this.#queue.hasBlockedPosts && performance.now() >= this.#nextConversationLockProbeMs)
         await this.#releaseUnlocked();
       if (this.#outage !== null) break;
       const batch = this.#queue.take();
       if (batch.length === 0) break;
       const writing = this.#write(batch, 1);
-      // The last flush's callers get their answers while PostgreSQL works on this flush, not before it starts.
+      // Answers the callers of the previous flush only now, while PostgreSQL already works on this flush.
       setImmediate(() => this.#answer());
       await writing;
     }
     this.#answer();
   }
 
-  /** Starts a timer for blocked posts, in case no other post arrives that would trigger a flush. */
+  /** Starts a timer that checks the locks of blocked posts, because no other post may arrive and trigger a flush. */
   #scheduleBlockedProbe(): void {
     if (!this.#queue.hasBlockedPosts || this.#timer !== null || this.#stopped) return;
     this.#timer = setTimeout(() => {
@@ -239,7 +243,7 @@ export class MessageLog {
     });
     this.counts.commits += 1;
     batch.forEach((entry, index) => this.#unanswered.push({ entry, answer: answers[index]! }));
-    // The notification goes out before the answers, so that a caller that has its answer can rely on it.
+    // Announces the commit before it answers the callers: a caller that has its answer can rely on the notification.
     if (advanced.size > 0) this.#options.onCommitted(advanced);
   }
 
@@ -251,7 +255,9 @@ export class MessageLog {
     }
   }
 
-  /** Each branch runs after a rollback, except the one for a lost connection, where the outcome is unknown. */
+  /**
+   * PostgreSQL has rolled the flush back in each branch, except after a lost connection: then the outcome is unknown.
+   */
   async #onWriteFailed(batch: readonly QueuedPost[], tries: number, error: unknown): Promise<void> {
     const state = sqlState(error);
     if (state === LOCK_NOT_AVAILABLE) return this.#blockLockedRewriteOthers(batch, tries, error);
@@ -278,8 +284,8 @@ export class MessageLog {
       return;
     }
     const middle = Math.ceil(batch.length / 2);
-    // The second half waits in the queue meanwhile. If the first half's posts of a conversation are blocked or
-    // rejected, the second half's posts follow them, and their order holds.
+    // The second half waits in the queue meanwhile. If the first write blocks a conversation, the second half's posts
+    // of that conversation are blocked behind the others, so that their order holds.
     this.#queue.requeueFirst(batch.slice(middle));
     await this.#write(batch.slice(0, middle), 1);
     if (this.#outage !== null) return;
@@ -302,14 +308,14 @@ export class MessageLog {
     }
     const unblocked = batch.filter((entry) => !locked.has(entry.post.conversationId));
     const isStuck = ({ post }: QueuedPost): boolean => post.attachments.some((id) => files.has(id));
-    // No transaction locks a file for long, so the callers retry these posts. In a separate line, they would be
-    // overtaken by posts that were sent later.
+    // Rejects posts whose files are locked. No transaction locks a file for long, so their callers retry them. In a
+    // separate line, these posts would be overtaken by posts that were sent later.
     for (const entry of unblocked.filter(isStuck)) this.#queue.reject(entry, notWrittenError(error));
     const free = unblocked.filter((entry) => !isStuck(entry));
     this.#queue.block(batch.filter((entry) => locked.has(entry.post.conversationId)));
     this.#nextConversationLockProbeMs = performance.now() + BLOCKED_PROBE_INTERVAL_MS;
     if (free.length === 0) return;
-    // Repeated time-outs without a locked head show that another transaction holds a whole table.
+    // Lock time-outs that recur although no conversation is locked show that another transaction holds a whole table.
     if (tries >= MAX_TRIES) this.#suspendAfterFailedFlush(free, error);
     else await this.#write(free, tries + 1);
   }
@@ -330,7 +336,9 @@ export class MessageLog {
     this.#suspend(refusal, 0);
   }
 
-  /** Writes nothing until the database takes a write again; posts may wait up to `holdMs` for it. */
+  /**
+   * Starts no flush until the database takes a write again. After `holdMs` without that, new posts are refused at once.
+   */
   #suspend(cause: unknown, holdMs = this.#options.maxQueueWaitMs): void {
     if (this.#outage !== null) return;
     const outage = new Outage(this.#pool, { cause, holdMs });
@@ -347,7 +355,7 @@ export class MessageLog {
   }
 }
 
-/** Whether the database is unavailable, or its connection was lost during a request. */
+/** Whether this error means that the database is unavailable, or that its connection was lost during a request. */
 function isOutage(error: unknown): boolean {
   return error instanceof DatabaseUnavailableError || error instanceof CommitUnknownError;
 }
@@ -360,7 +368,7 @@ function alertConflictError(): Error {
   return new AlertConflictError('another post changed the alert since it was read: read it and decide again');
 }
 
-/** The error for posts that PostgreSQL has rolled back. */
+/** The error for posts whose flush PostgreSQL has rolled back. */
 function notWrittenError(error: unknown): Error {
   return new DatabaseUnavailableError('the database refused to write', { cause: error });
 }

@@ -17,16 +17,19 @@ export interface HistoryRequest {
   readonly direction: 'before' | 'after';
   readonly seq: Seq;
   readonly limit: number;
-  /** Rows are taken only while their texts, attachments and cards fit; the first one is always taken. */
+  /**
+   * A message is taken only while the texts, attachments and cards before it in the page have less than this size. So
+   * the first message is always taken.
+   */
   readonly maxBytes: number;
 }
 
 export interface HistoryPage extends EpochBoundary {
-  /** In ascending order, for both directions. */
+  /** In ascending order of seq, for both directions. */
   readonly messages: readonly StoredMessage[];
-  /** There are more messages in this direction. */
+  /** True: there are more messages in the direction of the request. */
   readonly more: boolean;
-  /** The first message that exists: a retention rule removed the messages before it. */
+  /** The seq of the first message that exists: a retention rule removed the messages before it. */
   readonly firstSeq: Seq;
 }
 
@@ -42,7 +45,7 @@ export interface MessageRow extends Omit<StoredMessage, 'sender' | 'attachments'
 
 const MAX_ROWS = 201;
 
-/** The columns for `messageOf`, from a message `m` and its sender `a`. */
+/** The SQL columns that `messageOf` converts, from a message `m` and its sender `a`. */
 export function messageColumns(sql: Sql | Transaction): Fragment {
   return (sql as Sql)`
     m.seq, m.rev, m.epoch as "logEpoch", m.text, m.label, m.icon_url as "iconUrl", m.sent_at as "sentAt", m.edited_at as "editedAt",
@@ -50,12 +53,11 @@ export function messageColumns(sql: Sql | Transaction): Fragment {
     a.kind as "senderKind"`;
 }
 
-/** The size of a message `m` in bytes: nearly always its text. */
+/** The size of a message `m` in bytes, as SQL: of its text, attachments and cards. */
 export function messageBytes(sql: Sql): Fragment {
   return sql`octet_length(m.text) + coalesce(octet_length(m.attachments::text), 0) + coalesce(octet_length(m.cards::text), 0)`;
 }
 
-/** Converts a row into a message. */
 export function messageOf({
   senderId: id,
   senderName: name,
@@ -84,14 +86,14 @@ export function messageOf({
   };
 }
 
-/** Reads messages next to a seq in a conversation; null without such a conversation. */
+/** Reads the messages before or after a seq; null if there is no such conversation. */
 export async function readHistory(sql: Sql, request: HistoryRequest): Promise<HistoryPage | null> {
   const { conversationId, direction, seq, maxBytes } = request;
   const limit = Math.min(request.limit, MAX_ROWS - 1);
   const isBefore = direction === 'before';
   const order = isBefore ? sql`order by m.seq desc` : sql`order by m.seq`;
-  // One statement, so that the first seq and the rows have one snapshot. Without messages it returns one row of the
-  // head.
+  // One statement, so that the first seq and the messages come from one snapshot. If there are no messages, it returns
+  // one row with the columns of the head.
   const rows = await sql<(MessageRow & EpochBoundary & { candidates: number | null; firstSeq: Seq })[]>`
     select h.first_seq as "firstSeq", ${epochBoundaryColumns(sql)}, m.candidates::int as candidates, ${messageColumns(sql)}
     from conversation_head h
@@ -133,7 +135,7 @@ export interface LockedMessageWithRole extends StoredMessage {
   /** The role of the account that changes the message; null: the account is not a member. */
   readonly role: GroupRole | null;
   readonly archived: boolean;
-  /** A reverse webhook asks for events: a change of the message writes one. */
+  /** True: a reverse webhook asks for events, so that a change of the message writes one. */
   readonly wantsEvents: boolean;
 }
 
@@ -151,7 +153,7 @@ export async function lockHeadAndReadMessage(
     from conversation_head
     where conversation_id = ${conversationId} for no key update`;
   if (head === undefined || seq < head.firstSeq) return null;
-  // A separate statement: its snapshot includes changes that were committed while it waited for the lock.
+  // A separate statement: its snapshot includes changes that were committed while the first one waited for the lock.
   const [row] = await tx<(MessageRow & { role: GroupRole | null })[]>`
     select s.role, ${messageColumns(tx)}
     from message m join account a on a.id = m.sender_id
@@ -188,8 +190,8 @@ export function updateMessageText(
 }
 
 /**
- * Erases a message's content and the data that was derived from it, and gives its row the next rev. The caller holds
- * the conversation's lock (`lockHeadAndReadMessage`).
+ * Erases a message's content and what was derived from it (search index, mentions), marks its files as removed, and
+ * gives its row the next rev. The caller holds the conversation's lock (`lockHeadAndReadMessage`).
  */
 export async function eraseMessage(tx: Transaction, change: MessageChange): Promise<{ rev: Rev; at: Date }> {
   const { conversationId, seq } = change;

@@ -3,7 +3,9 @@ import type { SenderKind } from '../../model/roles.ts';
 import type { Sql } from '../db/connection.ts';
 import type { NoticeChange, StoredNotice } from './changes.ts';
 
-/** Notices whose `afterSeq` is within these bounds, both included; if there are more than `limit`, the newest. */
+/**
+ * Selects notices whose `afterSeq` is within these bounds, both included; if there are more than `limit`, the newest.
+ */
 interface NoticeRangeRequest {
   readonly conversationId: ConversationId;
   readonly fromSeq: Seq;

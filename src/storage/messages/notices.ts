@@ -12,7 +12,7 @@ export async function insertNotice(
   notice: {
     conversationId: ConversationId;
     kind: string;
-    /** The account that caused it; null: the server. */
+    /** The account that caused the change; null: the server. */
     actorId?: AccountId | null;
     details: Readonly<Record<string, string | number | boolean | null>>;
   },

@@ -4,18 +4,21 @@ import { probeWrite } from '../db/writability.ts';
 
 /** The interval between two probes of an unavailable database. */
 const PROBE_INTERVAL_MS = 250;
-/** The interval after a lost probe, which may have left a server process waiting: it doubles each time. */
+/**
+ * The interval after a probe whose connection was lost, which may have left a server process waiting. It doubles with
+ * each such probe, from `first` up to `longest`.
+ */
 const INTERVALS_AFTER_LOST_PROBE_MS = { first: 1_000, longest: 30_000 };
 
 interface OutageOptions {
   readonly cause: unknown;
-  /** How long, from the beginning of the outage, new posts may wait for its end. */
+  /** How long after the beginning of the outage new posts are still accepted, to wait for its end. */
   readonly holdMs: number;
 }
 
 /** A time in which the database is unavailable, from its first failure until it has taken a write. */
 export class Outage {
-  /** Resolves at the end of the outage, or when it is stopped. */
+  /** Resolves at the end of the outage, or soon after `stop`. */
   readonly end: Promise<void>;
   readonly #pool: Pool;
   readonly #heldUntilMs: number;
@@ -29,12 +32,12 @@ export class Outage {
     this.end = this.#probe();
   }
 
-  /** The error for refused posts: its cause is the last failure. */
+  /** The error for posts that are refused during the outage. Its cause is the last failure of the database. */
   get error(): Error {
     return this.#error;
   }
 
-  /** True: the outage has lasted for longer than any post may wait. */
+  /** True: the outage has lasted for `holdMs` or longer, so that new posts are refused. */
   get refusesPosts(): boolean {
     return performance.now() >= this.#heldUntilMs;
   }
@@ -44,8 +47,8 @@ export class Outage {
   }
 
   /**
-   * Probes with a write. A read would succeed where no write can: on a standby, or while every commit waits for a
-   * standby.
+   * Repeats a write that changes nothing until it succeeds. A read would succeed where no write can: on a standby, or
+   * while every commit waits for a standby.
    */
   async #probe(): Promise<void> {
     let lostProbes = 0;
@@ -70,7 +73,7 @@ function unavailable(cause: unknown): Error {
   return new DatabaseUnavailableError('the database is away', { cause });
 }
 
-/** The timer does not keep the process alive. */
+/** Waits with a timer that does not keep the process alive. */
 function pause(ms: number): Promise<void> {
   return new Promise((resolve) => void setTimeout(resolve, ms).unref());
 }

@@ -5,9 +5,9 @@ import type { StoredMessage } from './changes.ts';
 import { messageColumns, messageOf, type MessageRow } from './messages.ts';
 import type { Pool } from '../db/pool.ts';
 
-/** A search and its scope. */
+/** The words to search for, the conversations to search in, and the page of the result. */
 interface SearchRequest {
-  /** As people type it into a search box: words, "a phrase", or, -not. */
+  /** The query as people type it into a search box: words, "a phrase", or, -not. */
   readonly text: string;
   /** The search covers only conversations of which this account is a member. */
   readonly accountId: AccountId;
@@ -20,30 +20,32 @@ interface SearchRequest {
 }
 
 export interface SearchPage {
-  /** Newest first. */
+  /** The matching messages, newest first. */
   readonly found: readonly { readonly conversationId: ConversationId; readonly message: StoredMessage }[];
   /** The start of the next page; null: this was the last page. */
   readonly next: MessagePosition | null;
 }
 
-/** The statement time-out aborted the search: too many messages match, or few of very many. */
+/** The statement time-out aborted the search: too many messages match, or only few among very many. */
 export class SearchTimeoutError extends Error {
   override readonly name = 'SearchTimeoutError';
 }
 
-/** Aborts the statement in the database: if only the connection closed, the statement would continue there. */
+/**
+ * The time-out aborts the statement in the database. If only the connection closed, the statement would continue there.
+ */
 const STATEMENT_TIMEOUT_MS = 3_000;
 const QUERY_CANCELED = '57014';
 
 /**
- * Messages that match, newest first. Null when the account may not see the message in `before`, or it does not exist.
- * Rejects with SearchTimeoutError when it takes too long.
+ * Finds messages that match, newest first. Null if the message `before` does not exist, or the account may not see it.
+ * Rejects with SearchTimeoutError if the search takes too long.
  */
 export async function searchMessagesByWords(pool: Pool, request: SearchRequest): Promise<SearchPage | null> {
   try {
     return await pool.transaction(async (tx) => {
       // Makes PostgreSQL plan for the actual words: a plan that suits rare words would sort a million rows of common
-      // ones. The query looks up the name of the setting because version 11 does not have it.
+      // ones. The query looks up the name of the setting, because PostgreSQL 11 does not have that setting.
       await tx`
         select set_config('statement_timeout', ${String(STATEMENT_TIMEOUT_MS)}, true),
           (select set_config(name, 'force_custom_plan', true) from pg_settings where name = 'plan_cache_mode')`;
@@ -74,7 +76,7 @@ async function findSentAt(tx: Transaction, place: MessagePosition, accountId: Ac
 interface FoundRow extends MessageRow {
   readonly conversationId: ConversationId;
   readonly foundSeq: Seq;
-  /** A retention rule removed the message: its other columns may be null. */
+  /** True: a retention rule removed the message, so that its other columns may be null. */
   readonly removed: boolean;
   readonly fits: boolean;
 }
@@ -108,7 +110,8 @@ async function searchBefore(tx: Transaction, request: SearchRequest, edge: strin
   const page = rows.filter((row, index) => index < limit && row.fits);
   const last = page.at(-1);
   return {
-    // Messages that were just deleted or removed may still be in the index; they take a place in the page.
+    // The index may still contain messages that were just deleted or removed. They are left out, but take a place in
+    // the page.
     found: page
       .filter(({ deletedAt, removed }) => deletedAt === null && !removed)
       .map((row) => ({ conversationId: row.conversationId, message: messageOf(row) })),

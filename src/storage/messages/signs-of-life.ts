@@ -1,29 +1,32 @@
 import type { PostedExpectation } from '../../model/expectation.ts';
 import type { Fragment, Sql, Transaction } from '../db/connection.ts';
 
-/** The largest step of the intake clock: a running clock never lags by more than this. */
+/**
+ * The most by which one round advances the intake clock, which counts the time in which nodes could accept posts. So a
+ * running clock lags by at most this.
+ */
 export const MAX_INTAKE_CLOCK_STEP_MS = 10_000;
 
-/** The intake clock as SQL. */
+/** The time of the intake clock in ms, as SQL; 0 if the clock was never advanced. */
 export const intakeClockMs = (sql: Sql | Transaction): Fragment => (sql as Sql)`
   coalesce((select c.open_ms from intake_clock c), 0)`;
 
 /**
- * The due time of an expectation `e` that begins to wait now, as SQL. The clock may lag by one step, so a step is
- * added: the group gets the notice too late rather than too early.
+ * The time of the intake clock, in ms, at which an expectation `e` is due that begins to wait now; as SQL. The clock
+ * may lag by one step, so a step is added: the group gets the notice too late rather than too early.
  */
 export const dueMsFromNow = (sql: Sql | Transaction): Fragment => (sql as Sql)`
   ${intakeClockMs(sql)} + e.within_s * 1000::bigint + ${MAX_INTAKE_CLOCK_STEP_MS}::int`;
 
-/** The columns of an expectation `e` that a sign of life sets. */
+/** The columns of an expectation `e` that a sign of life (a post with its key) sets. */
 export const signOfLife = (sql: Sql | Transaction): Fragment => (sql as Sql)`
   last_post_at = clock_timestamp(), due_ms = ${dueMsFromNow(sql)},
   state = case e.state when 'overdue' then 'returned' else e.state end`;
 
 /**
- * A CTE after `numbered` that records posts as signs of life, in the commit of their messages. It locks the rows after
- * the head, like all writers of these rows, so that it compares their newest version. The fragment is empty where no
- * post names an expectation.
+ * A CTE after `numbered` that records posts as signs of life of expectations, in the commit of their messages. It locks
+ * the rows of the expectations after the head, like all writers of these rows, so that it reads their newest version.
+ * The fragment is empty if no post names an expectation.
  */
 export function signsOfLifeCte(
   sql: Sql,

@@ -4,15 +4,15 @@ import type { ConversationRev } from '../db/committed-revs.ts';
 /** The newest message and the newest change of a conversation that this node knows to be committed. */
 export interface WitnessedHead {
   readonly conversationId: ConversationId;
-  /** The newest message; 0: none is known. */
+  /** The seq of the newest message; 0: none is known. */
   readonly seq: number;
   /** When that message was sent, in ms of Unix time; 0: not known. */
   readonly sentAtMs: number;
-  /** The newest change; 0: none is known. */
+  /** The rev of the newest change; 0: none is known. */
   readonly rev: number;
-  /** The seq of the changed message, `NOTICE_CHANGED_SEQ` or `UNKNOWN_CHANGED_SEQ`. */
+  /** The seq of the message that the newest change changed, or `NOTICE_CHANGED_SEQ`, or `UNKNOWN_CHANGED_SEQ`. */
   readonly changedSeq: number;
-  /** The time of that change, in ms of Unix time; 0: not known. */
+  /** The time of the newest change, in ms of Unix time; 0: not known. */
   readonly changedAtMs: number;
 }
 
@@ -24,44 +24,48 @@ export const NOTICE_CHANGED_SEQ = 0;
 export const UNKNOWN_CHANGED_SEQ = -1;
 
 /**
- * A failover loses the end of PostgreSQL's log: if anything is lost, the newest change is lost. So the conversations
- * that changed last suffice.
+ * A failover can lose only the end of PostgreSQL's write-ahead log: if any change is lost, the newest one is lost. So
+ * it suffices to remember the conversations that changed last.
  */
 export const MAX_WITNESSED_CONVERSATIONS = 1_000;
 
 type Mutable<T> = { -readonly [Key in keyof T]: T[Key] };
 
 /**
- * The newest change of each of the last conversations that this node has acknowledged, read or delivered, or got a
- * notification about. A database that lacks one of them has lost history (`findLostHeads`).
+ * Remembers the newest committed change of the conversations that changed last, as far as this node knows it. A node
+ * knows a change if it acknowledged, read or delivered it, or got a notification about it. A database that lacks one of
+ * these changes has lost history (`findLostHeads`).
  */
 export class Witness {
-  /** In the order of their last change. */
+  /** The newest known head of each conversation. The conversation of which this node heard last comes last. */
   readonly #heads = new Map<ConversationId, Mutable<WitnessedHead>>();
   /**
-   * Conversations of whose newest change this node lacks the rev, the message or the time, in the order of their last
-   * change.
+   * Conversations of whose newest change this node lacks the rev, the message or the time. The one that became
+   * incomplete last comes last.
    */
   readonly #incomplete = new Set<ConversationId>();
-  /** Rises with each change of the witness. */
+  /** A counter that rises with each change of the witness. */
   version = 0;
-  /** The log's epoch at this node's last read of it. */
+  /** The log epoch when this node last read it from the database. */
   logEpoch = 0 as LogEpoch;
-  /** Losses found since the start, for metrics; `lastAtMs` in Unix time, 0: never. */
+  /**
+   * The conversations whose loss of changes this process has found, for metrics; `lastAtMs`: when, in Unix time; 0:
+   * never.
+   */
   readonly losses = { conversations: 0, lastAtMs: 0 };
 
   get heads(): readonly WitnessedHead[] {
     return [...this.#heads.values()];
   }
 
-  /** A message is committed; `sentAtMs` 0: its time is not known. */
+  /** Records that a message is committed; `sentAtMs` 0: its time is not known. */
   recordMessage(conversationId: ConversationId, seq: number, sentAtMs = 0): void {
     const head = this.#touch(conversationId);
     setMessageIfNewer(head, seq, sentAtMs);
     if (head.sentAtMs === 0) this.#incomplete.add(conversationId);
   }
 
-  /** A change is committed. */
+  /** Records that a change is committed. */
   recordChange(conversationId: ConversationId, change: WitnessedChange): void {
     const head = this.#touch(conversationId);
     setChangeIfNewer(head, change);
@@ -74,13 +78,16 @@ export class Witness {
     }
   }
 
-  /** A notification reported a change of the conversation without its rev. */
+  /** Records that a conversation changed, after a notification that does not contain the rev of the change. */
   recordUnknownChange(conversationId: ConversationId): void {
     this.#touch(conversationId);
     this.#incomplete.add(conversationId);
   }
 
-  /** Returns the conversations to read from the database, the ones that changed last, and forgets the others. */
+  /**
+   * Returns at most `limit` incomplete conversations, those that became so last; the caller reads them from the
+   * database. The others no longer count as incomplete.
+   */
   takeNewestIncomplete(limit: number): ConversationId[] {
     const taken = [...this.#incomplete].slice(-limit);
     this.#incomplete.clear();
@@ -91,13 +98,14 @@ export class Witness {
     return this.#incomplete.size > 0;
   }
 
-  /** Marks conversations whose read failed as incomplete again. */
+  /** Marks conversations as incomplete again, because their read failed. */
   putBackIncomplete(conversations: readonly ConversationId[]): void {
     for (const id of conversations) if (this.#heads.has(id)) this.#incomplete.add(id);
   }
 
   /**
-   * Adds heads from the database or from a former process. Heads that this process knows already are newer, and stay.
+   * Adds heads from the database or from the file of a former process. For each conversation the newer message and the
+   * newer change are kept.
    */
   load(heads: readonly WitnessedHead[]): void {
     for (const loaded of heads) {
@@ -107,7 +115,7 @@ export class Witness {
     }
   }
 
-  /** Forgets conversations that lost changes: the database assigns the lost numbers again. */
+  /** Forgets conversations that lost changes: the database gives the lost numbers to other messages and changes. */
   forget(conversations: readonly ConversationId[]): void {
     for (const id of conversations) {
       this.#heads.delete(id);

@@ -10,8 +10,8 @@ import { signsOfLifeCte } from './signs-of-life.ts';
 export interface Post {
   readonly conversationId: ConversationId;
   /**
-   * The integration's `admission`, or the hash of its token where that is null; null: a member's post, which the
-   * membership admits.
+   * The right to post: the integration's `admission`, or the hash of its token if that column is null. Null: a member's
+   * post, which the sender's membership admits.
    */
   readonly admission: string | null;
   readonly senderId: AccountId;
@@ -19,18 +19,21 @@ export interface Post {
   readonly label: string | null;
   readonly iconUrl: string | null;
   readonly hops: number;
-  /** Ids of its files, in their order; nearly all posts have none. */
+  /** Ids of the attached files, in the order that the sender gave; nearly all posts have none. */
   readonly attachments: readonly string[];
-  /** Its cards (`MessageCard`) as JSON; null: none. */
+  /** The cards of the message (`MessageCard`) as JSON; null: none. */
   readonly cardsJson: string | null;
-  /** The caller's key for this post, scoped to the conversation, and the hash of its body. */
+  /**
+   * The caller's idempotency key for this post, unique in the conversation, and the hash of the post's body. Null:
+   * none.
+   */
   readonly key: string | null;
   readonly bodyHash: string | null;
-  /** An id by which the sender's clients recognise it; such a post has a key. */
+  /** An id by which the sender's clients recognise the message. A post with a client id also has a `key`. */
   readonly clientId?: string;
   /** The post's change of an alert; such a post carries no files. */
   readonly alert?: AlertWrite;
-  /** The expectation of which the post is a sign of life, if the group has one with this key. */
+  /** The post is a sign of life for the expectation with this key, if the group has one. */
   readonly expectation?: Pick<PostedExpectation, 'key'>;
 }
 
@@ -50,7 +53,10 @@ export type PostResult =
   | { readonly outcome: 'repeat'; readonly seq: Seq; readonly logEpoch: LogEpoch; readonly sameBody: boolean }
   | { readonly outcome: 'refused' };
 
-/** A `PostResult`, or `conflict`: the alert changed since the post's change was decided. */
+/**
+ * A `PostResult`, or `conflict`: the alert changed after the post's change of it was decided, so the post was not
+ * written.
+ */
 export type FlushResult = PostResult | { readonly outcome: 'conflict' };
 
 interface PostOutcomeRow {
@@ -66,29 +72,32 @@ interface PostOutcomeRow {
 }
 
 /**
- * Writes posts of any number of conversations in one statement and one commit, and returns the outcomes by position.
+ * Writes posts of any number of conversations in one statement and one commit. Returns their outcomes in the order of
+ * the posts.
  *
- * Why it holds under concurrency: a head row stays locked until the commit. So within a conversation commits happen in
- * `seq` order, and every snapshot sees a prefix of the log without gaps. After a wait PostgreSQL computes `last_seq +
- * n` on the newest version of the row. The order in `head` prevents deadlocks, and every other transaction locks
- * several heads in the same order. `sent_at` comes from the clock under the lock, never earlier than the message
- * before. Rows come back in no particular order: they are matched by `ord` or by conversation.
+ * The statement keeps the head row of each conversation locked until the commit. So within a conversation commits
+ * happen in `seq` order, and every snapshot sees a prefix of the log without gaps. After a wait for the lock PostgreSQL
+ * computes `last_seq + n` on the newest version of the head. The CTE `head` locks the heads in the order of their ids,
+ * as every other transaction does that locks several heads, which prevents deadlocks. `sent_at` comes from the clock
+ * under the lock, and is never earlier than that of the message before. The result rows are matched by `ord` or by
+ * conversation, whatever their order.
  *
- * The row of the membership admits a member's post. The statement locks it after the head, so it reads the newest
- * version. A removal holds the head until its commit: a post that waited for that finds no row, whatever the snapshot
- * shows. The post also moves the read position in that row, because its sender has read the messages before it.
+ * The sender's membership admits a member's post. The statement locks the row of the membership after the head, so it
+ * reads the newest version of that row. The removal of a member holds the head's lock until its commit. So a post that
+ * waited for a removal finds no membership, whatever its snapshot shows. The post also moves the read position in that
+ * row, because its sender has read the messages before it.
  *
  * There are two statements. The faster one takes posts without a key, files, an alert or an expectation, if one sender
- * wrote each conversation's posts. This function numbers these posts, and the database only adds the last seq: that
- * takes half the time (20 µs a post against 41 in flushes of 27). Flushes without members' posts skip the look-up of
- * memberships, those without attachments the look-up of files, and those without cards the column for them.
+ * wrote all posts of each conversation. This function numbers these posts, and the database only adds the last seq.
+ * That takes half the time: in flushes of 27 posts, 20 µs a post instead of 41. Flushes without members' posts skip the
+ * look-up of memberships, those without attachments the look-up of files, and those without cards the column for them.
  */
 export async function writePosts(sql: Sql, posts: readonly Post[]): Promise<FlushResult[]> {
   const numbered = numberPlainPosts(posts);
   return numbered === null ? writeAnyPosts(sql, posts) : writePlainPosts(sql, posts, numbered);
 }
 
-/** One conversation's share of a flush. */
+/** The posts of one conversation in a flush: their common admission and sender, and their number. */
 interface ConversationBatch {
   readonly conversationId: ConversationId;
   readonly admission: string | null;
@@ -103,9 +112,10 @@ interface NumberedPosts {
 }
 
 /**
- * Numbers the posts of each conversation. Null when only the database can number them, because it may not write them
- * all: a post has a key, files, an alert or an expectation, or the posts of a conversation differ in sender or
- * admission.
+ * Numbers the posts of each conversation. Returns null if only the database can number them, because it may not write
+ * all of them:
+ * - a post has a key, files, an alert or an expectation, or
+ * - the posts of a conversation differ in sender or admission.
  */
 function numberPlainPosts(posts: readonly Post[]): NumberedPosts | null {
   const byConversation = new Map<ConversationId, ConversationBatch>();
@@ -127,14 +137,15 @@ const carriesCards = ({ cardsJson }: Pick<Post, 'cardsJson'>): boolean => cardsJ
 const hasClientId = ({ clientId }: Pick<Post, 'clientId'>): boolean => clientId !== undefined;
 const carriesFiles = ({ attachments }: Pick<Post, 'attachments'>): boolean => attachments.length > 0;
 
-/** Whether the peer in a private conversation has blocked the sender; both given as SQL. */
+/** An SQL condition: the peer in a private conversation has blocked the sender. */
 const senderBlockedByPeer = (sql: Sql, conversationId: Fragment, senderId: Fragment): Fragment => sql`
   exists (
     select from private_conversation p join block b on b.account_id in (p.low_id, p.high_id)
     where p.conversation_id = ${conversationId} and b.blocked_id = ${senderId})`;
 
 /**
- * The memberships of the senders, one for each conversation: locks each row and moves its read position in one step.
+ * CTEs for flushes with one sender in each conversation. `member` locks the membership of each sender and moves its
+ * read position in one step; `admitted` contains the conversations whose posts may be written.
  */
 const admitPlainSendersMarkingRead = (sql: Sql): Fragment => sql`
   member as (
@@ -193,8 +204,8 @@ async function writePlainPosts(sql: Sql, posts: readonly Post[], numbered: Numbe
 }
 
 /**
- * The memberships of the senders, any number for each conversation. It only locks the rows: at this point the statement
- * does not know which posts are new, and so how far the read positions move.
+ * A CTE with the memberships of the senders, of which a conversation may have several. It only locks the rows: at this
+ * point the statement does not know which posts are new, and so how far the read positions move.
  */
 const lockSenderMemberships = (sql: Sql): Fragment => sql`
   member as (
@@ -220,13 +231,13 @@ const advanceReadPositions = (sql: Sql): Fragment => sql`
     where m.conversation_id = s.conversation_id and m.account_id = s.sender_id
   )`;
 
-/** Columns that few posts use: a flush names them only where one of its posts has a value. */
+/** Columns that few posts use: the statement of a flush contains them only if one of its posts has a value. */
 interface RareColumns {
   readonly cards: boolean;
   readonly clientIds: boolean;
 }
 
-/** The posts as rows, numbered by `ord`. */
+/** The posts as rows of SQL; `ord` is the position of a post in the flush, from 1. */
 const inputRows = (sql: Sql, posts: readonly Post[], has: RareColumns): Fragment => sql`
   select u.*
   from unnest(
@@ -314,7 +325,7 @@ function toFlushResult(row: PostOutcomeRow, post: Post): FlushResult {
   return { outcome: 'repeat', seq, logEpoch, sameBody: row.same_body === true };
 }
 
-/** The conversations among these that another transaction holds locked right now. */
+/** Returns those of the conversations whose head another transaction holds locked right now. */
 export async function findLockedConversations(sql: Sql, ids: readonly ConversationId[]): Promise<Set<ConversationId>> {
   const rows = await sql<{ id: ConversationId }[]>`
     with free as (

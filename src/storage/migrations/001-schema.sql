@@ -43,7 +43,7 @@ create index session_account on session (account_id);
 create index session_expires_at on session (expires_at) where expires_at is not null;
 
 -- An activation: an attempt to prove an address. The row stores the address, so that an account can get it after the
--- proof. It stays for at least a day, because the limits on codes count these rows.
+-- proof. The row stays for at least a day, because the limits on codes count these rows.
 create table activation (
   -- SHA-256 (hex) of the transaction's id, which only the client that started it knows.
   transaction_hash text primary key,
@@ -56,10 +56,10 @@ create table activation (
   network_hash text not null,
   -- Whether an account had the address at the start. Codes to such addresses count against a separate limit.
   for_account boolean not null default false,
-  -- False: the server sends no code, but the client gets the same answer.
+  -- False: the server sends no code, but answers the client as if it did.
   sends_code boolean not null,
-  -- The server checks the code with it: a keyed hash of its own code, or the gate's reference. Null: there is no code
-  -- yet.
+  -- The value that the server checks a code with: a keyed hash of the code that it sent, or the reference that the
+  -- activation gate gave. Null: there is no code yet.
   verifier text,
   attempts_left smallint not null check (attempts_left >= 0),
   sent_at timestamptz not null,
@@ -113,12 +113,12 @@ create table conversation_head (
   last_seq bigint not null default 0,
   last_rev bigint not null default 0,
   last_at timestamptz not null default '-infinity',
-  -- Retention removed the messages before it. Their rows may still exist, so every reader compares with this column.
+  -- Retention removed the messages before this seq. Their rows may still exist, so readers compare with this column.
   first_seq bigint not null default 1,
-  -- It is not in `conversation`, because the statement that writes messages reads it from the row that it has locked.
+  -- This column is not in `conversation`: the statement that writes messages reads it from the row that it has locked.
   archived_at timestamptz,
-  -- Whether a hook of the group requests events. A change of a message reads it from the row that it has locked, and
-  -- writes an event only if it is true.
+  -- Whether a hook of the group requests events. A change of a message reads this column from the row that it has
+  -- locked, and writes an event only if the column is true.
   wants_events boolean not null default false,
   -- The log epoch of the last change, and the value of last_rev before the first change in that epoch. Each change
   -- writes both, so that a new epoch needs no update of all heads.
@@ -156,7 +156,7 @@ create table private_conversation (
 );
 
 -- The right to post into a group and to manage its hooks. The server finds the row by the SHA-256 (hex) of the
--- integration token. It also stores the sealed token, so that it can show the token again.
+-- integration token. The row also stores the sealed token, so that the server can show the token again.
 create table integration (
   conversation_id bigint primary key,
   kind text not null default 'group' check (kind = 'group'),
@@ -196,7 +196,7 @@ create table group_removal (
   primary key (conversation_id, account_id)
 );
 
--- The message log. It has no foreign keys: they cost 10 to 20 % of the rate. The head, which numbers the row, has them.
+-- The message log. Foreign keys would cost 10 to 20 % of the rate of posts. The head, which numbers the row, has them.
 create table message (
   conversation_id bigint not null,
   seq bigint not null,
@@ -227,7 +227,7 @@ create table notice (
   actor_id bigint,
   details jsonb not null default '{}',
   at timestamptz not null default now(),
-  -- The newest message at that time: clients show the notice after it.
+  -- The newest message when the notice was written: clients show the notice after it.
   after_seq bigint not null default 0,
   epoch integer not null default 0,
   primary key (conversation_id, rev)
@@ -251,10 +251,10 @@ create table alert (
   -- The format of the key: two formats may use the same key.
   source text not null,
   key text not null,
-  -- The message that shows it.
+  -- The seq of the message that shows the alert.
   seq bigint not null,
   state text not null check (state in ('firing', 'resolved')),
-  -- When it began to fire.
+  -- When the alert began to fire.
   since timestamptz not null,
   -- The sender's alerts: [{"fingerprint","startsAt","state"}]. An update that repeats only these states changes
   -- nothing.
@@ -263,16 +263,16 @@ create table alert (
   -- the version is still the same.
   version bigint not null default 1,
   updated_at timestamptz not null default now(),
-  -- When its newest message was posted; edits do not count.
+  -- When the newest message of the alert was posted; edits do not count.
   posted_at timestamptz not null default now(),
   constraint alert_alerts_check check (jsonb_array_length(alerts) <= 500),
   primary key (conversation_id, source, key)
 ) with (fillfactor = 80);
--- For retention.
+-- Retention finds rows to delete by their state and their last update.
 create index alert_state_updated_at on alert (state, updated_at);
 
 -- The progress of the search indexer, which writes `search_index` and `mention` soon after the commit of a message, so
--- that no post waits for them. It has processed every change of the conversation up to `indexed_rev`.
+-- that no post waits for them. The indexer has processed every change of the conversation up to `indexed_rev`.
 create table search_index_progress (
   conversation_id bigint primary key references conversation on delete cascade,
   indexed_rev bigint not null default 0
@@ -281,8 +281,8 @@ create table search_index_progress (
 create table search_index (
   conversation_id bigint not null,
   seq bigint not null,
-  -- Copied from the message: a search for a common term reads an index from the newest row on, and sorts no other
-  -- matches.
+  -- Copied from the message: a search for a common term reads `search_index_sent_at` from the newest row on, and sorts
+  -- no other matches.
   sent_at timestamptz not null,
   document tsvector not null,
   primary key (conversation_id, seq)
@@ -332,13 +332,13 @@ create table reverse_hook (
   batch_last_rev bigint,
   unbatched_until_rev bigint,
   -- How often the receiver answered 400, 413 or 422 to the next message, in total. After the fifth time the hook may
-  -- dead-letter it.
+  -- dead-letter (give up) that message.
   rejections integer not null default 0,
   -- Every change of the hook increments it. A settlement of an older generation moves the cursor, but does not change
   -- the failure state.
   generation bigint not null default 0,
   -- The generation of the last write that set the cursor to another place: redelivery, discarded backlog, lost history.
-  -- The server ignores a settlement of an older generation. A settlement of this generation or a later one moves the
+  -- A settlement of an older generation is only logged. A settlement of this generation or a later one moves the
   -- cursor, even if the hook was paused or changed since.
   cursor_generation bigint not null default 0,
   paused_at timestamptz,
@@ -362,8 +362,8 @@ create table reverse_hook (
   constraint reverse_hook_event_cursor_check
     check ((event_cursor is null) = (event_start_rev is null) and event_cursor >= event_start_rev),
   constraint reverse_hook_removed_check check ((removed_at is null) = (removed_by is null)),
-  -- Includes conversation_id, like the key of every table of a conversation, so that these tables can be partitioned by
-  -- it.
+  -- The key includes conversation_id, like that of every table of a conversation, so that these tables can be
+  -- partitioned by conversation.
   primary key (id, conversation_id),
   foreign key (conversation_id, kind) references conversation (id, kind) on delete cascade
   -- Every settlement updates the row, so pages keep room for that.
@@ -378,7 +378,7 @@ create index reverse_hook_events on reverse_hook (conversation_id) where events 
 create table hook_event (
   conversation_id bigint not null,
   rev bigint not null,
-  -- The newest message at the time of the change: the event comes after it and before the next one.
+  -- The newest message at the time of the change: the event comes after it and before the next message.
   after_seq bigint not null,
   -- The message that was changed.
   seq bigint not null,
@@ -398,12 +398,12 @@ create index hook_event_at on hook_event using brin (at);
 create table delivery_retry (
   conversation_id bigint not null,
   hook_id bigint not null,
-  -- The range of messages; 0 for events.
+  -- The first and the last message; 0 for events.
   seq bigint not null,
   last_seq bigint not null,
   attempts integer not null,
   next_at timestamptz not null,
-  -- The range of events; 0 for messages.
+  -- The first and the last event, by rev; 0 for messages.
   rev bigint not null default 0,
   last_rev bigint not null default 0,
   -- The hook's generation when a client last requested the messages. A lane of an older generation does not delete the
@@ -413,7 +413,7 @@ create table delivery_retry (
   primary key (hook_id, seq, rev, conversation_id),
   foreign key (hook_id, conversation_id) references reverse_hook on delete cascade
 );
--- For the next due rows of one hook.
+-- A lane finds the next due rows of its hook by this index.
 create index delivery_retry_due on delivery_retry (hook_id, next_at);
 
 -- The delivery log. Each day is a partition, so that the server drops old partitions instead of deleting rows.
@@ -428,9 +428,9 @@ create table delivery_attempt (
   category text,
   code integer,
   duration_ms integer not null,
-  -- The range of events is rev to last_rev; their seqs are those of the changed messages. 0 for messages.
+  -- The first rev of the events, whose seqs are those of the changed messages. 0 for messages.
   rev bigint not null default 0,
-  -- Null for messages.
+  -- The last rev of the events; null for messages.
   last_rev bigint
 ) partition by range (at);
 -- Unique: a settlement that is repeated after an unknown outcome logs its attempt once.
@@ -448,18 +448,18 @@ create table hook_stats (
   five_minutes timestamptz not null,
   delivered integer not null,
   failed integer not null,
-  -- A histogram of the durations of both. `DURATION_BOUNDS_MS` in `model/hook-stats.ts` lists the bounds of its
-  -- buckets.
+  -- A histogram of the durations of delivered and failed requests. `DURATION_BOUNDS_MS` in `model/hook-stats.ts` lists
+  -- the bounds of its buckets.
   durations integer[] not null,
   primary key (conversation_id, hook_id, five_minutes)
   -- Settlements update the row of the current five minutes, so pages keep room for that.
 ) with (fillfactor = 80);
--- For retention.
+-- Retention finds old rows by this index.
 create index hook_stats_five_minutes on hook_stats (five_minutes);
 
 -- The right of a node to deliver for a partition (hook id modulo 64). The epoch rises with every change of the holder,
--- and settlements of an older epoch are discarded. A new timeline of PostgreSQL may lack the last claims, so there the
--- epoch rises by a large step.
+-- and settlements of an older epoch are only logged. A new timeline of PostgreSQL may lack the last claims, so the
+-- first claim in it raises the epoch by a large step.
 create table lease (
   partition smallint primary key check (partition between 0 and 63),
   holder text,
@@ -469,8 +469,8 @@ create table lease (
 ) with (fillfactor = 25);
 insert into lease (partition) select generate_series(0, 63);
 
--- The nodes that share this database. Each extends its row together with its leases. So all nodes know the total, and
--- hold equal shares of the partitions. A node without leases has a row only here.
+-- The nodes that share this database. Each extends `expires_at` of its row together with its leases. So all nodes know
+-- their total number, and hold equal shares of the partitions. A node without leases has a row only here.
 create table node (
   id text primary key,
   expires_at timestamptz not null,
@@ -487,7 +487,7 @@ create table job_lock (
   holder text,
   expires_at timestamptz not null default '-infinity'
 );
--- retention: deletes outdated rows. files: removes files from the store.
+-- The lock `retention` is for deleting outdated rows, and `files` for removing files from the store.
 insert into job_lock (name) values ('retention'), ('files');
 
 -- A phone or a browser that gets push notifications for the session that registered it.
@@ -497,7 +497,7 @@ create table device (
   -- The end of a session deletes its devices.
   session_id bigint not null references session on delete cascade,
   kind text not null check (kind in ('google', 'apple', 'web')),
-  -- SHA-256 (hex) of the vendor's token: a phone that changes hands belongs to the account that registered it last.
+  -- SHA-256 (hex) of the vendor's token. A phone that changes hands belongs to the account that registered it last.
   token_hash text not null,
   -- The vendor's token, and the keys of a browser. Sealed, because everybody that has them can push to the device.
   token_sealed text not null,
@@ -511,7 +511,7 @@ create table device (
 create index device_account on device (account_id);
 create index device_session on device (session_id);
 
--- Which messages a member is notified of; without a row, all of them.
+-- Tells which messages a member is notified of; without a row: of all.
 create table notification_setting (
   conversation_id bigint not null,
   account_id bigint not null,
@@ -540,10 +540,10 @@ create table push_pending (
   first_seq bigint not null,
   last_seq bigint not null,
   attempts integer not null default 0,
-  -- The push expires `push.ttl` after it.
+  -- The push expires when `push.ttl` has passed since this time.
   created_at timestamptz not null default now(),
   next_at timestamptz not null default now(),
-  -- The end of the claim. No index covers it: while its page has room, a claim writes only the row.
+  -- The end of the claim. No index covers this column: while the page has room, a claim writes only the row.
   claimed_until timestamptz not null default '-infinity',
   -- Every claim increments it, so that the holder of an earlier claim cannot settle the push.
   claim_number bigint not null default 0,
@@ -590,7 +590,7 @@ create table file (
   -- The bytes that `file_usage` counts. During an upload it is the declared size, or the bytes granted so far if the
   -- size is unknown. After the upload it is the real size.
   size bigint check (size >= 0),
-  -- Bytes that are stored safely.
+  -- The number of bytes that are stored safely.
   received bigint not null default 0 check (received >= 0),
   -- - uploading: the file is not complete.
   -- - stored: the file is complete.
@@ -599,9 +599,9 @@ create table file (
   state text not null default 'uploading' check (state in ('uploading', 'stored', 'lost', 'removed')),
   -- True: the client sends the file in parts, each in its own request. False: one request contains all of it.
   resumable boolean not null default false,
-  -- The state of the upload, which only the store reads.
+  -- The state of the upload, in a form that only the store reads.
   upload jsonb,
-  -- The message that the file is attached to. Null: none yet; a file without a message is removed later.
+  -- The message that the file is attached to. Null: none yet; the server later removes a file without a message.
   conversation_id bigint references conversation on delete set null,
   seq bigint,
   created_at timestamptz not null default now(),

@@ -2,12 +2,12 @@
 -- it.
 create table refused_post (
   conversation_id bigint not null references conversation on delete cascade,
-  -- SHA-256 of user_agent, format, code, and the sentence without its numbers: refusals that agree in these share a
-  -- row.
+  -- SHA-256 of user_agent, format, code, and the sentence without its numbers: refusals with the same values of these
+  -- share a row.
   fingerprint text not null,
   -- The printable ASCII characters of the User-Agent header. Null: there are none.
   user_agent text,
-  -- Null: the body was not recognised as one of another product.
+  -- The format of the body; null: it was not recognised as one of another product.
   format text,
   code text not null,
   sentence text not null,

@@ -1,4 +1,4 @@
--- Reverse webhooks in the formats of other products.
+-- Columns for reverse webhooks in the formats of other products.
 alter table reverse_hook
   add column format text not null default 'klatch' constraint reverse_hook_format_check
     check (format in ('klatch', 'mattermost', 'ntfy', 'discord', 'slack')),

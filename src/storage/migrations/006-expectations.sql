@@ -1,4 +1,4 @@
--- Expectations: a group expects a post with this key at least every `within_s`. Columns in ms count the time of
+-- Expectations: a group expects a post with this key at least every `within_s` seconds. Columns in ms count the time of
 -- `intake_clock`.
 create table expectation (
   conversation_id bigint not null references conversation on delete cascade,
@@ -8,9 +8,9 @@ create table expectation (
   -- - overdue: the group was notified.
   -- - returned: a post came after that, and the group is not notified of it yet.
   state text not null default 'waiting' check (state in ('waiting', 'overdue', 'returned')),
-  -- Null while the group is archived.
+  -- The time of the intake clock at which the expectation becomes overdue. Null while the group is archived.
   due_ms bigint,
-  -- When the last post with the key came; null: none since it was set.
+  -- When the last post with the key came; null: none since the expectation was set.
   last_post_at timestamptz,
   set_at timestamptz not null default now(),
   primary key (conversation_id, key)

@@ -1,5 +1,5 @@
--- Where a group has a secret, posts must be signed with it in formats whose senders sign; with `signed_only`, in all
--- formats. Null: the group has none.
+-- The secret that callers of the group sign their posts with; null: the group has none. Posts must be signed in formats
+-- whose senders sign, and with `signed_only` in all formats.
 alter table integration add column incoming_secret_sealed text;
 alter table integration add column signed_only boolean not null default false
   constraint integration_signed_only_check check (not signed_only or incoming_secret_sealed is not null);

@@ -1,2 +1,2 @@
--- For histories, which show notices between the messages.
+-- Histories, which show notices between the messages, find the notices by this index.
 create index notice_place on notice (conversation_id, after_seq, rev);

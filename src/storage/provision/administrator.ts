@@ -11,11 +11,14 @@ import { LocalDatabaseError } from './local-error.ts';
 
 export const CONNECT_TIMEOUT_MS = 5_000;
 export const LOCK_TIMEOUT_MS = 10_000;
-/** Creating a database copies another one, which takes a second on a slow disk. */
+/**
+ * The time-out of all statements on one connection. Creating a database copies another one, which takes a second on a
+ * slow disk.
+ */
 const TIMEOUT_MS = 60_000;
 const MIN_SUPPORTED_VERSION = 110_000;
 
-/** The version of a server; `number` is PostgreSQL's own, such as 150018, or 0 before 9.6. */
+/** The version of a server; `number` is PostgreSQL's version number, such as 150018, or 0 before 9.6. */
 export interface ServerVersion {
   readonly version: string;
   readonly number: number;
@@ -53,7 +56,7 @@ export async function asAdministrator<T>(
   }
 }
 
-/** Reads a server's version. Rejects with LocalDatabaseError where it does not run or rejects the login. */
+/** Reads a server's version. Rejects with LocalDatabaseError if the server does not run or rejects the login. */
 export async function readClusterVersion(cluster: LocalCluster): Promise<ServerVersion> {
   try {
     return await asAdministrator(cluster, 'postgres', async (sql) => {
@@ -73,7 +76,7 @@ export function isSupported({ number }: ServerVersion): boolean {
   return number >= MIN_SUPPORTED_VERSION;
 }
 
-/** A server's own error, inside Klatch's wrappers. */
+/** The innermost cause of an error: the server's own error, which Klatch's errors wrap. */
 export function rootCause(error: unknown): unknown {
   return error instanceof Error && error.cause !== undefined ? rootCause(error.cause) : error;
 }

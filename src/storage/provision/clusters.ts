@@ -1,14 +1,14 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** Where to find the PostgreSQL servers of this machine. */
+/** The folders in which Klatch looks for the PostgreSQL servers of this machine. */
 export interface ClusterLocations {
   /**
-   * The folder of their Unix sockets. Any user that may write to it can impersonate a database, so never a shared
-   * folder.
+   * The folder of the servers' Unix sockets. A user that may write to it can impersonate a database, so it must not be
+   * a folder that all users share.
    */
   readonly socketDir: string;
-  /** Debian's configurations: `<version>/<name>/postgresql.conf`. */
+  /** The folder of Debian's configurations, which are `<version>/<name>/postgresql.conf`. */
   readonly clustersDir: string;
 }
 
@@ -19,21 +19,21 @@ export const SYSTEM_CLUSTER_LOCATIONS: ClusterLocations = {
 
 /** A PostgreSQL server of this machine, running or not. */
 export interface LocalCluster {
-  /** Debian's name for it, such as "15/main"; null: only its socket was found. */
+  /** Debian's name for the server, such as "15/main"; null: only its socket was found. */
   readonly name: string | null;
   readonly socketDir: string;
   readonly port: number;
-  /** The owner of its socket; null: it has none, so it does not run. */
+  /** The owner of the server's socket; null: there is no socket, so the server does not run. */
   readonly socketOwnerUid: number | null;
-  /** Its own pg_hba.conf, as far as its files tell. */
+  /** The server's pg_hba.conf, as its configuration files tell; null: it has no known files. */
   readonly hbaFile: string | null;
 }
 
 const SOCKET_NAME_PATTERN = /^\.s\.PGSQL\.(\d{1,5})$/;
-/** Debian's default where a configuration names no port. */
+/** The port of a server whose configuration names none. */
 const DEFAULT_PORT = 5432;
 
-/** The servers that are configured or have a socket, by port. Reads files only. */
+/** The servers that are configured or have a socket, sorted by port. It only reads files, and does not connect. */
 export function findClusters({ socketDir, clustersDir }: ClusterLocations): LocalCluster[] {
   const configured = readEntryNames(clustersDir).flatMap((version) =>
     readEntryNames(join(clustersDir, version)).flatMap((name) => readClusterOrNone(join(clustersDir, version, name))),
@@ -58,7 +58,8 @@ function readClusterOrNone(folder: string): LocalCluster[] {
   try {
     text = readFileSync(join(folder, 'postgresql.conf'), 'utf8');
   } catch {
-    // A removed package leaves folders without this file, and Klatch must not use an inaccessible one.
+    // A removed package leaves folders without postgresql.conf. If the file is inaccessible, Klatch must not use the
+    // server.
     return [];
   }
   const port = Number(readConfSetting(text, 'port') ?? DEFAULT_PORT);
@@ -69,7 +70,7 @@ function readClusterOrNone(folder: string): LocalCluster[] {
   return [{ name, socketDir, port, socketOwnerUid: findSocketOwnerUid(socketDir, port), hbaFile }];
 }
 
-/** The last line with the setting wins, as for PostgreSQL. */
+/** The value of a setting in the text of postgresql.conf. The last line with the setting wins, as for PostgreSQL. */
 function readConfSetting(text: string, name: string): string | undefined {
   const lines = [
     ...text.matchAll(new RegExp(`^[ \\t]*${name}(?:[ \\t]*=[ \\t]*|[ \\t]+)(?:'([^']*)'|([^\\s#]+))`, 'gim')),
@@ -84,7 +85,7 @@ function findSocketOwnerUid(folder: string, port: number): number | null {
     const stat = statSync(join(folder, `.s.PGSQL.${port}`));
     return stat.isSocket() ? stat.uid : null;
   } catch {
-    // Missing or inaccessible: Klatch could not connect in either case.
+    // The socket is missing or inaccessible: Klatch could not connect in either case.
     return null;
   }
 }

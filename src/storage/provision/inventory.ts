@@ -8,9 +8,9 @@ export interface FoundRole {
   readonly canLogIn: boolean;
   /** Rights that Klatch's role must not have, in words. */
   readonly excessRights: readonly string[];
-  /** Its stored password verifier. */
+  /** The role's password verifier, as the server stores it. */
   readonly storedPassword: string | null;
-  /** Its databases besides the requested one. */
+  /** The databases that the role owns besides the requested one. */
   readonly otherOwnedDatabases: readonly string[];
   /** Sessions that are open with this role right now. */
   readonly sessions: number;
@@ -79,7 +79,10 @@ export async function isEmptyElseRequireOurs(sql: Sql, name: string, secret: str
   return false;
 }
 
-/** Recognises Klatch's database by columns of `schema_version`, a table that every version has. */
+/**
+ * Whether a database is Klatch's: it has certain columns of `schema_version`, a table that every version of Klatch
+ * creates.
+ */
 async function isKlatchDatabase(sql: Sql): Promise<boolean> {
   const [row] = await sql<{ columns: number }[]>`
     select count(*)::int as columns from information_schema.columns

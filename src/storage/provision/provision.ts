@@ -19,11 +19,14 @@ export interface DatabaseRequest {
   readonly user: string;
   /** The role's password if one was chosen, empty if none is needed; null: a random one is generated. */
   readonly password: string | null;
-  /** The server's secret, which has to open the sealed values of an existing database; null: there is none yet. */
+  /**
+   * The secret of Klatch's server, which has to open the sealed values of an existing database; null: there is none
+   * yet.
+   */
   readonly secret: string | null;
-  /** The uid with which the server will connect over a Unix socket; null: this process's. */
+  /** The uid with which Klatch's server will connect over a Unix socket; null: that of this process. */
   readonly serverUid: number | null;
-  /** The host in the existing configuration; null: chosen by the server's listen addresses. */
+  /** The host in the existing configuration; null: the listen addresses of PostgreSQL decide. */
   readonly host: string | null;
 }
 
@@ -32,15 +35,15 @@ export interface ProvisionedDatabase {
   readonly host: string;
   readonly port: number;
   readonly password: string;
-  /** The version of the server, such as "15.18". */
+  /** The version of PostgreSQL, such as "15.18". */
   readonly version: string;
   readonly role: 'made' | 'kept' | 'new password';
   readonly database: 'made' | 'kept';
 }
 
 /**
- * Locales for character classes, in this order: the same on every machine, else the closest that the system's C library
- * has.
+ * Locales for character classes (`lc_ctype`) in the order in which they are tried: the same on every machine, else the
+ * closest that the system's C library has.
  */
 const LC_CTYPES = ['C.UTF-8', 'C.utf8', 'en_US.UTF-8', 'C'] as const;
 /** From this version on PostgreSQL includes C.UTF-8. */
@@ -51,9 +54,9 @@ const NAME_MAX_BYTES = 63;
 const UNKNOWN_LOCALE_SQLSTATES = ['42809', '22023'];
 
 /**
- * Creates a role and a database on a local server, or uses existing ones, and logs in with them like the server. May be
- * repeated after any interruption. Rejects with LocalDatabaseError, or IncompatibleSchemaError for a database of a
- * newer Klatch. After a rejection nothing that existed has changed, except possibly the role's password.
+ * Creates a role and a database on a local server, or uses existing ones, and logs in with them as Klatch's server
+ * will. May be repeated after any interruption. Rejects with LocalDatabaseError, or IncompatibleSchemaError for a
+ * database of a newer Klatch. After a rejection nothing that existed has changed, except possibly the role's password.
  */
 export async function provisionDatabase(cluster: LocalCluster, request: DatabaseRequest): Promise<ProvisionedDatabase> {
   for (const name of [request.database, request.user]) requireShortName(name);
@@ -72,7 +75,7 @@ export async function provisionDatabase(cluster: LocalCluster, request: Database
   const role = await asAdministrator(cluster, 'postgres', async (sql) => {
     const outcome = await ensureRoleWithPassword(sql, inventory.role, { user: request.user, password, server });
     if (inventory.database === null) await createDatabase(sql, server, request);
-    // Repeated for a database that an interrupted set-up left: it is empty, so nobody needs access to it.
+    // This is repeated for an empty database, which an interrupted set-up may have left: nobody needs access to it.
     if (isEmpty) await revokePublicAccess(sql, request.database);
     return outcome;
   });
@@ -85,7 +88,10 @@ export async function provisionDatabase(cluster: LocalCluster, request: Database
   return { ...address, password, version: server.version, role, database };
 }
 
-/** PostgreSQL silently cuts a longer name off: Klatch would find it under another name, or not at all. */
+/**
+ * Rejects names that PostgreSQL would silently cut off: Klatch would find the database or role under another name, or
+ * not at all.
+ */
 function requireShortName(name: string): void {
   if (Buffer.byteLength(name) <= NAME_MAX_BYTES) return;
   const message = `The name "${name}" has more than ${NAME_MAX_BYTES} bytes, which is all that PostgreSQL keeps of one.`;
@@ -121,7 +127,7 @@ function requireUsableRole(role: FoundRole, { user, password }: DatabaseRequest)
     throw new LocalDatabaseError('refused', `The role "${user}" exists and ${what}. ${other}`);
   }
   if (password !== null && isEmptyOrStoredPassword(role, user, password)) return;
-  // From here on the role would get another password, which would lock out its current users.
+  // If nothing is thrown below, the role gets another password, which locks out its current users.
   const { sessions, otherOwnedDatabases } = role;
   if (sessions === 0 && otherOwnedDatabases.length === 0) return;
   const use =
@@ -162,8 +168,8 @@ async function ensureRoleWithPassword(
     await tx.unsafe(
       `create role ${name} login nosuperuser nocreatedb nocreaterole noreplication nobypassrls ${secret}`,
     );
-    // User data stays out of the server's log: errors of statements quote values (Klatch gets them anyway), and
-    // statements are logged with their parameters.
+    // These settings keep user data out of the server's log: errors of statements quote values (Klatch gets them
+    // anyway), and logged statements have parameters.
     await tx.unsafe(`alter role ${name} set log_min_messages = 'log'`);
     if (server.number >= LOG_PARAMETER_LENGTH_VERSION)
       await tx.unsafe(`alter role ${name} set log_parameter_max_length = 0`);
@@ -171,7 +177,10 @@ async function ensureRoleWithPassword(
   return 'made';
 }
 
-/** A user with peer authentication needs no password, whatever the role has. */
+/**
+ * Whether the password is the role's stored one, or empty: a user with peer authentication needs no password, whatever
+ * the role has.
+ */
 function isEmptyOrStoredPassword({ storedPassword }: FoundRole, user: string, password: string): boolean {
   return password === '' || matchesStoredPassword(storedPassword, user, password);
 }
@@ -192,12 +201,12 @@ async function createDatabase(sql: Sql, { number }: ServerVersion, { database, u
   }
 }
 
-/** PostgreSQL lets every role connect to a new database; only its owner needs that. */
+/** Allows only the owner to connect to a database. PostgreSQL lets every role connect to a new one. */
 async function revokePublicAccess(sql: Sql, database: string): Promise<void> {
   await sql.unsafe(`revoke connect, temporary on database ${identifier(database)} from public`);
 }
 
-/** The library's own quoting would treat a dot as a separator between names. */
+/** Quotes a name for SQL. The postgres library's own quoting would treat a dot as a separator between names. */
 function identifier(name: string): string {
   return `"${name.replaceAll('"', '""')}"`;
 }

@@ -1,8 +1,11 @@
 import { createHash, createHmac, pbkdf2Sync, randomBytes, timingSafeEqual } from 'node:crypto';
 
-/** PostgreSQL's default. A password generated here has 192 random bits, to which more rounds would add nothing. */
+/**
+ * PostgreSQL's default number of hash rounds. A password generated here has 192 random bits, to which more rounds would
+ * add nothing.
+ */
 const ITERATIONS = 4_096;
-/** A foreign verifier with more iterations is not recomputed: it would take seconds. */
+/** A verifier from the server with more rounds than this is not compared: that would take seconds. */
 const MAX_ITERATIONS = 1_000_000;
 const SALT_BYTES = 16;
 const PASSWORD_BYTES = 24;

@@ -6,13 +6,16 @@ import { LocalDatabaseError } from './local-error.ts';
 
 const TIMEOUT_MS = 15_000;
 
-/** The address of the database for Klatch: `host` is an address or the folder of the Unix socket. */
+/** The address at which Klatch connects to the database: `host` is an address or the folder of the Unix socket. */
 interface DatabaseAddress {
   readonly host: string;
   readonly port: number;
 }
 
-/** TCP with a password where the server listens on this machine's own address, else its Unix socket. */
+/**
+ * Chooses how Klatch connects: over TCP with a password if the server listens on this machine's own address, else over
+ * its Unix socket.
+ */
 export function chooseAddress({ socketDir, port }: LocalCluster, listenAddresses: string): DatabaseAddress {
   const listens = listenAddresses.split(',').map((each) => each.trim());
   const hears = (...addresses: readonly string[]): boolean => addresses.some((each) => listens.includes(each));
@@ -32,7 +35,7 @@ interface LoginVerification {
   };
 }
 
-/** Logs in like the server, and checks whether it may create its tables. Rejects with LocalDatabaseError. */
+/** Logs in as Klatch's server will, and checks whether the role may create tables. Rejects with LocalDatabaseError. */
 export async function verifyLoginAndPrivilege({ cluster, address, hbaFile, login }: LoginVerification): Promise<void> {
   const { database, user, password, serverUid } = login;
   const target = {
@@ -85,7 +88,7 @@ function explain(error: unknown, { cluster, address, hbaFile, login }: LoginVeri
   );
 }
 
-/** In quotes, no name has a special meaning in pg_hba.conf. */
+/** The line of pg_hba.conf that admits the role. In quotes, no name has a special meaning there. */
 function hbaLine({ host }: DatabaseAddress, { database, user }: LoginVerification['login']): string {
   const names = [database, user].map((each) => `"${each.replaceAll('"', '""')}"`).join('  ');
   if (host.startsWith('/')) return `local  ${names}  scram-sha-256`;

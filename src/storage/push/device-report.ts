@@ -5,7 +5,7 @@ import { readOnly } from '../db/read-only.ts';
 /** The number of devices of one app. */
 export interface DeviceCount {
   readonly kind: DeviceKind;
-  /** Google's project, Apple's bundle; null: the first one of the configuration. */
+  /** Google's project or Apple's bundle; null: the first one of the configuration. */
   readonly app: string | null;
   readonly devices: number;
 }
@@ -25,7 +25,7 @@ export interface PushFailureRecord {
 const MAX_APPS = 1_000;
 const MAX_EVENTS = 100;
 
-/** Devices by kind and app. */
+/** The number of devices of each kind and app. */
 export async function countDevicesByApp(sql: Sql | Transaction): Promise<DeviceCount[]> {
   return (sql as Sql)<DeviceCount[]>`
     select kind, app, count(*)::int as devices from device group by kind, app order by kind, app limit ${MAX_APPS}`;

@@ -7,15 +7,15 @@ export interface PushClaim {
   readonly deviceId: DeviceId;
   readonly conversationId: ConversationId;
   readonly claimNumber: number;
-  /** Failures so far. */
+  /** The number of failed attempts to send the push. */
   readonly attempts: number;
   readonly firstSeq: Seq;
   readonly lastSeq: Seq;
-  /** By the database's clock, in the database's format. */
+  /** The time of the claim by the database's clock, in the database's format. */
   readonly claimedAt: string;
 }
 
-/** The recipient of a row at the time of the claim. */
+/** The recipient of a pending push at the time of its claim. */
 export interface PushRecipient {
   readonly tokenSealed: string;
   readonly app: string | null;
@@ -23,7 +23,7 @@ export interface PushRecipient {
   readonly nick: string;
   readonly level: ConversationNotificationLevel;
   readonly readSeq: Seq;
-  /** Unread messages in all conversations of the account. */
+  /** The number of unread messages in all conversations of the account. */
   readonly unreadInAllConversations: number;
   /** Whether the account has blocked anybody. */
   readonly hasBlocked: boolean;
@@ -33,14 +33,14 @@ export interface PushRecipient {
 export type ClaimedPush = PushClaim & (PushRecipient | { readonly accountId: null });
 
 /**
- * The seq up to which a member `o` gets no push: messages that the member has read, and messages that were removed
- * unread.
+ * The seq up to which the member `o` (a row of `membership`) gets no push: messages that the member has read, and
+ * messages that were removed unread.
  */
 const readOrRemovedSeq = (sql: Sql): Fragment => sql`
   greatest(o.read_seq, (select h.first_seq - 1 from conversation_head h where h.conversation_id = o.conversation_id))`;
 
 /**
- * Claims up to `limit` due rows of a vendor for `forMs`, those that are due longest first. A row has no recipient if
+ * Claims up to `limit` due pushes of a vendor for `forMs`, those that are due longest first. A push has no recipient if
  * - its messages were read,
  * - the conversation was muted or left,
  * - the account or the session has ended, or
@@ -107,7 +107,9 @@ export async function claimDuePushes(
     ) m on true`;
 }
 
-/** Time in ms until the next unclaimed row of a vendor is due, 0 when one is due; null: none waits. */
+/**
+ * Time in ms until the next unclaimed push of a vendor is due, 0 when one is due; null: no unclaimed push is pending.
+ */
 export async function msUntilNextDuePush(sql: Sql, kind: DeviceKind): Promise<number | null> {
   const [row] = await sql<{ ms: number }[]>`
     select ceil(extract(epoch from greatest(next_at - now(), interval '0')) * 1000)::bigint as ms

@@ -3,11 +3,11 @@ import { mentionsOf } from '../../model/mentions.ts';
 import type { Fragment, Sql } from '../db/connection.ts';
 import type { PushClaim, PushRecipient, ClaimedPush } from './push-claims.ts';
 
-/** Messages of a row that are read for its text and for mentions. */
+/** The maximum number of a push's messages that are read for its text and for mentions. */
 export const MAX_CANDIDATE_MESSAGES_PER_PUSH = 10;
 /**
- * Characters that are read of the newest message, more than any vendor takes, and of the others, which are only
- * searched for mentions.
+ * The numbers of characters that are read: of the newest message (more than any vendor takes), and of older ones, which
+ * are only searched for mentions.
  */
 const NEWEST_MESSAGE_CHARACTERS = 4_000;
 export const OLDER_MESSAGE_CHARACTERS = 1_000;
@@ -16,27 +16,27 @@ export const OLDER_MESSAGE_CHARACTERS = 1_000;
 export interface PushCandidateMessage {
   readonly seq: Seq;
   readonly sender: string;
-  /** The text, or the beginning of a long one. */
+  /** The text of the message, or the beginning of a long text. */
   readonly text: string;
   /** The nicks that `text` mentions. */
   readonly mentions: readonly string[];
-  /** Names of its files. */
+  /** The names of the attached files. */
   readonly files: readonly string[];
 }
 
-/** The contents of a row when it is sent. */
+/** The contents of a push at the time when it is sent. */
 export interface NotifiedContent {
   readonly claim: PushClaim & PushRecipient;
   /** The title of the conversation; null: it is private. */
   readonly title: string | null;
-  /** Newest first; at least one. */
+  /** The messages that the push covers, the newest first; at least one. */
   readonly messages: readonly PushCandidateMessage[];
   /** The age of the newest message, by the database's clock. */
   readonly ageMs: number;
 }
 
 /**
- * The contents of claimed rows, in their order. Null: a row has nothing to send, since
+ * The contents of claimed pushes, in the order of `claims`. Null: a push has nothing to send, since
  * - it has no recipient,
  * - its messages were deleted or are about alerts that have ended, or
  * - the recipient blocked their sender.
@@ -66,8 +66,8 @@ function hasRecipient(claim: ClaimedPush): claim is PushClaim & PushRecipient {
 }
 
 /**
- * Messages of a conversation. For an account: without its own messages and those of accounts that it has blocked; null:
- * all.
+ * A range of messages of a conversation. With `accountId`, messages by this account and by accounts that it has blocked
+ * are left out; null: none are left out.
  */
 interface MessageRangeForAccount {
   readonly conversationId: ConversationId;
@@ -86,7 +86,7 @@ interface PushMessageRow extends PushCandidateMessage {
 interface WantedRange {
   readonly claim: PushClaim & PushRecipient;
   readonly range: MessageRangeForAccount;
-  /** Equal for all rows of a conversation that end with the same message. */
+  /** Equal for all pushes of a conversation that end with the same message. */
   readonly key: string;
 }
 
@@ -96,7 +96,7 @@ function wantedRangeOf(claim: PushClaim & PushRecipient): WantedRange {
   return { claim, range: { conversationId, firstSeq, lastSeq, accountId }, key: `${conversationId}:${lastSeq}` };
 }
 
-/** One range for all claims of a key, from the first message that any of them needs. */
+/** One range for all claims with the same key, from the first message that any of them needs. */
 function sharedRangesByKey(wanted: readonly WantedRange[]): ReadonlyMap<string, MessageRangeForAccount> {
   const ranges = new Map<string, MessageRangeForAccount>();
   for (const { range, key } of wanted) {
@@ -106,12 +106,12 @@ function sharedRangesByKey(wanted: readonly WantedRange[]): ReadonlyMap<string, 
   return ranges;
 }
 
-/** Whether some of the shared messages may not be for this recipient. */
+/** Whether this recipient perhaps must not get some of the messages that were read for all recipients together. */
 function needsSeparateRead({ hasBlocked, accountId }: PushRecipient, shared: readonly PushMessageRow[]): boolean {
   return hasBlocked || shared.some(({ senderId }) => senderId === accountId);
 }
 
-/** Returns the same array where all messages match. */
+/** The messages from `firstSeq` on. If that is all of them, returns the same array. */
 function messagesSince(messages: readonly PushMessageRow[], firstSeq: Seq): readonly PushMessageRow[] {
   const last = messages.at(-1);
   return last === undefined || last.seq >= firstSeq ? messages : messages.filter(({ seq }) => seq >= firstSeq);
@@ -124,7 +124,10 @@ async function readSeparately(
   return apart.length === 0 ? new Map() : readRanges(sql, new Map(apart.map((each) => [each, each.range])));
 }
 
-/** A message that showed an alert and was edited when the alert ended; a message posted for the end is not one. */
+/**
+ * Whether the message `m` showed an alert and was edited when the alert ended. A message that was posted to report the
+ * end does not count.
+ */
 const isEditedToResolved = (sql: Sql): Fragment => sql`
   (m.edited_at is not null and exists (
     select from alert a where a.conversation_id = m.conversation_id and a.seq = m.seq and a.state = 'resolved'))`;

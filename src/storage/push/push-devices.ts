@@ -2,18 +2,18 @@ import type { DeviceKind } from '../../model/device.ts';
 import type { AccountId, DeviceId } from '../../model/ids.ts';
 import type { Sql } from '../db/connection.ts';
 
-/** A device with its vendor's token for it. */
+/** A device whose session is valid, with the token that its vendor gave it (sealed). */
 export interface SignedInDevice {
   readonly id: DeviceId;
   readonly kind: DeviceKind;
   readonly label: string | null;
   readonly app: string | null;
   readonly tokenSealed: string;
-  /** The time of this read, by the database's clock. */
+  /** The time at which the device was read, by the database's clock. */
   readonly deviceQueriedAt: Date;
 }
 
-/** Devices of an account whose sessions are valid, by id. */
+/** Devices of an account whose sessions are valid, sorted by id. */
 export async function listSignedInDevices(sql: Sql, accountId: AccountId, limit: number): Promise<SignedInDevice[]> {
   return sql<SignedInDevice[]>`
     select d.id, d.kind, d.label, d.app, d.token_sealed as "tokenSealed", now() as "deviceQueriedAt"
@@ -22,8 +22,8 @@ export async function listSignedInDevices(sql: Sql, accountId: AccountId, limit:
 }
 
 /**
- * Removes a device that its vendor has unregistered, with a row in the log; false: it is gone already, or was
- * registered again since `deviceQueriedAt`.
+ * Removes a device that its vendor has unregistered, and adds a row to the push log. False: the device is gone already,
+ * or was registered again since `deviceQueriedAt`.
  */
 export async function removeUnregisteredDevice(
   sql: Sql,
@@ -46,7 +46,7 @@ export interface PendingPushCount {
   readonly kind: DeviceKind;
   readonly pending: number;
   readonly due: number;
-  /** Age of the oldest, in ms. */
+  /** The age of the vendor's oldest pending push, in ms. */
   readonly oldestAgeMs: number;
 }
 

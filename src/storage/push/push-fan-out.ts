@@ -5,17 +5,17 @@ import type { Sql, Transaction } from '../db/connection.ts';
 import type { Pool } from '../db/pool.ts';
 
 /**
- * Messages that one transaction examines, of all its conversations together; and bytes of texts that may mention
- * somebody.
+ * The maximum number of messages that one transaction examines, in all its conversations together, and of bytes in
+ * texts that may mention somebody.
  */
 const MAX_BATCH_MESSAGES = 2_000;
 const MAX_BATCH_BYTES = 1024 * 1024;
 /**
- * The least bound per conversation. With a lower one, a notification about many conversations would take too many
- * transactions.
+ * The limit of messages for each conversation of a transaction is at least this number. With a lower limit, a
+ * notification about many conversations would take too many transactions.
  */
 const MIN_MESSAGES_PER_CONVERSATION = 20;
-/** The longest that a transaction may take: thousands of devices, on a busy machine. */
+/** The time-out of a transaction: enough for thousands of devices on a busy machine. */
 const TRANSACTION_TIMEOUT_MS = 30_000;
 
 /** Whether any device is registered. */
@@ -24,7 +24,10 @@ export async function hasDevices(sql: Sql): Promise<boolean> {
   return row!.present;
 }
 
-/** Conversations by id, after `after`, whose newest message is no older than `maxAgeMs` and was not fanned out yet. */
+/**
+ * A page of conversations, sorted by id, after the id `after`: those whose newest message is no older than `maxAgeMs`
+ * and was not fanned out yet.
+ */
 export async function findUnpushedConversations(
   sql: Sql,
   page: { after: number; limit: number; maxAgeMs: number },
@@ -38,44 +41,43 @@ export async function findUnpushedConversations(
   return rows.map(({ id }) => id);
 }
 
-/** The rules of a fan-out. */
 interface FanOutRules {
   /** The kinds of devices that get pushes. */
   readonly kindsToNotify: readonly DeviceKind[];
-  /** Accounts whose rows wait for `foregroundDelayMs`, since their apps show new messages at once. */
+  /** Accounts whose pushes wait for `foregroundDelayMs`, since their apps show new messages at once. */
   readonly foreground: readonly AccountId[];
   readonly foregroundDelayMs: number;
-  /** Older messages cause no pushes. */
+  /** Messages that are older than this cause no pushes. */
   readonly maxAgeMs: number;
 }
 
 /** The result of a fan-out. */
 interface FanOutRun {
-  /** Rows that were inserted or extended. */
+  /** The number of pending pushes that were inserted or extended. */
   readonly rows: number;
   /** Conversations with more messages to fan out. */
   readonly conversationsWithMore: readonly ConversationId[];
 }
 
 /**
- * Turns the next messages of these conversations into at most one row for each device and conversation. The same
- * transaction moves the cursors: however a process ends, no message is left out or handled twice. A node that handles
- * the same conversations at the same time waits, and finds nothing left to do.
+ * Turns the next messages of these conversations into at most one pending push for each device and conversation. The
+ * same transaction moves the cursors: however a process ends, no message is left out or handled twice. A node that
+ * handles the same conversations at the same time waits, and finds nothing left to do.
  */
 export function fanOut(pool: Pool, conversations: readonly ConversationId[], rules: FanOutRules): Promise<FanOutRun> {
   return pool.transaction(async (tx) => {
     const behind = await lockLaggingCursors(tx, conversations);
     if (behind.length === 0) return { rows: 0, conversationsWithMore: [] };
     let read = await readNewMessages(tx, behind, rules.maxAgeMs);
-    // A cursor is far behind, as after the first device of an old installation: the fan-out skips messages that are too
-    // old for a push.
+    // A cursor is far behind, for instance after an old installation got its first device: the fan-out skips messages
+    // that are too old for a push.
     if (read.some(({ old }) => old)) {
       read = await readNewMessages(tx, await findStartAfterTooOld(tx, behind, rules.maxAgeMs), rules.maxAgeMs);
     }
     const taken = read.filter(({ mentionTextBytesBefore }) => mentionTextBytesBefore < MAX_BATCH_BYTES);
     const rows = await upsertPendingPushes(tx, taken, rules);
-    // In a conversation without messages to read, all are too old, so the cursor moves to the head. A conversation
-    // whose messages did not fit keeps its cursor.
+    // If no message of a conversation was read, all are too old, and its cursor moves to the head. A conversation whose
+    // messages did not fit into the batch keeps its cursor.
     const reachedSeqOrUnmoved = new Map<ConversationId, Seq | null>(behind.map(({ id, head }) => [id, head]));
     for (const { conversationId } of read) reachedSeqOrUnmoved.set(conversationId, null);
     for (const { conversationId, seq } of taken) reachedSeqOrUnmoved.set(conversationId, seq);
@@ -123,12 +125,12 @@ interface NewMessage {
   readonly seq: Seq;
   readonly senderId: AccountId;
   readonly sentAt: Date;
-  /** Too old to cause a push. */
+  /** Whether the message is too old to cause a push. */
   readonly old: boolean;
   readonly deleted: boolean;
   /** Null for a deleted message, and for a text without `@`. */
   readonly text: string | null;
-  /** The bytes of `text` in all rows before this one. */
+  /** The total bytes of `text` in all messages before this one. */
   readonly mentionTextBytesBefore: number;
 }
 
@@ -156,7 +158,8 @@ function readNewMessages(
 }
 
 /**
- * These conversations, starting after the last message that is too old. A binary search finds it: times rise with seqs.
+ * The conversations, each starting after its last message that is too old for a push. A binary search finds that
+ * message, since times rise with seqs.
  */
 async function findStartAfterTooOld(
   tx: Transaction,
@@ -181,20 +184,23 @@ async function findStartAfterTooOld(
     select id, low as after, head from search where high - low <= 1 and low < head order by id`;
 }
 
-/** One sender's messages in a conversation, as one range: its last message decides which accounts it may concern. */
+/**
+ * One sender's new messages in a conversation, as one range. The last message of the range decides which accounts it
+ * may concern.
+ */
 interface SenderMessageRange {
   readonly conversationId: ConversationId;
   readonly senderId: AccountId;
-  /** Null: all messages of the sender; else those that mention this nick. */
+  /** The range covers only the messages that mention this nick; null: all messages of the sender. */
   readonly nick: string | null;
   /**
-   * The first seq of any sender's new messages in the conversation, or of any sender's that mention the nick. The send
-   * step leaves out messages that are not for the recipient.
+   * The first seq of the new messages of all senders in the conversation; with `nick`, of those that mention it. The
+   * send step leaves out messages that are not for the recipient.
    */
   readonly firstSeq: Seq;
   readonly lastSeq: Seq;
   readonly lastAt: Date;
-  /** The rank among the ranges of the conversation or the mentioned nick, the newest first, from 1. */
+  /** The rank among the ranges with the same conversation and nick: 1 is the newest range. */
   readonly newestFirstRank: number;
 }
 
@@ -206,7 +212,7 @@ function messageRangesBySenderAndMention(messages: readonly NewMessage[]): Sende
     const firstSeq = first.get(about) ?? seq;
     first.set(about, firstSeq);
     const key = `${about}:${senderId}`;
-    // Moved to the end: the order of the map is the order of the last messages.
+    // The deletion moves the key to the end: the order of the map is the order of the last messages.
     senderRanges.delete(key);
     senderRanges.set(key, {
       conversationId,
@@ -237,8 +243,8 @@ function withNewestFirstRanks(senderRanges: readonly SenderMessageRange[]): Send
 }
 
 /**
- * The ranges as a table `w`. Ranges for all and ranges with a mention are two tables: the planner would expect few rows
- * from a condition that separates them.
+ * The ranges as a table `w`. The statement uses one such table for ranges without a nick, and another for ranges with
+ * one. From a condition that separates them in one table, the planner would expect few rows.
  */
 function senderRangeRows(tx: Transaction, senderRanges: readonly SenderMessageRange[]): ReturnType<Transaction> {
   return tx`
@@ -251,10 +257,10 @@ function senderRangeRows(tx: Transaction, senderRanges: readonly SenderMessageRa
 }
 
 /**
- * Writes the rows in one statement, however many messages and devices there are. The statement looks up the devices of
- * a conversation's members once, and compares them with the conversation's two newest ranges. At least one of the two
- * is by another sender than the member, and that range decides. Only for members who have blocked an account the
- * statement compares all ranges (500 senders and 1,000 devices took 3 s when it did so for everybody).
+ * Writes the pending pushes in one statement, however many messages and devices there are. The statement looks up the
+ * devices of a conversation's members once, and compares them with the conversation's two newest ranges. At least one
+ * of the two is by a sender other than the member, and that range decides. Only for members who have blocked an account
+ * the statement compares all ranges (500 senders and 1,000 devices took 3 s when it did so for everybody).
  */
 async function upsertPendingPushes(
   tx: Transaction,

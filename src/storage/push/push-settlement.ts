@@ -4,11 +4,12 @@ import type { Sql } from '../db/connection.ts';
 import type { PushClaim } from './push-claims.ts';
 
 /**
- * The outcome of a claimed row.
+ * The outcome of a claimed push.
  * - `done`: the push was sent, or no longer has a recipient.
- * - `rejected`, `expired`: given up, with a row in the log.
- * - `removed`: its device is removed.
- * - `again`: it failed and is retried after `waitMs`; `held`: the same, but it does not count as an attempt.
+ * - `rejected`, `expired`: the push was given up, and the push log gets a row.
+ * - `removed`: the device of the push is removed.
+ * - `again`: the push failed and is retried after `waitMs`.
+ * - `held`: like `again`, but the failure does not count as an attempt.
  */
 export type PushDisposition =
   | { readonly verdict: 'done' }
@@ -21,9 +22,9 @@ export type PushDisposition =
 export type PushSettlement = PushDisposition & { readonly claim: PushClaim };
 
 /**
- * Settles claims. It ignores rows that were claimed again meanwhile, or are gone. A row that grew since its claim
- * covers the remaining messages from now on, and is due. Resolves with the removed devices: a device that was
- * registered again since its claim stays.
+ * Settles claims. It ignores pushes that were claimed again meanwhile, or are gone. A push that got more messages since
+ * its claim covers only these from now on, and is due. Resolves with the removed devices; a device that was registered
+ * again since the claim stays.
  */
 export async function settlePushes(
   sql: Sql,
@@ -36,9 +37,12 @@ export async function settlePushes(
   return left.length === 0 ? [] : settleMixedInOneStatement(sql, left, pushExpiresAfterMs);
 }
 
-/** Deletes the rows that did not grow, which are nearly all; resolves with their number. */
+/**
+ * Deletes those of the pushes that got no more messages since their claim, which are nearly all. Resolves with their
+ * number.
+ */
 async function deleteDone(sql: Sql, done: readonly PushClaim[]): Promise<number> {
-  // Sorted, so that two statements cannot deadlock.
+  // The rows are sorted, so that two statements cannot deadlock.
   const claims = done.toSorted((a, b) => a.deviceId - b.deviceId || a.conversationId - b.conversationId);
   const rows = await sql`
     delete from push_pending p
@@ -119,7 +123,7 @@ export interface ReadReceipt {
   readonly seq: Seq;
 }
 
-/** Deletes rows whose messages the accounts have read. The send step checks the remaining rows again. */
+/** Deletes pending pushes whose messages the accounts have read. The send step checks the remaining pushes again. */
 export async function cancelReadPushes(sql: Sql, positions: readonly ReadReceipt[]): Promise<number> {
   const rows = await sql`
     delete from push_pending p using (
@@ -137,12 +141,13 @@ export async function cancelReadPushes(sql: Sql, positions: readonly ReadReceipt
   return rows.count;
 }
 
-/** The number of expired rows, by vendor. */
+/** The number of expired pushes of each vendor. */
 type ExpiredPushCounts = readonly { readonly kind: DeviceKind; readonly count: number }[];
 
 /**
- * Gives up, with rows in the log, due rows whose newest message is older than `maxAgeMs`. That includes rows for a
- * vendor that is unavailable, or no longer configured. At most `limit` rows; a row with a younger message stays.
+ * Gives up due pushes whose newest message is older than `maxAgeMs`, at most `limit` of them, and adds rows to the push
+ * log. That includes pushes to a vendor that is unavailable, or no longer configured. A push with a younger message
+ * stays.
  */
 export async function expirePushes(
   sql: Sql,

@@ -3,28 +3,29 @@ import type { Sql } from '../db/connection.ts';
 import type { Pool } from '../db/pool.ts';
 import { DELETE_PAGE_ROWS, deleteInPages } from './retention.ts';
 
-/** How long the row of an alert is kept after its last update, by its state. */
+/** The days for which the row of an alert is kept after its last update, by the state of the alert. */
 export const ALERT_RETENTION_DAYS = { resolved: 7, firing: 30 } as const;
 export const MAX_ALERTS_PER_CONVERSATION = 10_000;
-/** Conversations that one statement examines; it reads the index entries of each. */
+/**
+ * One statement counts the alerts of at most this many conversations: it reads the index entries of all their alerts.
+ */
 const CONVERSATIONS_PER_QUERY = 500;
 const SLOW_QUERY_TIMEOUT_MS = 60_000;
 
-/** The bound for alerts, and a callback for the caller. */
 interface AlertExpiry {
-  /** If a conversation has more alerts, the job deletes the oldest. */
+  /** If a conversation has more alerts than this, the job deletes the oldest. */
   readonly maxAlerts: number;
-  /** The job awaits it before each statement; a rejection aborts the round. */
+  /** Called before each statement, which waits for its promise; a rejection aborts the round. */
   readonly beforeStep: () => Promise<void>;
 }
 
 /**
  * Removes rows of alerts, by the database's clock:
- * - those not updated for the days in `ALERT_RETENTION_DAYS` for their state,
- * - the oldest beyond the bound of a group.
+ * - alerts that were not updated for the days that `ALERT_RETENTION_DAYS` has for their state,
+ * - the oldest alerts of conversations that have more than `maxAlerts`.
  *
- * Their messages stay; a later report is posted as a new message. The job skips rows that a flush has locked: waiting
- * for them could cause a deadlock.
+ * The messages that show the alerts stay; a later report is posted as a new message. The job skips rows that a flush
+ * has locked: waiting for them could cause a deadlock.
  */
 export async function removeExpiredAlerts(pool: Pool, { maxAlerts, beforeStep }: AlertExpiry): Promise<number> {
   let total = 0;
@@ -65,8 +66,8 @@ async function deletePageOfOldAlerts(sql: Sql, state: string, days: number): Pro
 }
 
 /**
- * The next conversations that have alerts. The query goes from one to the next by the index and does not scan the
- * table.
+ * The next conversations that have alerts, with the numbers of their alerts. The query goes from one conversation to
+ * the next by the index and does not scan the table.
  */
 async function countAlertsPerConversation(
   sql: Sql,
@@ -83,7 +84,10 @@ async function countAlertsPerConversation(
     from conversations c where c.id is not null limit ${CONVERSATIONS_PER_QUERY}`;
 }
 
-/** Deletes the oldest alerts that are not locked: it does not delete a newer one in place of a locked one. */
+/**
+ * Deletes those of the `limit` oldest alerts that are not locked: it does not delete a newer one in place of a locked
+ * one.
+ */
 async function deleteOldestAlerts(sql: Sql, conversationId: ConversationId, limit: number): Promise<number> {
   const { count } = await sql`
     delete from alert where ctid = any(array(

@@ -4,30 +4,31 @@ import type { Pool } from '../db/pool.ts';
 import type { HookReference } from '../hooks/hook-control.ts';
 import { countTotalRequestsPerHook } from '../hooks/hook-stats.ts';
 
-/** Hooks that one statement examines: some thousand rows of counts each. */
+/** One statement examines at most this many hooks, each with some thousand rows of counts. */
 const HOOKS_PER_QUERY = 500;
-/** Rows that one statement deletes. */
+/** One statement deletes about this many rows. */
 export const PAGE_ROWS = 5_000;
 /**
- * Pages for one hook in a round: the rows of 4,000 deliveries a second to this hook alone, within a quarter of an hour.
+ * A round deletes at most this many pages for one hook. They hold the rows of a quarter of an hour with 4,000
+ * deliveries a second to this hook alone.
  */
 export const MAX_PAGES_PER_HOOK = 720;
 const TIMEOUT_MS = 60_000;
-/** An earlier round has already examined a hook that had no request for this long. */
+/** A round skips a hook that had no request for this long, since an earlier round has already examined it. */
 const ACTIVE_WITHIN_MS = 24 * 60 * 60_000;
 
-/** The parameters of a round. */
 interface Trimming {
-  /** Rows that each hook keeps, the newest. */
+  /** The number of rows that each hook keeps: the newest ones. */
   readonly keep: number;
   readonly nowMs: number;
-  /** The job awaits it before each statement; a rejection aborts the round. */
+  /** Called before each statement, which waits for its promise; a rejection aborts the round. */
   readonly beforeStep: () => Promise<void>;
 }
 
 /**
- * Deletes attempts beyond the newest rows of each hook. The counts of requests in `hook_stats` tell which hooks may
- * have more rows, and an index leads to their rows. So the reads grow with the deleted rows, not with the log.
+ * Deletes all rows of the delivery log except the newest `keep` of each hook. The counts of requests in `hook_stats`
+ * tell which hooks may have more rows, and an index leads to their rows. So the reads grow with the deleted rows, not
+ * with the log.
  */
 export async function trimAttemptsPerHook(pool: Pool, trimming: Trimming): Promise<number> {
   const zeroIfIdleSince = new Date(trimming.nowMs - ACTIVE_WITHIN_MS);
@@ -60,7 +61,7 @@ async function trimHook(pool: Pool, hookId: HookId, { keep, beforeStep }: Trimmi
   return total;
 }
 
-/** Returns the time as text: a Date has no microseconds. */
+/** The time of the oldest row that a hook keeps, as text: a Date has no microseconds. */
 async function findOldestKept(sql: Sql, hookId: HookId, keep: number): Promise<string | null> {
   const [row] = await sql<{ at: string }[]>`
     select at::text as at from delivery_attempt where hook_id = ${hookId} order by at desc offset ${keep - 1} limit 1`;
@@ -68,8 +69,8 @@ async function findOldestKept(sql: Sql, hookId: HookId, keep: number): Promise<s
 }
 
 /**
- * The oldest rows. Each page starts where the previous one ended, or it would step over the rows that the previous
- * pages deleted.
+ * Deletes a page of a hook's oldest rows. Each page starts where the previous one ended, or it would step over the rows
+ * that the previous pages deleted.
  */
 async function deletePage(
   sql: Sql,

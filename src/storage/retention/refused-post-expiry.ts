@@ -2,15 +2,18 @@ import type { Sql } from '../db/connection.ts';
 import type { Pool } from '../db/pool.ts';
 import { DELETE_PAGE_ROWS, deleteInPages } from './retention.ts';
 
-/** How long refused posts are kept after the newest one of the same reason. */
+/** Refused posts are kept for this long after the newest one with the same reason. */
 export const REFUSED_POST_RETENTION_DAYS = 7;
 
-/** Removes old refused posts, by the database's clock. The job awaits `beforeStep` before each statement. */
+/**
+ * Removes old refused posts, by the database's clock. Before each statement the job calls `beforeStep` and waits for
+ * it.
+ */
 export function removeExpiredRefusedPosts(pool: Pool, beforeStep: () => Promise<void>): Promise<number> {
   return deleteInPages(pool, deletePageOfOldRows, beforeStep);
 }
 
-/** Skips rows that a node is updating: they are no longer old. */
+/** Deletes a page of old rows. It skips rows that a node is updating, since these are no longer old. */
 async function deletePageOfOldRows(sql: Sql): Promise<number> {
   const { count } = await sql`
     delete from refused_post where ctid = any(array(

@@ -9,19 +9,24 @@ const DAY_MS = 86_400_000;
 const MIN_HOOK_STATS_RETENTION_MS = 7 * DAY_MS;
 /** Partitions are created this far ahead, so that a day's first delivery never waits for one. */
 const PARTITION_DAYS_AHEAD = 3;
-/** Rows that one statement deletes. */
+/** One statement deletes at most this many rows. */
 export const DELETE_PAGE_ROWS = 5_000;
 /**
- * Pages per round and kind of row. They suffice for the rows of a quarter of an hour at 4,000 a second; half as many
- * may arrive.
+ * A round deletes at most this many pages of each kind of row. They suffice for the rows of a quarter of an hour at
+ * 4,000 a second, twice as many as may arrive.
  */
 export const MAX_PAGES = 720;
-/** The last page of a kind finds too few rows, and may scan a table for that. */
+/**
+ * The time-out of the statement of a page. The last page of a kind finds too few rows, and may scan a table for that.
+ */
 const SLOW_QUERY_TIMEOUT_MS = 60_000;
-/** 'retai' in ASCII: one session at a time, of any node, creates and drops partitions. */
+/**
+ * The key of an advisory lock: 'retai' in ASCII. With it, one session at a time, of any node, creates and drops
+ * partitions.
+ */
 const PARTITION_LOCK_KEY = 0x7265746169;
 
-/** Creates the delivery log's partitions for today and the next days. Safe to run at once on several nodes. */
+/** Creates the delivery log's partitions for today and the next days. Several nodes may do so at once. */
 export async function ensureAttemptPartitions(tx: Transaction, nowMs: number): Promise<void> {
   await tx`select pg_advisory_xact_lock(${PARTITION_LOCK_KEY})`;
   const today = Math.floor(nowMs / DAY_MS) * DAY_MS;
@@ -47,7 +52,7 @@ export async function ensureDayPartition(tx: Transaction, from: Date): Promise<v
   );
 }
 
-/** The removed rows of one round. */
+/** The numbers of rows that one round removed; `days` counts partitions. */
 export interface RemovedCounts {
   readonly days: number;
   readonly attempts: number;
@@ -57,16 +62,16 @@ export interface RemovedCounts {
   readonly stats: number;
 }
 
-/** A round of retention. */
 interface RetentionNowAndBeforeStep {
   readonly nowMs: number;
-  /** The job awaits it before each statement that deletes; a rejection aborts the round. */
+  /** Called before each statement that deletes, which waits for its promise; a rejection aborts the round. */
   readonly beforeStep?: () => Promise<void>;
 }
 
 /**
- * Deletes expired data: whole days of the delivery log, idempotency keys, removed hooks, the log of pushes. A failed
- * step does not stop the later ones; at the end the job throws the first failure.
+ * Deletes expired data: whole days of the delivery log, rows beyond the limit of a hook, idempotency keys, removed
+ * hooks, push log, counts of requests. A failed step does not stop the later ones; at the end the job throws the first
+ * failure.
  */
 export async function removeExpiredLogsKeysHooks(
   pool: Pool,
@@ -111,7 +116,7 @@ class StepRunner {
     this.#beforeStep = beforeStep;
   }
 
-  /** To be awaited before each statement: its rejection aborts the round. */
+  /** Each step awaits this before each statement; a rejection aborts the round. */
   readonly before = async (): Promise<void> => {
     this.#isAborted = true;
     await this.#beforeStep();
@@ -143,7 +148,10 @@ async function dropOldPartitions(tx: Transaction, before: Date): Promise<number>
   return rows.length;
 }
 
-/** Pages from the oldest key on. Each page starts where the previous one ended, or it would step over deleted keys. */
+/**
+ * Returns a function that deletes the next page of old keys, from the oldest key on. Each page starts where the
+ * previous one ended, or it would step over deleted keys.
+ */
 function deletePagesOfOldKeys(before: Date): (sql: Sql) => Promise<number> {
   // The time is text: a Date has no microseconds.
   let from = '-infinity';

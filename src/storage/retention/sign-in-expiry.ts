@@ -10,9 +10,9 @@ export interface RemovedSignInCounts {
 }
 
 /**
- * Removes expired activations, links and sessions, by the database's clock. Activations stay for a day after their code
- * was sent, because they are used to count codes. The job awaits `beforeStep` before each statement; its rejection
- * aborts the round.
+ * Removes expired activations, links and sessions, by the database's clock. Activations stay for 25 hours after they
+ * began, because they are used to count codes. Before each statement the job calls `beforeStep` and waits for it; its
+ * rejection aborts the round.
  */
 export async function removeExpiredSignIns(pool: Pool, beforeStep: () => Promise<void>): Promise<RemovedSignInCounts> {
   const inPages = (page: (sql: Sql) => Promise<number>): Promise<number> => deleteInPages(pool, page, beforeStep);
