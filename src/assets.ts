@@ -4,26 +4,26 @@ import { fileURLToPath } from 'node:url';
 import { Worker, type WorkerOptions } from 'node:worker_threads';
 
 /**
- * The path of a file that ships with the program. It is not for the single binary, which contains its files. In the
- * bundle all files are beside the program. In the source tree the browser client is below `build/`, and `etc/` and
- * `package.json` are one level up.
+ * The path of a file that ships with the program. Must not be called in the single binary, which contains its files. In
+ * the bundle all files are beside the program. In the source tree, the browser client is in `../build/`, and `etc/` and
+ * `package.json` are in `../`.
  */
 function locateAsset(name: string): string {
   const places = ['./', '../build/', '../'].map((place) => fileURLToPath(new URL(`${place}${name}`, import.meta.url)));
   return places.find((path) => statSync(path, { throwIfNoEntry: false }) !== undefined) ?? places.at(-1)!;
 }
 
-/** The text of a file that ships with the program, such as `config/reference.conf`; throws for any other. */
+/** The text of a file that ships with the program, such as `config/reference.conf`. Throws if there is no such file. */
 export function readAsset(name: string): string {
   return isSea() ? getAsset(name, 'utf8') : readFileSync(locateAsset(name), 'utf8');
 }
 
-/** The bytes of a file that ships with the program; throws for any other. */
+/** The bytes of a file that ships with the program. Throws if there is no such file. */
 export function readAssetBytes(name: string): Buffer {
   return isSea() ? Buffer.from(getAsset(name)) : readFileSync(locateAsset(name));
 }
 
-/** Names of the files in a folder that ships with the program, sorted. */
+/** The sorted names of the files in a folder that ships with the program. */
 export function listAssets(folder: string): string[] {
   if (!isSea()) return readdirSync(locateAsset(folder)).sort();
   const start = `${folder}/`;
@@ -35,9 +35,10 @@ export function listAssets(folder: string): string[] {
 
 /**
  * Starts a thread whose code ships with the program. `name` is its path in the source tree without the extension, such
- * as `storage/hooks/settlement-thread`. The bundle contains it as a script without imports of other source files
- * (scripts/package/bundle.ts), and runs it from its text: a thread cannot be started from a file inside the binary.
- * Throws if the system cannot create a thread; later errors are `error` events of the thread.
+ * as `storage/hooks/settlement-thread`. In the bundle it is a script without imports of other source files
+ * (scripts/package/bundle.ts). The single binary starts the thread from the script's text, since it cannot start one
+ * from a file inside itself. Throws if the system cannot create a thread. Later errors are events `error` of the
+ * thread.
  */
 export function startThread(name: string, options: WorkerOptions): Worker {
   if (isSea()) return new Worker(getAsset(`${name}.cjs`, 'utf8'), { ...options, eval: true });

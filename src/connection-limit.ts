@@ -8,19 +8,19 @@ import type { Log } from './log.ts';
 const CLIENT_SHARE = 0.75;
 const LOG_EVERY_MS = 60_000;
 
-/** The limit of file descriptors in a text of `/proc/<pid>/limits`; null if there is none. */
+/** The limit of open files in the text of `/proc/<pid>/limits`; null if the text has no such limit. */
 export function parseDescriptorLimit(limitsText: string): number | null {
   const text = /^Max open files\s+(\d+)/m.exec(limitsText)?.[1];
   return text === undefined ? null : Number(text);
 }
 
-/** The limit of all client connections of this process together; null: no limit. */
+/** The most client connections that this process may have; null: there is no limit. */
 export function maxClientConnections(): number | null {
   let limitsText: string;
   try {
     limitsText = readFileSync('/proc/self/limits', 'utf8');
   } catch {
-    // Not Linux, or /proc is not mounted.
+    // The system is not Linux, or /proc is not mounted.
     return null;
   }
   const descriptors = parseDescriptorLimit(limitsText);
@@ -28,13 +28,13 @@ export function maxClientConnections(): number | null {
 }
 
 /**
- * A bound on the connections of several listeners together. Without a bound the process can run out of descriptors: it
- * then resets new clients without a line in the log, and can connect neither to the database nor to receivers.
+ * Limits the connections of several listeners together. Without a limit the process can run out of file descriptors. It
+ * then resets new connections without a line in the log, and can connect neither to the database nor to receivers.
  */
 export class ConnectionLimit {
   readonly #max: number | null;
   readonly #log: Log;
-  /** Open connections by listener. */
+  /** The number of open connections of each listener. */
   readonly #openByServer = new Map<Server, number>();
   #openTotal = 0;
   #droppedTotal = 0;
@@ -50,7 +50,7 @@ export class ConnectionLimit {
     return this.#droppedTotal;
   }
 
-  /** Counts the connections of this listener from now on. */
+  /** Counts and limits the connections of this listener from now on. */
   watch(server: Server): void {
     if (this.#max === null) return;
     this.#openByServer.set(server, 0);
@@ -69,8 +69,8 @@ export class ConnectionLimit {
   }
 
   /**
-   * Each listener may use all of the remaining connections. Node checks `maxConnections` before it creates objects for
-   * a connection.
+   * Lets each listener use all of the remaining connections. `maxConnections` is used since Node checks it before it
+   * creates objects for a connection.
    */
   #updateMaxConnections(): void {
     const left = Math.max(0, this.#max! - this.#openTotal);

@@ -1,12 +1,13 @@
 /**
- * The catalogue of errors that clients and callers see: a stable code, its representation in HTTP and JSON-RPC, and a
- * public sentence. The cause only goes to the log. The renderers are `http/responses.ts` and `live/json-rpc.ts`.
+ * The errors that clients and callers see: each has a stable code, its representation in HTTP and JSON-RPC, and a
+ * public sentence. The cause of an error only goes to the log. `http/responses.ts` and `live/json-rpc.ts` write the
+ * errors into answers.
  */
 interface ErrorKind {
   readonly status: number;
   readonly rpcCode: number;
   readonly sentence: string;
-  /** Seconds for `Retry-After`; only for errors after which a repeat may succeed. */
+  /** The seconds in the header `Retry-After`; only for errors after which a repeated request may succeed. */
   readonly retryAfterS?: number;
 }
 
@@ -235,12 +236,12 @@ const errorCatalogue = {
   internal: { status: 500, rpcCode: -32603, sentence: 'The server failed; its log has the cause' },
 } as const satisfies Record<string, ErrorKind>;
 
-/** The end of a sentence about a post whose outcome is unknown. */
+/** The last part of the error sentence for a post whose outcome is unknown. */
 export const SAFE_REPEAT_HINT = 'Repeating a post is safe with an Idempotency-Key';
 
 export type ErrorCode = keyof typeof errorCatalogue;
 
-/** Every code with its representation, for documents and tests. */
+/** All error codes with their representation, for documents and tests. */
 export const errorKinds: Readonly<Record<ErrorCode, ErrorKind>> = errorCatalogue;
 
 /** An error that is meant for the caller. `message` is the public sentence; `cause` is for the log only. */
@@ -250,7 +251,7 @@ export class KlatchError extends Error {
   readonly rpcCode: number;
   readonly retryAfterS: number | null;
 
-  /** `sentence` replaces the catalogue's sentence where the code knows more, such as the field or the limit. */
+  /** `sentence` replaces the catalogue's sentence if the thrower knows more, such as the field or the limit. */
   constructor(code: ErrorCode, options: { sentence?: string; cause?: unknown } = {}) {
     const kind: ErrorKind = errorCatalogue[code];
     super(options.sentence ?? kind.sentence, { cause: options.cause });

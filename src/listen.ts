@@ -4,14 +4,14 @@ import { describePortHolder, findPortHolder } from './port-holder.ts';
 
 const BACKLOG = 1_024;
 
-/** The server cannot listen on a port; the message names the port and what to do. */
+/** Thrown when the server cannot listen on a port. The message has the port and says what to do. */
 export class ListenError extends Error {
   override readonly name = 'ListenError';
 }
 
 /**
- * Opens a server's port and resolves to it. `keys`: the keys of the configuration that name the port. `limit` bounds
- * the server's connections. Rejects with ListenError.
+ * Makes a server listen on a port, and resolves to the port. `keys`: the keys of the configuration that set the port,
+ * for error messages. `limit` bounds the server's connections. Rejects with ListenError.
  */
 export async function listen(
   server: Server,
@@ -26,8 +26,8 @@ export async function listen(
     });
   });
   if (failed === null) {
-    // Later errors concern one connection that could not be accepted, for instance because of too many open files.
-    // Without a handler such an error would end the process.
+    // A later error is about one connection that could not be accepted, for instance because of too many open files.
+    // Without a handler it would end the process.
     server.on('error', () => {});
     return (server.address() as AddressInfo).port;
   }

@@ -1,7 +1,10 @@
 import { pino } from 'pino';
 import pretty from 'pino-pretty';
 
-/** Writes one event. `fields` hold ids, counts and times: never a token, a secret, message text or a target's path. */
+/**
+ * Writes one event to the log. `fields` may contain ids, counts and times, but never a token, a secret, message text or
+ * a target's path.
+ */
 type LogFunction = (event: string, fields?: Record<string, unknown>) => void;
 
 export interface Log {
@@ -9,7 +12,7 @@ export interface Log {
   readonly info: LogFunction;
   readonly warn: LogFunction;
   readonly error: LogFunction;
-  /** The same log with fields that every event carries. */
+  /** Returns a log that adds these fields to every event. */
   child(fields: Record<string, unknown>): Log;
 }
 
@@ -19,7 +22,7 @@ interface LogOptions {
   readonly format: 'auto' | 'json' | 'text';
 }
 
-/** A log on standard output. Lines are written synchronously, so that a kill -9 loses none of them. */
+/** Creates a log on standard output. Lines are written synchronously, so that a kill -9 loses none of them. */
 export function createLog(options: LogOptions): Log {
   const text = options.format === 'text' || (options.format === 'auto' && process.stdout.isTTY);
   const destination = text
@@ -30,7 +33,7 @@ export function createLog(options: LogOptions): Log {
   return wrapPino(pino(text ? settings : { ...settings, timestamp }, destination));
 }
 
-/** A log that drops everything, for tests and for commands that print their own lines. */
+/** Creates a log that drops everything, for tests and for commands that print their own lines. */
 export function silentLog(): Log {
   const nothing = (): void => {};
   const log: Log = { debug: nothing, info: nothing, warn: nothing, error: nothing, child: () => log };
@@ -38,9 +41,9 @@ export function silentLog(): Log {
 }
 
 /**
- * The fields of an error that may be logged. The `detail`, `query` and `parameters` of a PostgreSQL error contain data
- * of rows, so only its code, its constraint and its primary message are logged. For our statements that message names
- * only types and limits.
+ * The fields of an error that may be logged. Of a PostgreSQL error these are only its code, its constraint and its
+ * primary message: `detail`, `query` and `parameters` contain data of rows. For Klatch's statements the primary message
+ * has only types and limits.
  */
 export function describeError(error: unknown): Record<string, unknown> {
   if (!(error instanceof Error)) return { message: typeof error };

@@ -2,15 +2,15 @@ import { readdir, readFile, readlink } from 'node:fs/promises';
 import { isIP } from 'node:net';
 import { basename } from 'node:path';
 
-/** The limit of processes to examine; machines that run Klatch have fewer. */
+/** The most processes that are examined. Machines that run Klatch have fewer. */
 const MAX_PROCESSES = 100_000;
-/** The state of a socket that listens, as the kernel writes it. */
+/** The state of a listening socket, as the kernel writes it in /proc/net/tcp. */
 const LISTENING_STATE = '0A';
 
-/** The process that listens on a port. Fields that the kernel does not show to this user are null. */
+/** The process that listens on a port. A field that the kernel does not show to this user is null. */
 interface PortHolder {
   readonly pid: number | null;
-  /** The file name of the program. */
+  /** The file name of the process's program. */
   readonly program: string | null;
   readonly uid: number;
 }
@@ -21,8 +21,9 @@ interface ListeningSocket {
 }
 
 /**
- * The process whose socket prevents listening at a TCP address and port of this machine. Null if there is none or it
- * cannot be determined. Only root can determine the process of another user; everybody can determine the user.
+ * Finds the process whose socket prevents this one from listening at a TCP address and port of this machine. Null if
+ * there is none, or it cannot be determined. Every user can determine the user of that process, but only root the
+ * process of another user.
  */
 export async function findPortHolder(host: string, port: number): Promise<PortHolder | null> {
   const sockets = (await Promise.all(['tcp', 'tcp6'].map((table) => listeningSockets(table, port)))).flat();
@@ -32,7 +33,7 @@ export async function findPortHolder(host: string, port: number): Promise<PortHo
   return { pid, program: pid === null ? null : await programNameOf(pid), uid: found.uid };
 }
 
-/** Describes the holder, to follow the words "another program listens there"; empty for null. */
+/** Describes the process, to follow the words "another program listens there"; empty for null. */
 export function describePortHolder(holder: PortHolder | null): string {
   if (holder === null) return '';
   const { pid, program, uid } = holder;
@@ -41,8 +42,8 @@ export function describePortHolder(holder: PortHolder | null): string {
 }
 
 /**
- * The sockets that listen on a port, from a table of /proc/net. A line has number, address:port, peer, state, queues,
- * timer, retransmissions, uid, time-out and inode.
+ * Reads the sockets that listen on a port from a table of /proc/net (`tcp` or `tcp6`). A line has number, address:port,
+ * peer, state, queues, timer, retransmissions, uid, time-out and inode.
  */
 async function listeningSockets(
   table: string,
@@ -57,15 +58,17 @@ async function listeningSockets(
   });
 }
 
-/** Whether a socket that listens at `address`, in the kernel's notation, prevents listening at `host`. */
+/**
+ * True if a socket that listens at `address` (in the kernel's notation) prevents another one from listening at `host`.
+ */
 function blocksListeningAt(address: string, host: string): boolean {
   if (/^0+$/.test(address) || host === '::' || host === '0.0.0.0') return true;
   const own = isIP(host) === 4 ? toKernelHex(host.split('.').map(Number)) : null;
-  // A name, or an IPv6 address, which has many spellings: every holder of the port counts.
+  // `host` is a name, or an IPv6 address, which has many spellings. Then every socket with the port counts.
   return own === null ? true : address === own || address.endsWith(own);
 }
 
-/** Formats an address as the kernel does on this little-endian machine: its bytes reversed. */
+/** Formats an IPv4 address as the kernel does on this little-endian machine: with its bytes reversed. */
 function toKernelHex(bytes: readonly number[]): string {
   return [...bytes]
     .reverse()
@@ -93,7 +96,9 @@ async function programNameOf(pid: number): Promise<string | null> {
   return file === null ? null : basename(file.replace(/ \(deleted\)$/, ''));
 }
 
-/** The result of a read that failed: the process has ended or belongs to another user, or the machine has no /proc. */
+/**
+ * The result of a failed read of /proc: the process has ended or belongs to another user, or the machine has no /proc.
+ */
 function nullIfUnreadable(): null {
   return null;
 }

@@ -57,19 +57,19 @@ import { LastRunRecorder, startIdOf, type ExitReason } from './data-dir/server-s
 import { Sealer } from './storage/db/sealed.ts';
 import { readVersion, userAgent } from './version.ts';
 
-/** `stop` was called before `start` had finished. */
+/** Thrown by `start` if `stop` was called before it had finished. */
 export class StoppedError extends Error {
   override readonly name = 'StoppedError';
 }
 
-/** The composition root: everything is built here, started in order, and stopped in the opposite order. */
+/** The composition root: builds all parts of the server, starts them in order, and stops them in the opposite order. */
 export class Server {
   readonly #config: Config;
   readonly #log: Log;
   readonly #parts: Lifecycle;
   readonly #requestCounts = new RequestCounts();
   readonly #connectionLimit: ConnectionLimit;
-  /** Resolves the names of receivers and of browsers' push services. */
+  /** Resolves the host names of receivers and of browsers' push services. */
   readonly #dnsResolver: DnsResolver;
   readonly #fatalFailure = Promise.withResolvers<Error>();
   #connectingDatabase: Database | null = null;
@@ -86,7 +86,7 @@ export class Server {
   #httpPort = 0;
   #metricsPort: number | null = null;
 
-  /** `explain` turns an error into a sentence and an exit code for the record of the run. */
+  /** `explain`: turns an error into a sentence and an exit code for the record of this run. */
   constructor(config: Config, log: Log, explain: (error: unknown) => ExitReason = messageAsExitReason) {
     this.#config = config;
     this.#log = log;
@@ -98,27 +98,27 @@ export class Server {
     this.#toExitReason = explain;
   }
 
-  /** Resolves only if this process must end, with the reason. The caller then calls `stop`. */
+  /** Resolves to the reason if this process must end, and else never. The caller then has to call `stop`. */
   get failure(): Promise<Error> {
     return this.#fatalFailure.promise;
   }
 
-  /** The port of the HTTP interface, once started. */
+  /** The port of the HTTP interface, after `start`. */
   get port(): number {
     return this.#httpPort;
   }
 
-  /** The addresses for clients in addition to the HTTP interface, in the order of the configuration, once started. */
+  /** The endpoints for clients besides the HTTP interface, in the order of the configuration, after `start`. */
   get endpoints(): readonly { readonly url: string; readonly port: number }[] {
     return this.#live?.endpoints ?? [];
   }
 
-  /** The port that metrics are served on, once started; null when they are not. */
+  /** The port on which metrics are served, after `start`; null: metrics are disabled. */
   get metricsPort(): number | null {
     return this.#metricsPort;
   }
 
-  /** Starts all parts. On a failure, or if `stop` is called meanwhile, it stops the started parts and rejects. */
+  /** Starts all parts. After a failure, or if `stop` is called meanwhile, stops the started parts and rejects. */
   async start(): Promise<void> {
     this.#startPromise = this.#start();
     try {
@@ -130,17 +130,17 @@ export class Server {
     }
   }
 
-  /** Records at once how this process ends, if there is no time to call `stop`. */
+  /** Records at once how this process ends; for an end that leaves no time to call `stop`. */
   recordExitAtOnce(exitReason: ExitReason): void {
     this.#lastRunRecorder.setExitReason(exitReason);
     this.#lastRunRecorder.markStoppedOrFailed();
   }
 
-  /** Accepts no new work, finishes running work within `http.stop-timeout`, and leaves the rest in the database. */
+  /** Accepts no new work, finishes running work within `http.stop-timeout`, and stops all parts. */
   stop(reason: string | null = null): Promise<void> {
     this.#isRefusingRequests = true;
     if (this.#stopPromise === null) this.#lastRunRecorder.markStopping(reason);
-    // Aborts the wait of a start that cannot reach the database.
+    // A start that cannot reach the database waits for it: this aborts the wait.
     void this.#connectingDatabase?.stop();
     this.#stopPromise ??= this.#stop();
     return this.#stopPromise;
@@ -256,7 +256,7 @@ export class Server {
     };
   }
 
-  /** Starts the sweeper only if the store belongs to this database: otherwise it would treat files as lost. */
+  /** Starts the file sweeper only with this database's store: elsewhere it would delete rows whose files stay. */
   async #startFileSweeper({ database, fileStore: store, node, config, log }: Services): Promise<void> {
     const pool = database.general;
     const { orphanedFilesMs: orphanRetentionMs } = config.retention;
@@ -305,8 +305,8 @@ export class Server {
   }
 
   /**
-   * Runs before the first write to the log: the log must contain all changes in this node's witness, or the log's epoch
-   * is raised.
+   * Runs before the first write to the message log. The log must contain all changes in this node's witness; if some
+   * are lost, the log epoch is raised.
    */
   async #startLostHistoryDetector(parts: Pick<Services, 'database' | 'bus' | 'node'>): Promise<void> {
     const onNewTimeline = (): void => this.#lanes?.suspendUntilOldLeasesExpire();
@@ -318,14 +318,14 @@ export class Server {
     await detector.start();
   }
 
-  /** Reports an error after which the process must end; the caller of `start` then calls `stop`. */
+  /** Reports an error after which the process must end: the caller of `start` then has to call `stop`. */
   #fail(error: Error): void {
     this.#isRefusingRequests = true;
     this.#lastRunRecorder.setExitReason(this.#toExitReason(error));
     this.#fatalFailure.resolve(error);
   }
 
-  /** Runs before all slow steps: it reports a port in use at once, and answers requests with "starting". */
+  /** Runs before all slow steps, to report a port in use at once, and to answer requests with "starting". */
   async #listen(): Promise<HttpListener> {
     const { http } = this.#config;
     const starting = this.#requestCounts.counting(createStatusOnlyStartingApp(this.#config, this.#log));
@@ -336,7 +336,7 @@ export class Server {
     return listener;
   }
 
-  /** Listens on a port of its own, until the end of a stop. Null if metrics are disabled. */
+  /** Serves the metrics on a port of their own, until the end of `stop`. Null if metrics are disabled. */
   async #listenForScrapes(): Promise<HttpListener | null> {
     const { metrics, http } = this.#config;
     if (!metrics.metricsEnabled) return null;
@@ -363,7 +363,7 @@ export class Server {
     scrapes.setHandler(metricsListener(families, this.#log));
   }
 
-  /** Runs last, when all parts that clients use have started. */
+  /** Starts the interfaces for live clients. Runs last, when all parts that clients use have started. */
   async #startLive(services: Services, tls: readonly (EndpointTls | null)[], listener: HttpListener): Promise<Live> {
     const live = new Live(services, operationTable(), { tls, limit: this.#connectionLimit });
     this.#live = live;
@@ -388,7 +388,7 @@ export class Server {
   }
 
   async #stop(): Promise<void> {
-    // A part that is being started is not in the list yet. A start that has to stop rejects when it adds its next part.
+    // Waits for a running `start`, whose next part is not in the list yet. It rejects when it adds that part.
     await this.#startPromise.catch(() => {});
     await this.#parts.stop();
   }

@@ -4,7 +4,7 @@ export function readVersion(): string {
   return (JSON.parse(readAsset('package.json')) as { version: string }).version;
 }
 
-/** The header `User-Agent` of requests to receivers and push vendors. */
+/** The value of the header `User-Agent` in requests to receivers and push vendors. */
 export function userAgent(): string {
   return `Klatch/${readVersion()}`;
 }

@@ -3,7 +3,7 @@ import { siteKey, type SourceKey } from '../model/source-key.ts';
 
 const CODE_DIGITS = 6;
 
-/** The form of a code, whether this server or a gate judges it. */
+/** The form of a code, whether this server or the activation gate checks it. */
 export const CODE_PATTERN = /^[0-9]{6}$/;
 
 /** A new code: six random digits. */
@@ -22,7 +22,7 @@ export class ActivationHasher {
     this.#key = Buffer.from(hkdfSync('sha256', secret, 'klatch', 'activation-1', 32));
   }
 
-  /** The verifier of a code, valid for this transaction only. */
+  /** The keyed hash of a code. It is valid only for the activation with this transaction hash. */
   codeVerifier(transactionHash: string, code: string): string {
     return this.#hmac('code', transactionHash, code).toString('hex');
   }

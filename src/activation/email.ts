@@ -33,14 +33,14 @@ interface Sender {
   readonly address: string;
 }
 
-/** Reads `services.smtp.from`; null when it is not one address, with or without a name. */
+/** Reads `services.smtp.from`; null when it is not exactly one address, with or without a name. */
 export function parseSender(text: string): Sender | null {
   const [first, ...others] = addressparser(text, { flatten: true });
   if (first === undefined || others.length > 0 || typeof parseProofAddress(first.address) === 'string') return null;
   return { name: first.name, address: first.address };
 }
 
-/** Sends codes by e-mail, through one mail server; this server judges the codes itself. */
+/** Sends codes by e-mail, through one mail server; this server checks the codes itself. */
 export class EmailCodeProvider implements CodeProvider {
   readonly name = 'email';
   readonly kind = 'email';
@@ -81,7 +81,7 @@ export class EmailCodeProvider implements CodeProvider {
     const values = { code, project: projectName, hours: String(Math.round(validMs / HOUR_MS)) };
     const { subject, text } = fillEmailTemplate(emailTemplate, values);
     const composer = new MailComposer({
-      // Addresses as objects, so that the library reads nothing in them as a list or a comment.
+      // The addresses are objects, so that the library reads nothing in them as a list or a comment.
       from: { ...this.#sender },
       to: { name: '', address },
       subject,
@@ -115,7 +115,7 @@ export class EmailCodeProvider implements CodeProvider {
       allowInternalNetworkInterfaces: true,
     });
     const { promise: broken, reject } = Promise.withResolvers<never>();
-    // Once the work is done, nothing awaits this promise.
+    // Once the work is done, nothing awaits this promise, and its rejection is ignored.
     broken.catch(() => {});
     const timer = setTimeout(() => reject(new ProviderError('timeout')), deadlineMs);
     connection.on('error', reject);

@@ -11,7 +11,7 @@ const MAX_CONNECTIONS = 8;
 const CODE_REFERENCE_PATTERN = /^(?!\.{1,2}$)[\x21-\x7e]{1,512}$/;
 const gatewayResponseSchema = z.object({ $type: z.string().max(100), hash: z.string().optional() });
 
-/** An answer of the gate. */
+/** An answer of the activation gate. */
 interface CodeGatewayResponse {
   readonly status: number;
   /** The answer's `$type`; null: the answer is not one of the gate's. */
@@ -19,7 +19,7 @@ interface CodeGatewayResponse {
   readonly codeReference: string | null;
 }
 
-/** The activation gate, which sends codes to telephones and judges them itself. */
+/** The activation gate, which sends codes to telephones and checks them itself. */
 export class PhoneCodeGateway implements CodeProvider {
   readonly name = 'gate';
   readonly kind = 'phone';
@@ -46,8 +46,8 @@ export class PhoneCodeGateway implements CodeProvider {
   }
 
   /**
-   * Asks about a code that does not exist. Any answer shows that the gate works, except a redirect, a refused token or
-   * a proxy's failure.
+   * Asks the gate about a code that does not exist. Any answer shows that the gate works, except a redirect, a refused
+   * token or a proxy's failure.
    */
   async probe(): Promise<void> {
     await this.#validate(null, '000000');
@@ -106,7 +106,7 @@ async function readBounded(body: AsyncIterable<Buffer>): Promise<string> {
   let bytes = 0;
   for await (const chunk of body) {
     bytes += chunk.length;
-    // Leaving the loop destroys the body, and with it the connection.
+    // The throw leaves the loop, which destroys the body and with it the connection.
     if (bytes > MAX_RESPONSE_BYTES) throw new ProviderError('answer', `more than ${MAX_RESPONSE_BYTES} bytes`);
     chunks.push(chunk);
   }
@@ -117,8 +117,8 @@ function toCodeGatewayResponse(status: number, text: string): CodeGatewayRespons
   if (status >= 300 && status < 400) throw new ProviderError('answer', `status ${status}, a redirect`);
   if (status === 401 || status === 403) throw new ProviderError('login', `status ${status}`);
   const { type = null, hash = null } = parseTypeAndHash(text);
-  // Such a status refuses every request alike, whether a code was sent or not. A result that differed would reveal who
-  // has an account.
+  // The gate refuses every request with such a status, whether a code was sent or not. A different result without a
+  // code would reveal who has an account.
   if (type === null && (status === 429 || status >= 500)) throw new ProviderError('refused', `status ${status}`);
   return { status, type, codeReference: hash };
 }
@@ -132,7 +132,7 @@ function parseTypeAndHash(text: string): { type?: string; hash?: string | undefi
     return {};
   }
   const parsed = gatewayResponseSchema.safeParse(json);
-  // The log gets a name, not any text that the gate sends.
+  // The type goes into the log, so it must be a name, and not any text that the gate sends.
   if (!parsed.success || !/^\w{1,50}$/.test(parsed.data.$type)) return {};
   return { type: parsed.data.$type, hash: parsed.data.hash };
 }

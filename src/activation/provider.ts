@@ -34,7 +34,7 @@ export class ProviderError extends Error {
   }
 }
 
-/** A code that a provider is to send. */
+/** A code that a provider has to send. */
 export interface OutgoingCode {
   /** The address, as `model/proof-address.ts` writes it. */
   readonly address: string;
@@ -50,13 +50,13 @@ export interface OutgoingCode {
 export interface CodeProvider {
   readonly name: ActivationProviderName;
   readonly kind: AddressKind;
-  /** Checks, without sending, whether the provider can send anything at all; rejects when it cannot. */
+  /** Checks, without sending, whether the provider can send codes; rejects when it cannot. */
   probe(): Promise<void>;
-  /** Sends a code. Resolves with the provider's reference of the code; null when this server is to judge the code. */
+  /** Sends a code. Resolves with the provider's reference of the code; null: this server checks the code itself. */
   send(code: OutgoingCode): Promise<string | null>;
   /**
-   * Whether this is the code that the provider knows by `reference`. For null it asks about a code that does not exist,
-   * which takes as long. Null for providers that leave the judgement to this server.
+   * Whether this is the code that the provider knows by `reference`. If `reference` is null, the call asks about a code
+   * that does not exist, which takes as long. The property is null for providers whose codes this server checks itself.
    */
   readonly verifyCode: ((reference: string | null, code: string) => Promise<boolean>) | null;
   /** Aborts the requests in progress: their promises reject. */

@@ -10,7 +10,7 @@ export interface Membership {
 export type EphemeralEvent =
   /** The account is typing a message. */
   | ({ readonly kind: 'typing' } & Membership)
-  /** The account has read up to here, on one of its devices. */
+  /** The account has read the messages up to `seq`, on one of its devices. */
   | ({ readonly kind: 'read'; readonly seq: Seq } & Membership)
   /** The account has changed its notification setting of the conversation. */
   | ({ readonly kind: 'settings' } & Membership);
@@ -21,7 +21,7 @@ export type EphemeralEvent =
  */
 export type PresenceUpdate =
   | { readonly kind: 'change'; readonly number: number; readonly accountId: AccountId; readonly online: boolean }
-  /** The number of the node's last change; also its heartbeat. */
+  /** The number of the node's last change, which the node also sends as its heartbeat. */
   | { readonly kind: 'position'; readonly number: number }
   /** A part of the set of online accounts after change `number`. Parts are numbered from 1 and come in order. */
   | {
@@ -37,11 +37,11 @@ export type PresenceUpdate =
   | { readonly kind: 'leave' };
 
 /**
- * Notifications that something was committed. A listener never takes data from a notification: it reads the database
- * from its own position. So a lost or repeated notification costs time at most.
+ * Events that announce that something was committed. A listener takes no data from an event: it reads the database from
+ * its own position. So a lost or repeated event costs time at most.
  */
 export interface BusEvents {
-  /** Conversations, each with a seq that its newest message has at least. */
+  /** Conversations with new messages, each with a seq: the newest message has this seq or a greater one. */
   messagesCommitted(conversations: ReadonlyMap<ConversationId, Seq>): void;
   /** Conversations with changes that are no new message: an edit, a deletion, a notice. They have new revs. */
   nonMessageChangesCommitted(conversations: readonly ConversationId[]): void;
@@ -100,7 +100,7 @@ export class LocalBus implements Bus {
     for (const listener of this.#listeners) (listener[event] as ((p: typeof payload) => void) | undefined)?.(payload);
   }
 
-  /** There is no other node. */
+  /** False: there is no other node that could acknowledge. */
   confirmHooksChanged(): Promise<boolean> {
     return Promise.resolve(false);
   }

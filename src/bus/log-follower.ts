@@ -13,23 +13,26 @@ const SWEPT_CONVERSATIONS_PER_PAGE = 500;
  */
 const LONG_BATCH_MS = 50;
 const SHORT_BATCH_MS = 15;
-/** How often a conversation is tried that fails even in a batch of its own. */
+/**
+ * A conversation that fails this many times, even in a batch of its own, is skipped until its next notification or
+ * sweep.
+ */
 const MAX_CONVERSATION_FAILURES = 3;
 
-/** The worker's part of a follower, and its pace. */
+/** The functions of the worker that a follower runs, and the follower's pace. */
 export interface LogFollowerOptions {
   readonly bus: Bus;
   readonly log: Log;
-  /** The notifications that bring work. */
+  /** The kinds of notifications that mean work for the worker. */
   readonly events: readonly ('messagesCommitted' | 'nonMessageChangesCommitted')[];
-  /** One page of a sweep: conversations with work and a greater id than `after`, by id. */
+  /** Finds one page of a sweep: conversations with work whose id is greater than `after`, in the order of their ids. */
   readonly findConversations: (page: { after: number; limit: number }) => Promise<readonly ConversationId[]>;
   /**
    * Processes the next changes of each conversation, from its position in the database; resolves with the conversations
-   * that have more. After a rejection the same conversations come again, in smaller batches.
+   * that have more. After a rejection `process` gets the same conversations again, in smaller batches.
    */
   readonly process: (conversations: readonly ConversationId[]) => Promise<readonly ConversationId[]>;
-  /** Conversations that `process` gets at most. The first batch after a pause has one. */
+  /** `process` gets at most this many conversations at once. The first batch after a pause has one. */
   readonly maxBatchSize: number;
   /** Whether conversations with a notification go before those of a sweep, which may take hours after an upgrade. */
   readonly newMessagesFirst: boolean;
@@ -41,7 +44,7 @@ export interface LogFollowerOptions {
   readonly pauseFactor: () => number;
   readonly sweepIntervalMs: number;
   readonly databaseRetryDelayMs: number;
-  /** Texts of the log. */
+  /** The texts of the follower's lines in the log. */
   readonly texts: { readonly waitsForDatabase: string; readonly conversationSkipped: string };
 }
 
@@ -56,7 +59,7 @@ export interface LogFollowerOptions {
  */
 export class LogFollower {
   readonly #options: LogFollowerOptions;
-  /** Conversations with a notification that are not queued for it yet. */
+  /** Conversations for which a notification came that has not put them into the queue yet. */
   readonly #notified = new Set<ConversationId>();
   #isSweepRequested = true;
   /** The conversations to process, in this order, each with its failures in a row. */
@@ -75,7 +78,7 @@ export class LogFollower {
     this.#options = options;
   }
 
-  /** Begins with a sweep over everything. Idempotent. */
+  /** Starts the worker, which begins with a sweep over all conversations. Idempotent. */
   start(): void {
     if (this.#running !== null) return;
     const { bus, events, sweepIntervalMs } = this.#options;
@@ -94,7 +97,7 @@ export class LogFollower {
     this.#running = this.#run(this.#stopping.signal);
   }
 
-  /** Resolves when the current turn has ended; the next start finds the remaining work again. */
+  /** Stops the worker; resolves when the current turn has ended. The next start finds the remaining work again. */
   async stop(): Promise<void> {
     this.#unsubscribe();
     clearInterval(this.#sweepTimer);
@@ -219,7 +222,7 @@ export class LogFollower {
   #requeueFailed(batch: ReadonlyMap<ConversationId, number>, error: unknown): boolean {
     const isUnavailable =
       batch.size === 0 || error instanceof DatabaseUnavailableError || error instanceof CommitUnknownError;
-    // The batch may have been too large for its time-out.
+    // If the database seems unavailable, the batch may only have been too large for its time-out.
     this.#batchSize = isUnavailable ? Math.ceil(this.#batchSize / 2) : 1;
     const isOwnFailure = !isUnavailable && batch.size === 1;
     for (const [id, failuresBefore] of batch) {
@@ -234,7 +237,7 @@ export class LogFollower {
   }
 
   async #waitForDatabase(error: unknown, signal: AbortSignal): Promise<void> {
-    // Logs once per outage.
+    // The follower logs one line per outage.
     if (!this.#isDatabaseUnavailable) this.#options.log.warn(this.#options.texts.waitsForDatabase, { error });
     this.#isDatabaseUnavailable = true;
     await wait(this.#options.databaseRetryDelayMs, undefined, { signal });

@@ -9,16 +9,20 @@ import {
   type BroadcastEvent,
 } from './wire-format.ts';
 
-/** Queued events of one kind; beyond this bound the other nodes get a resync of that kind instead. */
+/**
+ * The maximum number of queued events of one kind. If there are more, the other nodes get a resync of that kind
+ * instead.
+ */
 const MAX_ITEMS_PER_LETTER = 20_000;
-/** Queued ephemeral events; further ones are dropped. */
+/** The maximum number of queued ephemeral events of one kind; further ones are dropped. */
 const MAX_EPHEMERAL_EVENTS = 1_000;
 /**
- * Queued presence items; further ones are dropped: the gap in their numbers makes the other nodes request a snapshot.
+ * The maximum number of queued presence items. Further ones are dropped: the gap in their numbers makes the other nodes
+ * request a snapshot.
  */
 const MAX_PRESENCE_ITEMS = 50_000;
 
-/** A payload, and the items in it that must not be lost. */
+/** A payload of NOTIFY, and the items in it that must not be lost. */
 interface TakenPayload {
   readonly text: string;
   readonly itemsByLetter: ReadonlyMap<string, ReadonlyMap<number | string, string>>;
@@ -27,17 +31,17 @@ interface TakenPayload {
 
 /** Events queued for the other nodes, in as many payloads as they need. */
 export class NotificationBatch {
-  /** Items by letter, then by subject. */
+  /** The items of events that must not be lost, by the letter of their kind, then by subject. */
   readonly #reliable = new Map<string, Map<number | string, string>>();
   readonly #lossy = new Map<string, Set<string>>();
-  /** Kinds with dropped events, which require a resync. */
+  /** The letters of kinds with dropped events, which require a resync. */
   #resyncLetters = new Set<string>();
 
   get isEmpty(): boolean {
     return this.#resyncLetters.size === 0 && this.#reliable.size === 0 && this.#lossy.size === 0;
   }
 
-  /** Adds an event; beyond the bound of its kind a resync replaces all events of that kind. */
+  /** Adds an event to the queue. If its kind has too many events, a resync replaces all events of that kind. */
   add<Event extends BroadcastEvent>(event: Event, payload: Parameters<BusEvents[Event]>[0]): void {
     if (event === 'ephemeral') {
       const { letter, item } = encodeEphemeral(payload as Parameters<BusEvents['ephemeral']>[0]);
@@ -90,7 +94,10 @@ export class NotificationBatch {
     return { text: notifications.join(';'), itemsByLetter: takenByLetter, resyncLetters };
   }
 
-  /** Queues a payload with an unknown outcome again, without ephemeral events and presence. */
+  /**
+   * Queues the events of a payload again of which it is unknown whether it was sent. Ephemeral events and presence are
+   * dropped.
+   */
   putBack({ itemsByLetter, resyncLetters }: TakenPayload): void {
     for (const letter of resyncLetters) this.#requireResyncOf(letter);
     for (const [letter, items] of itemsByLetter) this.#addReliable(letter, items, false);
@@ -112,7 +119,7 @@ export class NotificationBatch {
   #addLossyUnlessFull(letter: string, item: string, maxItems: number): void {
     const kept = this.#lossy.get(letter) ?? new Set<string>();
     if (kept.size >= maxItems) return;
-    // Moves an equal item to the end: the place of the later item applies.
+    // Moves an equal item to the end: only the later of the two is sent.
     kept.delete(item);
     kept.add(item);
     this.#lossy.set(letter, kept);
@@ -129,8 +136,8 @@ function takeFitting(
   room: number,
 ): { taken: Map<number | string, string>; bytes: number } {
   const taken = new Map<number | string, string>();
-  // The letter and the semicolon before it take two bytes. One byte less, since the loop adds a comma to each item,
-  // which the last item lacks.
+  // The letter and the semicolon before it take two bytes. The count begins one byte lower, since the loop adds a comma
+  // for each item, and the last item has none.
   let bytes = 1;
   for (const [subject, item] of items.entries()) {
     if (bytes + item.length + 1 > room) break;

@@ -1,9 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 
-/** Bound of pending requests; a further one is not sent, and counts as not acknowledged after its timeout. */
+/**
+ * The maximum number of pending requests. A further one is not sent, and counts as not acknowledged after its time-out.
+ */
 const MAX_PENDING = 1_000;
-/** Interval at which a request is sent again, for a node that has no session at the moment. */
+/** The interval at which a request is sent again, for a node that has no session at the moment. */
 const RESEND_MS = 500;
 
 interface PendingAck {

@@ -21,9 +21,12 @@ import {
 const HEARTBEAT_MS = 5_000;
 const RECONNECT_MS = 500;
 const QUERY_TIMEOUT_MS = 2_000;
-/** Statements, such as requests and acknowledgements, that may wait for the one connection. */
+/** At most this many statements, such as requests and acknowledgements, wait for the one connection. */
 const MAX_WAITING_NOTIFY_STATEMENTS = 1_000;
-/** Delay after a notification that could not be sent, doubled each time: a slow database gets fewer calls. */
+/**
+ * The shortest and the longest delay after a notification that could not be sent. The delay doubles each time, so that
+ * a slow database gets fewer calls.
+ */
 const MIN_RETRY_MS = 500;
 const MAX_RETRY_MS = 5_000;
 
@@ -31,7 +34,7 @@ export interface PostgresBusOptions {
   /** This process's name on the bus, and the holder of its leases; by default a random name. */
   readonly node?: string;
   /**
-   * Interval of heartbeats on the listening session; if no heartbeat comes back for two and a half intervals, the
+   * The interval of heartbeats on the listening session. If no heartbeat comes back for two and a half intervals, the
    * session is opened again.
    */
   readonly heartbeatMs?: number;
@@ -62,7 +65,10 @@ export class PostgresBus implements Bus {
   #retryMs = MIN_RETRY_MS;
   #hasListened = false;
   #lastHeartbeatEchoAt = 0;
-  /** When this session began to listen, and when it last received from another node; on the monotonic clock. */
+  /**
+   * The times at which this session began to listen, and at which it last received from another node; on the monotonic
+   * clock.
+   */
   #lastListenStartedAt = Number.POSITIVE_INFINITY;
   #lastPeerSeenAt = Number.NEGATIVE_INFINITY;
   #heartbeatTimer: NodeJS.Timeout | null = null;
@@ -145,12 +151,14 @@ export class PostgresBus implements Bus {
     return performance.now() - silentSince > 3 * this.#heartbeatMs;
   }
 
-  /** Does nothing while a flush runs or waits after a failure. */
+  /** Starts a flush, unless one runs already or waits after a failure. */
   #startFlush(): void {
     if (!this.#isSending && this.#retryTimer === null && !this.#stopped) void this.#flush();
   }
 
-  /** Sends one notification at a time; events that arrive meanwhile go into the next. */
+  /**
+   * Sends the queued events, one notification at a time; events that arrive meanwhile go into the next notification.
+   */
   async #flush(): Promise<void> {
     this.#isSending = true;
     while (!this.#stopped) {
@@ -172,7 +180,7 @@ export class PostgresBus implements Bus {
 
   #scheduleRetry(): void {
     if (this.#stopped) return;
-    // Random, so that not all nodes send at once when the database comes back.
+    // The delay is random, so that not all nodes send at once when the database comes back.
     const delayMs = this.#retryMs * (0.5 + Math.random() / 2);
     this.#retryMs = Math.min(2 * this.#retryMs, MAX_RETRY_MS);
     this.#retryTimer = setTimeout(() => {

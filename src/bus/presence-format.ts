@@ -1,16 +1,19 @@
 import type { AccountId } from '../model/ids.ts';
 import type { PresenceUpdate } from './bus.ts';
 
-/** Separate the fields of a snapshot and its accounts; commas separate the items of a notification. */
+/** The separators of the fields of a snapshot and of its accounts; commas separate the items of a notification. */
 const FIELD_SEPARATOR = '!';
 const ACCOUNT_SEPARATOR = '.';
 const RADIX = 36;
-/** Accounts in one part. An account takes about 3 bytes, and a part fits into a notification for any ids. */
+/**
+ * The maximum number of accounts in one part of a snapshot. An account takes about 3 bytes, and a part fits into a
+ * notification for any ids.
+ */
 const ACCOUNTS_PER_PART = 500;
 
 /**
- * Encodes an item of a notification. A snapshot has its accounts in ascending order, as differences to the previous
- * one.
+ * Encodes a presence update as an item of a notification. A snapshot has its accounts in ascending order, each as the
+ * difference to the previous one.
  */
 export function encodePresence(update: PresenceUpdate): string {
   switch (update.kind) {
@@ -57,7 +60,7 @@ function decodeSnapshot([number, part, parts, differences = '']: readonly string
   };
 }
 
-/** The parts of a snapshot, at least one. */
+/** Splits the set of online accounts after change `number` into the parts of a snapshot, at least one. */
 export function splitSnapshot(number: number, accounts: Iterable<AccountId>): PresenceUpdate[] {
   const ascending = [...accounts].sort((a, b) => a - b);
   const parts = Math.max(1, Math.ceil(ascending.length / ACCOUNTS_PER_PART));

@@ -1,13 +1,18 @@
 import type { ReliableEvent } from './bus.ts';
 
-/** Nodes that lost notifications at the same moment resync at different moments. */
+/**
+ * The maximum of a random delay, so that nodes that lost notifications at the same moment resync at different moments.
+ */
 const MAX_JITTER_MS = 1_000;
-/** Least time between two resyncs: while a database is slow, notifications are lost again and again. */
+/** The minimum time between two resyncs: while a database is slow, notifications are lost again and again. */
 const MIN_INTERVAL_MS = 3_000;
 /** Kinds that are announced without delay: revoked tokens must stop working soon, and leases expire. */
 const URGENT: ReadonlySet<ReliableEvent> = new Set<ReliableEvent>(['tokensRevoked', 'leasesNeedRebalancing']);
 
-/** Announces lost kinds of notifications: urgent ones at once, others together, with jitter and a least interval. */
+/**
+ * Announces the kinds of notifications that were lost: urgent kinds at once, others together, after a random delay and
+ * with a minimum time between two announcements.
+ */
 export class ResyncScheduler {
   readonly #announce: (kinds: ReadonlySet<ReliableEvent>) => void;
   readonly #waiting = new Set<ReliableEvent>();

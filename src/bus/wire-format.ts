@@ -2,9 +2,9 @@ import type { AccountId, ConversationId, Seq, SessionOrTokenId } from '../model/
 import type { Bus, BusEvents, EphemeralEvent, Membership, ReliableEvent } from './bus.ts';
 import { decodePresence } from './presence-format.ts';
 
-/** PostgreSQL takes 7,999 bytes. */
+/** The maximum size of a payload of NOTIFY. PostgreSQL accepts 7,999 bytes. */
 export const MAX_PAYLOAD_BYTES = 7_900;
-/** The letter of a resync; its items are the letters of the lost kinds. No items mean all kinds. */
+/** The letter of a resync notification. Its items are the letters of the lost kinds; no items mean all kinds. */
 export const RESYNC_LETTER = '*';
 export const PRESENCE_LETTER = 'p';
 
@@ -15,7 +15,7 @@ type Payload<Event extends BroadcastEvent> = Parameters<BusEvents[Event]>[0];
 /** The encoding of an event: a letter, then its items with commas between them. */
 interface EventCodec<Event extends ReliableEvent> {
   readonly letter: string;
-  /** Items by subject: of two items with the same subject only the later one is sent. */
+  /** The items of a payload, each with its subject: of two items with the same subject only the later one is sent. */
   readonly encode: (payload: Payload<Event>) => Iterable<readonly [subject: number | string, item: string]>;
   readonly decode: (items: readonly string[]) => Payload<Event>;
 }
@@ -29,7 +29,10 @@ const decodeMemberships = (items: readonly string[]): Membership[] =>
     return { conversationId, accountId };
   });
 
-/** In the order in which they are sent: access rights first, the most frequent kinds last. */
+/**
+ * The encodings of reliable events, in the order in which the events are sent: access rights first, the most frequent
+ * kinds last.
+ */
 const codecs: { readonly [Event in ReliableEvent]: EventCodec<Event> } = {
   tokensRevoked: { letter: 't', encode: encodeEach, decode: (items) => items },
   sessionsEnded: { letter: 's', encode: encodeEach, decode: (items) => items.map(Number) as SessionOrTokenId[] },
@@ -62,7 +65,7 @@ const eventsByLetter = new Map(
 );
 /** The letters of reliable events, in the order in which they are sent. */
 export const RELIABLE_LETTERS: readonly string[] = [...eventsByLetter.keys()];
-/** All kinds that a resync may name. */
+/** All kinds of events that a resync may name. */
 export const RELIABLE_EVENTS: ReadonlySet<ReliableEvent> = new Set(eventsByLetter.values());
 
 /** The items of a reliable event, with their letter. */
@@ -89,7 +92,7 @@ function decodeEphemeral(letter: string, item: string): EphemeralEvent {
   return { kind: letter === ephemeralLetters.typing ? 'typing' : 'settings', ...member };
 }
 
-/** The kinds that these letters of a resync name; letters of a newer program mean all kinds. */
+/** The kinds that these letters of a resync name. An unknown letter, which a newer program sent, means all kinds. */
 export function decodeResync(letters: readonly string[]): ReadonlySet<ReliableEvent> {
   const events = letters.map((letter) => eventsByLetter.get(letter));
   return new Set(events.includes(undefined) ? RELIABLE_EVENTS : (events as ReliableEvent[]));

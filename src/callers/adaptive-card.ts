@@ -21,7 +21,10 @@ const MOOD_BY_COLOUR: ReadonlyMap<string, Mood> = new Map<string, Mood>([
   ['accent', 'info'],
 ]);
 
-/** A message for a workflow of Teams: an object whose attachments are Adaptive Cards, or one card alone. */
+/**
+ * The body of a post to a workflow of Microsoft Teams: an object whose attachments are Adaptive Cards, or one card
+ * alone.
+ */
 export const adaptiveCard: CallerFormat = {
   name: 'adaptive-card',
   matches: ({ body }) =>
@@ -45,7 +48,7 @@ function readMessage(request: CallerRequest): MessageForm {
   });
 }
 
-/** A card's elements in their order. Hero cards have a title and a text of their own. */
+/** Reads the elements of a card in their order. A hero card has its title and its text as fields, not as elements. */
 function readCard(content: JsonObject): readonly Card[] {
   const reader = new ElementReader();
   reader.sequence.title = content['type'] === 'AdaptiveCard' ? '' : plain(content['title']);
@@ -140,13 +143,13 @@ function isHeading({ weight, style, size }: JsonObject): boolean {
   return lower(weight) === 'bolder' || lower(style) === 'heading' || LARGE_SIZES.has(lower(size));
 }
 
-/** Whether an image is only the logo of a program or the picture of a person, beside a title. */
+/** True for an image that is probably a logo or the picture of a person beside a title, which is not shown. */
 function isIcon({ style, size, width, height }: JsonObject): boolean {
   const pixels = [width, height].map((value) => Number.parseInt(stringOf(value), 10));
   return lower(style) === 'person' || lower(size) === 'small' || pixels.some((length) => length <= MAX_ICON_PIXELS);
 }
 
-/** The text of a line, whose pieces may each have their own style. */
+/** The text of a line that is given as a list of pieces, each with a style of its own. */
 function runsOf(value: unknown): string {
   if (!Array.isArray(value)) return '';
   return value
@@ -156,8 +159,8 @@ function runsOf(value: unknown): string {
 }
 
 /**
- * Teams replaces such a function with the moment in the reader's own time zone. Klatch shows the moment as it was
- * written.
+ * A function such as `{{DATE(2026-03-01T10:02:00Z)}}`. Teams shows the time in the reader's time zone. Klatch shows the
+ * time as it was written.
  */
 const DATE_FUNCTION = /\{\{(?:DATE|TIME)\(([^(){},]{1,40})[^(){}]{0,20}\)\}\}/g;
 
@@ -165,7 +168,8 @@ const plain = (value: unknown): string =>
   markdownText(stringOf(value), { angleText }).replace(DATE_FUNCTION, (_whole, moment: string) => moment.trim());
 
 /**
- * `<at>Ada</at>` mentions a person in Teams. Here it mentions nobody: the member with that nick may be somebody else.
+ * `<at>Ada</at>` mentions a person in Teams. In Klatch it mentions nobody, since the member with the nick `Ada` may be
+ * another person.
  */
 function angleText(content: string): string | null {
   if (content === 'at' || content.startsWith('at ')) return defusedText('@');

@@ -3,7 +3,7 @@ import type { CallerFormat } from './core/caller-format.ts';
 import { messageForm } from './core/message-form.ts';
 import { stringOf } from './core/values.ts';
 
-/** The webhook of Alertmanager, version 4 of its payload, which Mimir, vmalert and Karma send too. */
+/** The webhook of Alertmanager, in version 4 of its body. Mimir, vmalert and Karma send the same body. */
 export const alertmanager: CallerFormat = {
   name: 'alertmanager',
   matches: ({ body }) =>

@@ -23,7 +23,7 @@ export const apprise: CallerFormat = {
         card({
           title: stringOf(body['title']),
           text: firstStringOf(body['message'], body['body']),
-          // Apprise sends `info` for a message without a type, so `info` says nothing about the mood.
+          // Apprise also sends `info` for a message without a type, so `info` gives the card no mood.
           mood: type === 'info' ? null : moodOfLevel(type),
         }),
       ],

@@ -12,11 +12,15 @@ const MAX_FIELDS_READ = 100;
 const MAX_COMPONENTS = 500;
 const MAX_DEPTH = 10;
 /**
- * A body with one of these fields is not Discord's: its `content` comes from a program with its own names of fields.
+ * A body with one of these fields is not in Discord's format, even if it has the field `content`: another program has
+ * such a field too.
  */
 const FOREIGN_FIELDS = ['text', 'title', 'subject', 'message', 'msg', 'body'] as const;
 
-/** Discord's "Execute webhook": Alertmanager, Grafana, Uptime Kuma, Gitea, Zabbix, Sonarr, discord.js and many more. */
+/**
+ * Discord's "Execute webhook". Alertmanager, Grafana, Uptime Kuma, Gitea, Zabbix, Sonarr, discord.js and many more send
+ * it.
+ */
 export const discord: CallerFormat = {
   name: 'discord',
   matches: ({ body }) =>
@@ -42,7 +46,7 @@ function readDiscord(request: CallerRequest): MessageForm {
   });
 }
 
-/** Whether the sender says that its text mentions nobody, as it must say for text that it did not write. */
+/** True if `allowed_mentions` says that the text mentions no user. Senders must say that for text that others wrote. */
 function mentionsNobody(value: unknown): boolean {
   if (!isObject(value)) return false;
   const { parse, users } = value;
@@ -76,7 +80,7 @@ function readPoll(poll: JsonObject): readonly Card[] {
   return title === '' ? [] : [card({ title, text: text.join('\n') })];
 }
 
-/** Elements of a layout; buttons only where they open an address. */
+/** Reads Discord's message components into cards. Of the buttons, only those that open a URL are read. */
 function readComponents(value: unknown): readonly Card[] {
   const sequence = new CardSequence();
   let left = MAX_COMPONENTS;
@@ -103,8 +107,8 @@ const MOMENT = /^t:(-?\d{1,13})(?::[a-zA-Z])?$/;
 const COMMAND = /^(\/[^:]{1,100}):\d{1,20}$/;
 
 /**
- * The text for `<content>`. Ids say nothing to a reader, but show that something stood there; no member has an id as a
- * nick.
+ * The text for Discord's `<content>`. An id is of no use to a reader, but shows that there was a mention. It mentions
+ * nobody, since no member has an id as a nick.
  */
 function angleText(content: string): string | null {
   const mention = MENTION.exec(content)?.[1];

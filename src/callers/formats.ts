@@ -19,9 +19,9 @@ import { telegram } from './telegram.ts';
 import { uptimeKuma } from './uptime-kuma.ts';
 
 /**
- * All formats, in the order in which a body is compared with them if its address has no suffix. Of formats that share a
- * key, the more specific one comes first. The shape counts before headers, since Gitea sends GitHub's headers with
- * Slack's body.
+ * All formats, in the order in which a request is compared with them if its URL has no suffix for a format. If two
+ * formats have the same key, the more specific format comes first. The body decides before the headers, since Gitea
+ * sends GitHub's headers with a body in Slack's format.
  */
 export const formats: readonly CallerFormat[] = [
   adaptiveCard,
@@ -44,7 +44,7 @@ export const formats: readonly CallerFormat[] = [
   json,
 ];
 
-/** The format whose shape the request surely has; null: none. */
+/** The format that the request surely has; null: none. */
 export function detectFormat(request: CallerRequest): CallerFormat | null {
   return formats.find((format) => format.matches(request)) ?? null;
 }

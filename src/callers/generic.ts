@@ -14,8 +14,9 @@ const LABEL_FIELDS = ['username', 'instanceName'] as const;
 const anyOf = (body: JsonObject, names: readonly string[]): string => firstStringOf(...names.map((name) => body[name]));
 
 /**
- * Any object with the usual names of fields: Home Assistant's `rest`, shoutrrr's JSON, Proxmox, ElastAlert, own
- * scripts. Statping, Sonarr and its relatives lack these fields and are recognized by other ones.
+ * Any JSON object with the usual names of fields, such as `message` and `title`: from Home Assistant's `rest`,
+ * shoutrrr, Proxmox, ElastAlert, or a script. Statping, and Sonarr and its relatives, have other fields, by which they
+ * are recognized.
  */
 export const generic: CallerFormat = {
   name: 'generic',
@@ -31,7 +32,7 @@ function readGeneric({ body }: CallerRequest): MessageForm {
   });
 }
 
-/** The card of a body in this server's own form: a `text`, with `title`, `url` and `level` if it has them. */
+/** Makes a card from a body in Klatch's own format: a `text`, with `title`, `url` and `level` if it has them. */
 export function ownCard({ text, title, url, level }: JsonObject): Card {
   const mood = moodOfLevel(stringOf(level));
   return card({ title: stringOf(title), url: stringOf(url), mood, text: stringOf(text) });
@@ -51,7 +52,7 @@ function cardOf(body: JsonObject): Card {
   });
 }
 
-/** Whether the body is the default one of Statping: an id, and whether the service answers. */
+/** True for the default body of Statping, which has an id and says whether the service is online. */
 function isOnlineState(body: JsonObject): boolean {
   return onlineState(body) !== '' && firstStringOf(body['id'], anyOf(body, TITLE_FIELDS)) !== '';
 }

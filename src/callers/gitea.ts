@@ -3,15 +3,18 @@ import { firstLine, readGitEvent, refName, runAlert, type GitEventReader, type R
 import { lineOf, ofPullRequest, placeOf, pullRequestName, sharedReaders } from './core/github-events.ts';
 import { firstStringOf, isObject, objectOf, stringOf } from './core/values.ts';
 
-/** Forks also send the headers of the programs that they descend from. Some events have an empty name. */
+/**
+ * The headers with an event's name. A fork also sends the headers of the programs that it descends from. Some events
+ * have an empty name.
+ */
 const EVENT_HEADERS = ['x-forgejo-event', 'x-gitea-event', 'x-gogs-event'] as const;
 /**
- * Each event holds one of these objects. A body in Slack's or Discord's format that is sent with these headers holds
- * none.
+ * Each event contains one of these objects. A body in Slack's or Discord's format, which Gitea sends with the same
+ * headers, contains none.
  */
 const OBJECTS = ['repository', 'sender', 'organization', 'run'] as const;
 
-/** Gitea, Forgejo and Gogs: webhooks in their own format. */
+/** The webhooks of Gitea, Forgejo and Gogs in their own format. */
 export const gitea: CallerFormat = {
   name: 'gitea',
   isSignedBySenders: true,
@@ -30,7 +33,10 @@ function eventName(headers: CallerRequest['headers']): string {
   return firstStringOf(...EVENT_HEADERS.map((header) => headers[header]));
 }
 
-/** A reader of reviews. Gitea has an event for each verdict, with the action `reviewed`. */
+/**
+ * Makes a reader of reviews of a pull request. Gitea has a separate event for each verdict, all with the action
+ * `reviewed`.
+ */
 const readReview =
   (verb: string): GitEventReader =>
   (body) => {
@@ -57,7 +63,8 @@ const readRepository: GitEventReader = (body) => {
 };
 
 /**
- * A run of Forgejo Actions. The event's name says how the run ended; `recover` also says that the previous run failed.
+ * Makes a reader for a run of Forgejo Actions. The name of the event says how the run ended; `recover` means that the
+ * previous run failed.
  */
 const readRun =
   (ending: RunEnding): GitEventReader =>

@@ -13,12 +13,12 @@ import { firstStringOf, isObject, objectOf, stringOf, type JsonObject } from './
 
 const EVENT_HEADER = 'x-github-event';
 /**
- * Each event holds one of these objects. A body in Slack's or Discord's format that Gitea sends with this header holds
- * none.
+ * Each event contains one of these objects. A body in Slack's or Discord's format, which Gitea sends with GitHub's
+ * header, contains none.
  */
 const OBJECTS = ['repository', 'sender', 'organization', 'installation', 'hook', 'enterprise'] as const;
 
-/** GitHub, also Enterprise Server: webhooks of repositories, organizations and apps. */
+/** The webhooks of GitHub and GitHub Enterprise Server, for repositories, organizations and apps. */
 export const github: CallerFormat = {
   name: 'github',
   isSignedBySenders: true,
@@ -34,8 +34,8 @@ function readGithub(request: CallerRequest) {
 }
 
 /**
- * A reader of an event that is shown as one line, chosen by the action. It returns null for an action that is not
- * shown.
+ * Makes a reader for an event that is shown as one line; `byAction` has a function for each action. The reader returns
+ * null for other actions.
  */
 const lines =
   (byAction: Readonly<Record<string, (body: JsonObject) => string>>, urlOf?: (body: JsonObject) => string) =>
@@ -56,7 +56,8 @@ const readCommitComment: GitEventReader = (body) => {
 };
 
 /**
- * An event of a check suite. For GitHub's own app it is not shown: `workflow_run` reports that suite with its workflow.
+ * Reads an event of a check suite. A suite of GitHub Actions is not shown, since the event `workflow_run` reports it
+ * with the workflow's name.
  */
 const readCheckSuite: GitEventReader = (body) => {
   const suite = objectOf(body['check_suite']);
@@ -116,8 +117,8 @@ const nameBefore = (body: JsonObject, path: readonly string[]): string =>
   firstLine(stringOf(path.reduce<unknown>((value, key) => objectOf(value)[key], body['changes'])));
 
 /**
- * GitHub sends a star as `star` and `watch`, and a repository made public as `public` and `repository`. Each is shown
- * once.
+ * The readers by the names of events. GitHub sends a star as `star` and `watch`, and a repository that was made public
+ * as `public` and `repository`. Only one of the two is shown.
  */
 const readers: ReadonlyMap<string, GitEventReader> = new Map<string, GitEventReader>([
   ...sharedReaders,

@@ -17,7 +17,10 @@ import {
 import { MAX_FIELDS } from './core/render-text.ts';
 import { firstStringOf, numberOf, objectOf, objectsOf, stringOf, type JsonObject } from './core/values.ts';
 
-/** GitLab: webhooks of projects and groups, and system hooks. A body from a custom template is not in this format. */
+/**
+ * The webhooks of GitLab for projects and groups, and its system hooks. A body from a custom template is not in this
+ * format.
+ */
 export const gitlab: CallerFormat = {
   name: 'gitlab',
   isSignedBySenders: true,
@@ -39,7 +42,7 @@ function readGitlab(request: CallerRequest) {
 const attributesOf = (body: JsonObject): JsonObject => objectOf(body['object_attributes']);
 const projectUrl = (body: JsonObject): string => stringOf(objectOf(body['project'])['web_url']);
 
-/** The place of an event: "group/project". Old versions leave the project out of events of jobs. */
+/** The place of an event: "group/project". In events of jobs, old versions of GitLab leave the project out. */
 function placeOf(body: JsonObject): string {
   const group = objectOf(body['group']);
   return firstStringOf(
@@ -54,8 +57,8 @@ function placeOf(body: JsonObject): string {
 }
 
 /**
- * The user who acted. Most events have an object `user`; pushes and changes of a group's members have the user in
- * fields of their own.
+ * The user who acted. Most events have an object `user`; pushes and changes of a group's members have the fields
+ * `user_username` and `user_name`.
  */
 function actorOf(body: JsonObject): string {
   const { username, name } = objectOf(body['user']);
@@ -66,7 +69,7 @@ function lineOf(body: JsonObject, what: string, url = projectUrl(body)): GitEven
   return { place: placeOf(body), summary: `${actorOf(body)} ${what}`, url };
 }
 
-/** A path below the project's address; empty if the event does not name that address. */
+/** The URL of a page of the project; empty if the event does not have the project's URL. */
 function below(body: JsonObject, path: string): string {
   return projectUrl(body) === '' ? '' : `${projectUrl(body)}/-/${path}`;
 }
@@ -110,8 +113,8 @@ const VERBS: ReadonlyMap<string, string> = new Map([
 ]);
 
 /**
- * Whether the event is about a confidential issue or a note on it. The server does not know who may see it, so neither
- * its title nor its text is shown.
+ * True if the event is about a confidential issue or a note on one. Klatch does not know who may see the issue, so its
+ * title and text are not shown.
  */
 function isConfidential(body: JsonObject): boolean {
   const attributes = attributesOf(body);
@@ -123,7 +126,7 @@ function isConfidential(body: JsonObject): boolean {
   );
 }
 
-/** Issues, incidents, tasks and epics; `type` says which of them it is. */
+/** Reads an event of an issue, incident, task or epic; the field `type` says which of them. */
 const readIssue: GitEventReader = (body) => {
   const issue = attributesOf(body);
   const verb = VERBS.get(stringOf(issue['action']));
@@ -190,7 +193,8 @@ function failedJobs(body: JsonObject): string {
 }
 
 /**
- * The key holds the source of a pipeline: a pipeline that a push started does not resolve the failure of a nightly one.
+ * Reads the end of a pipeline. The key of its alert has the source of the pipeline. So a pipeline that a push started
+ * does not resolve the failure of a nightly one.
  */
 const readPipeline: GitEventReader = (body) => {
   const pipeline = attributesOf(body);
@@ -246,7 +250,7 @@ const readDeployment: GitEventReader = (body) => {
   };
 };
 
-/** The event of a release names no user. */
+/** Reads a new release. The event does not say who made it. */
 const readRelease: GitEventReader = (body) => {
   if (stringOf(body['action']) !== 'create') return null;
   const [tag, name] = [firstLine(stringOf(body['tag'])), firstLine(stringOf(body['name']))];
@@ -284,7 +288,10 @@ const readAccessToken: GitEventReader = (body) => {
   return { place: placeOf(body), summary, url: projectUrl(body), mood: 'warning' };
 };
 
-/** An event of a group. It does not say who acted: its `user_…` fields name the member whom it is about. */
+/**
+ * Makes a reader for an event of a group. The event does not say who acted: its `user_…` fields are about the member
+ * that was added, changed or removed.
+ */
 const inGroup =
   (what: (body: JsonObject) => string): GitEventReader =>
   (body) => ({ place: placeOf(body), summary: what(body) });

@@ -11,7 +11,10 @@ const MAX_SECTIONS = 100;
 const MAX_WIDGETS = 100;
 const MAX_BUTTONS = 25;
 
-/** Google Chat's incoming webhook, with cards of both versions: Grafana, Uptime Kuma, Healthchecks, Gitea, netdata. */
+/**
+ * Google Chat's incoming webhook, with cards of both versions. Grafana, Uptime Kuma, Healthchecks, Gitea and netdata
+ * send it.
+ */
 export const googleChat: CallerFormat = {
   name: 'google-chat',
   matches: ({ body }) =>
@@ -66,7 +69,7 @@ function readWidgets(value: unknown, sequence: CardSequence): void {
   }
 }
 
-/** Reads the widgets of a column. Columns hold no columns. */
+/** Reads the widgets of a column. Columns are not nested. */
 function readColumn(column: JsonObject, sequence: CardSequence): void {
   const widgets = objectsOf(column['widgets'], MAX_WIDGETS);
   readWidgets(
@@ -82,7 +85,7 @@ function readLabelledText(widget: JsonObject, sequence: CardSequence): void {
   readButtons(widget['button'], sequence);
 }
 
-/** In the first version of cards, a button says by its key whether it shows a text or an image. */
+/** Reads buttons. In the first version of cards, the key says whether a button shows a text or an image. */
 function readButtons(value: unknown, sequence: CardSequence): void {
   for (const each of objectsOf(value, MAX_BUTTONS)) {
     const button = objectOf(each['textButton'] ?? each['imageButton'] ?? each);
@@ -97,7 +100,7 @@ function addressOf({ onClick }: JsonObject): string {
 
 const plain = (value: unknown): string => htmlText(stringOf(value));
 
-/** The text for `<content>` in the text beside the cards: an address with a label, or a person. */
+/** The plain text for `<content>` in the text outside the cards: a URL with a label, or a person. */
 function angleText(content: string): string | null {
   const person = /^users\/(\w{1,40})$/.exec(content)?.[1];
   if (person !== undefined) return defusedText(`@${person}`);

@@ -3,10 +3,10 @@ import { card, messageForm, type MessageForm } from './core/message-form.ts';
 import { moodUnlessShown } from './core/render-text.ts';
 import { firstStringOf, isObject, numberOf, objectOf, stringOf, type JsonObject } from './core/values.ts';
 
-/** From this priority on, Gotify's own clients sound an alarm. */
+/** At this priority or a higher one, Gotify's own clients sound an alarm. */
 const HIGH_PRIORITY = 8;
 
-/** A message of Gotify, as JSON or as a form, for its own servers and for the many programs that can send to one. */
+/** A message to a Gotify server, as JSON or as an HTTP form. Many programs can send it. */
 export const gotify: CallerFormat = {
   name: 'gotify',
   matches: ({ body }) => typeof body['message'] === 'string' && isObject(body['extras']),

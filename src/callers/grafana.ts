@@ -7,8 +7,8 @@ import { entriesOf, firstStringOf, objectsOf, stringOf, type JsonObject } from '
 import { alertmanager } from './alertmanager.ts';
 
 /**
- * The webhook of Grafana. Since version 9 it sends Alertmanager's payload with a title and a message added; earlier
- * versions send one rule in each request.
+ * The webhook of Grafana. Since version 9 it sends Alertmanager's body, with a title and a message added. Earlier
+ * versions send one alert rule in each request.
  */
 export const grafana: CallerFormat = {
   name: 'grafana',
@@ -22,7 +22,9 @@ export const grafana: CallerFormat = {
 const isLegacy = (body: JsonObject): boolean =>
   typeof body['ruleName'] === 'string' && typeof body['state'] === 'string';
 
-/** The beginnings of Grafana's default titles and messages, which say less than the alerts do. */
+/**
+ * The beginnings of Grafana's default titles and messages, which are not shown, since they say less than the alerts do.
+ */
 const DEFAULT_TITLE = /^\s*\[(?:FIRING:\d+|RESOLVED)[^\]\n]{0,40}\]/;
 const DEFAULT_MESSAGE = /^\s*\*\*(?:Firing|Resolved)\*\*\s{0,4}\n\s{0,4}Value: /;
 
@@ -48,15 +50,15 @@ const urlsOf = (alert: JsonObject): string[] =>
 
 const MAX_VALUES = 5;
 
-/** Text such as `B=97.2, C=1`: the results of the rule's expressions, by the names of the expressions. */
+/** A text such as `B=97.2, C=1`: the values of the alert rule's expressions, by the names of the expressions. */
 function measuredText(alert: JsonObject): string {
   const values = entriesOf(alert['values'], MAX_VALUES);
   return values.map(([name, value]) => `${name}=${stringOf(value)}`).join(', ');
 }
 
 /**
- * Reads the body of an old version. Versions 5.2 to 8 write `ruleUrl` and `imageUrl`, earlier ones `rule_url` and
- * `image_url`.
+ * Reads the body of a Grafana before version 9. Versions 5.2 to 8 write `ruleUrl` and `imageUrl`, earlier ones
+ * `rule_url` and `image_url`.
  */
 function readLegacy(body: JsonObject): MessageForm {
   const state = stringOf(body['state']);

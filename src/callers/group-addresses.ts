@@ -1,25 +1,28 @@
 import { programs } from './programs.ts';
 import { addresses, type CallerAddress } from './programs/program.ts';
 
-/** An address of a group, as it is pasted into programs. It holds the group's token. */
+/**
+ * An address of a group for one kind of program, with the values to paste there. It contains the group's integration
+ * token.
+ */
 interface GroupAddress {
-  /** The kind of program that the address is for: "Slack", "Gotify". */
+  /** The kind of program that the address is for, such as "Slack" or "Gotify". */
   readonly name: string;
-  /** The values to paste, with the names that programs have for them. */
+  /** The values to paste into the program, with the program's names for them. */
   readonly values: readonly { readonly name: string; readonly value: string }[];
-  /** Programs that are set up with this address. Programs for which this address is the recommended one come first. */
+  /** The names of programs that can use this address. Those for which it is the recommended address come first. */
   readonly programs: readonly string[];
 }
 
 interface AddressedGroup {
-  /** The address at which the server is reached, without a slash at its end. */
+  /** The URL at which the server is reached, without a slash at its end. */
   readonly baseUri: string;
   readonly token: string;
-  /** Whether the server answers at the paths of other products beside `/v1/webhooks`. */
+  /** True if the server also answers at the paths of other products, not only below `/v1/webhooks`. */
   readonly hasCallerPaths: boolean;
 }
 
-/** All ways to reach a group, one for each kind of program. */
+/** All addresses of a group, one for each kind of program. */
 export function groupAddresses({ baseUri, token, hasCallerPaths }: AddressedGroup): GroupAddress[] {
   const filled = (template: string): string =>
     template

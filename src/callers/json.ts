@@ -9,7 +9,10 @@ const MAX_NAME_LENGTH = 200;
 const MAX_VALUE_LENGTH = 1_000;
 const MAX_LIST_ITEMS = 100;
 
-/** Any JSON object, for the suffix `json` alone: a line for each value, with the path to it as its name. */
+/**
+ * Any JSON object; used only if the URL has the suffix `json`. The message has a line for each value, with the path to
+ * the value as its name.
+ */
 export const json: CallerFormat = {
   name: 'json',
   matches: () => false,
@@ -20,7 +23,7 @@ export const json: CallerFormat = {
   },
 };
 
-/** Returns false where a part of the value was left out because of MAX_LINES. */
+/** Adds the lines for a value. False: a part of the value was left out because of MAX_LINES. */
 function addLines(lines: string[], name: string, value: unknown, depth: number): boolean {
   const text = depth === 0 ? null : inlineText(value, depth);
   if (text !== null) {
@@ -36,7 +39,7 @@ function addLines(lines: string[], name: string, value: unknown, depth: number):
   return true;
 }
 
-/** The text of a value in one line; null: the value takes lines of its own. */
+/** The text of a value in one line; null: each member of the value needs a line of its own. */
 function inlineText(value: unknown, depth: number): string | null {
   if (Array.isArray(value)) {
     if (value.length === 0) return '[]';

@@ -11,7 +11,10 @@ const MAX_SECTIONS = 100;
 const MAX_FACTS = 100;
 const MAX_ACTIONS = 100;
 
-/** Cards of Office 365 connectors, which Teams took until 2026: elastalert, netdata, Gitea, older Grafana and Kuma. */
+/**
+ * Cards of Office 365 connectors, which Teams accepted until 2026. elastalert, netdata, Gitea, and older versions of
+ * Grafana and Uptime Kuma send them.
+ */
 export const messageCard: CallerFormat = {
   name: 'message-card',
   matches: ({ body }) =>
@@ -51,9 +54,7 @@ function readSection(section: JsonObject, sequence: CardSequence): void {
   readActions(section['potentialAction'], sequence);
 }
 
-/**
- * The actions that open an address: `OpenUri` with one address for each operating system, and the older `ViewAction`.
- */
+/** Reads the actions that open a URL: `OpenUri`, with one URL for each operating system, and the older `ViewAction`. */
 function readActions(value: unknown, sequence: CardSequence): void {
   for (const action of objectsOf(value, MAX_ACTIONS)) {
     const { name, targets, target } = action;
@@ -63,5 +64,5 @@ function readActions(value: unknown, sequence: CardSequence): void {
   }
 }
 
-/** Teams reads Markdown and the simple tags of HTML in the same text. */
+/** Converts a text of Teams to plain text. It may have Markdown and simple HTML tags together. */
 const plain = (value: unknown): string => markdownText(htmlText(stringOf(value)));

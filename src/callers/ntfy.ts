@@ -7,7 +7,7 @@ import { parseNtfyActions } from './core/ntfy-actions.ts';
 import { MAX_LINKS, moodUnlessShown } from './core/render-text.ts';
 import { firstStringOf, isObject, objectsOf, stringOf, type JsonObject } from './core/values.ts';
 
-/** The names of each parameter, in headers and in the query. */
+/** The names that each parameter may have, in the headers and in the query. */
 const NAMES = {
   title: ['x-title', 'title', 't'],
   message: ['x-message', 'message', 'm'],
@@ -22,9 +22,7 @@ const NAMES = {
 } as const;
 type Parameter = keyof typeof NAMES;
 
-/**
- * Headers that only programs for ntfy send. `Priority` is not among them: browsers and proxies send one of their own.
- */
+/** Headers that only programs for ntfy send. `Priority` is not among them, since browsers and proxies send that too. */
 const TELLING_HEADERS = [
   ...NAMES.title.slice(0, 2),
   NAMES.message[0],
@@ -37,8 +35,8 @@ const TELLING_HEADERS = [
 ];
 
 /**
- * ntfy's publishing as JSON. Headers may hold parts that the object lacks: Apprise sends priority, tags and actions in
- * headers.
+ * A message to ntfy as JSON. Parts that the JSON object lacks may be in headers: Apprise sends priority, tags and
+ * actions there.
  */
 export const ntfy: CallerFormat = {
   name: 'ntfy',
@@ -47,12 +45,12 @@ export const ntfy: CallerFormat = {
   read: (request) => readMessage(request, stringOf(request.body['message'])),
 };
 
-/** Whether a request with a body of plain text, or without one, is a message of ntfy. */
+/** True if the headers say that a request with a plain-text body, or without a body, is a message to ntfy. */
 export function hasNtfyHeaders(headers: CallerRequest['headers']): boolean {
   return TELLING_HEADERS.some((name) => (headers[name] ?? '').trim() !== '');
 }
 
-/** Reads a request with a body of plain text. If the body is empty, a header or the query holds the message. */
+/** Reads a request to ntfy with a plain-text body. If the body is empty, a header or the query has the message. */
 export function readNtfyText(request: Pick<CallerRequest, 'headers' | 'query'>, text: string): MessageForm {
   return readMessage({ ...request, body: {} }, text);
 }
@@ -82,7 +80,7 @@ function readMessage(request: CallerRequest, text: string): MessageForm {
         ),
       }),
     ],
-    // ntfy itself shows this word for a message without a text.
+    // ntfy itself shows the word "triggered" for a message without a text.
     fallback: 'triggered',
     alert: alertUpdate(valueOf('sequence_id'), 'firing', [], { isReplacement: true }),
   });
@@ -94,7 +92,7 @@ function parameterOf({ headers, query }: CallerRequest, parameter: Parameter): s
   const names: readonly string[] = NAMES[parameter];
   for (const name of names) {
     const value = headerText(headers[name] ?? '').trim();
-    // `Priority` may also be the header of RFC 9218, with a value such as `u=1`.
+    // A header `Priority` with a value such as `u=1` is that of RFC 9218, and not ntfy's.
     if (value !== '' && !(name === 'priority' && value.startsWith('u='))) return value;
   }
   return firstStringOf(...names.map((name) => query.get(name)));
@@ -112,7 +110,7 @@ const moodOfPriority = (priority: string): Mood | null => MOOD_BY_PRIORITY.get(p
 const MAX_TAGS = 20;
 const MAX_TAGS_LENGTH = 2_000;
 
-/** Tags are a list, or a text with commas between them as in a header. */
+/** Reads the tags, which are a list, or a comma-separated text as in the header. */
 function readTags(value: unknown, fromHeader: () => string): string[] {
   const list = Array.isArray(value) ? value.slice(0, MAX_TAGS).map(stringOf) : [];
   const tags = list.length > 0 ? list : (stringOf(value) || fromHeader()).slice(0, MAX_TAGS_LENGTH).split(',');
@@ -125,8 +123,8 @@ function readTags(value: unknown, fromHeader: () => string): string[] {
 const MAX_ACTIONS_LENGTH = 16_384;
 
 /**
- * The links of actions that open an address. Other actions send requests or intents for the person who reads the
- * message.
+ * The links of actions that open a URL. Other actions are left out: they send an HTTP request or an Android intent from
+ * the reader's device.
  */
 function readActions(value: unknown, fromHeader: () => string): Link[] {
   const actions =

@@ -5,7 +5,5 @@ import { monitoring } from './programs/monitoring.ts';
 import type { Program } from './programs/program.ts';
 import { scripts } from './programs/scripts.ts';
 
-/**
- * All programs with a description of how they are set up to post into a group. docs/callers.md is generated from it.
- */
+/** How each known program is set up to post into a group. docs/callers.md is generated from this list. */
 export const programs: readonly Program[] = [...monitoring, ...development, ...home, ...libraries, ...scripts];

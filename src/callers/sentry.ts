@@ -17,7 +17,7 @@ import { moodOfLevel } from './core/levels.ts';
 const RESOURCE_HEADER = 'sentry-hook-resource';
 const MAX_RULES = 5;
 
-/** Sentry: internal and public integrations, and the older plugin WebHooks. */
+/** The webhooks of Sentry: those of internal and public integrations, and those of the older plugin WebHooks. */
 export const sentry: CallerFormat = {
   name: 'sentry',
   isSignedBySenders: true,
@@ -29,7 +29,7 @@ function isOfIntegration(body: JsonObject, headers: CallerRequest['headers']): b
   return stringOf(headers[RESOURCE_HEADER]) !== '' && isObject(body['data']);
 }
 
-/** Whether a body is of the plugin. It always has `level`, which is null for an event without one. */
+/** True for a body from the plugin WebHooks. Such a body always has the key `level`, whose value may be null. */
 function isOfPlugin(body: JsonObject): boolean {
   return isObject(body['event']) && stringOf(body['url']) !== '' && 'project_name' in body && 'level' in body;
 }
@@ -55,7 +55,7 @@ interface IssueFacts {
   readonly alert?: AlertUpdate | null;
 }
 
-/** The form of a message. It may hold text that anybody sent to the failed program. */
+/** Makes the message. It may contain text that anybody sent to the failed program, so it mentions nobody. */
 function formOf({ project, summary, url, text = '', fields = [], mood, alert = null }: IssueFacts): MessageForm {
   const title = project === '' ? summary : `[${firstLine(project)}] ${summary}`;
   return messageForm({
@@ -65,7 +65,9 @@ function formOf({ project, summary, url, text = '', fields = [], mood, alert = n
   });
 }
 
-/** The alert of an issue or a rule; null without an id, since nothing else tells two alerts of a kind apart. */
+/**
+ * The alert of an issue or a rule. Null without an id, since nothing else distinguishes two alerts of the same kind.
+ */
 function alertOf(kind: string, id: string, state: AlertUpdate['state']): AlertUpdate | null {
   return id === '' ? null : alertUpdate(`${kind}/${id}`, state);
 }
@@ -78,11 +80,11 @@ function shortFields(...pairs: readonly (readonly [string, unknown])[]): Field[]
     .filter(({ value }) => value !== '');
 }
 
-/** The mood of a level. An unknown level means an error, since that is what Sentry reports. */
+/** The mood for a level. An unknown level counts as an error, since Sentry mostly reports errors. */
 const moodOf = (level: unknown): Mood =>
   moodOfLevel(stringOf(level)) ?? (stringOf(level) === 'debug' ? 'info' : 'danger');
 
-/** "ReferenceError: heck is not defined", or the message of an event that is no exception. */
+/** A title such as "ReferenceError: heck is not defined"; for an event that is no exception, its message. */
 function titleOf(event: JsonObject, ...more: readonly unknown[]): string {
   const { type, value } = objectOf(event['metadata']);
   const { formatted, message } = objectOf(event['logentry']);
@@ -91,8 +93,8 @@ function titleOf(event: JsonObject, ...more: readonly unknown[]): string {
 }
 
 /**
- * An event, as Sentry's alert rules and its webhook plugin send it. An event has no state: nothing tells when the error
- * ends.
+ * Makes a message of an event, which Sentry's alert rules and the plugin WebHooks send. It has no alert: nothing
+ * reports that an event is resolved.
  */
 function eventForm(
   event: JsonObject,
@@ -129,9 +131,7 @@ function readPlugin(body: JsonObject): MessageForm {
   });
 }
 
-/**
- * The name of an event's project. Only the event's address has the name; the event itself holds the project's number.
- */
+/** The name of an event's project. Only the event's URL has the name; the event itself has the project's number. */
 function projectOfUrl(url: string): string {
   const [, path = ''] = url.split('/api/0/projects/', 2);
   return path.split('/', 2)[1] ?? '';
@@ -151,7 +151,7 @@ const readEvent =
     });
   };
 
-/** The issue's short id and title: "FRONT-END-9: ReferenceError: heck is not defined". */
+/** The issue's short id and title, such as "FRONT-END-9: ReferenceError: heck is not defined". */
 function issueName(issue: JsonObject): string {
   const id = firstLine(stringOf(issue['shortId']));
   const title = titleOf(issue);
@@ -163,7 +163,7 @@ const RETURNS: ReadonlyMap<string, string> = new Map([
   ['escalating', 'is escalating'],
 ]);
 
-/** Reads an event of an issue. An archived issue is no longer anybody's task, so archiving resolves the alert. */
+/** Reads an event of an issue. An archived issue needs no work any more, so archiving it resolves the alert. */
 const readIssue: Reader = (data, body) => {
   const issue = objectOf(data['issue']);
   const action = stringOf(body['action']);
@@ -226,7 +226,10 @@ const readComment: Reader = (data, body) => {
   });
 };
 
-/** An event of the installation, whose `code` is a secret that confirms the integration: no message shows it. */
+/**
+ * Reads an event about the installation of the integration. Its `code` is a secret that confirms the integration, so
+ * the message does not contain it.
+ */
 const readInstallation: Reader = (data, body) => {
   const installation = objectOf(data['installation']);
   const organization = firstLine(stringOf(objectOf(installation['organization'])['slug']));

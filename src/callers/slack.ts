@@ -7,19 +7,19 @@ import { layoutCard } from './core/slack-layout.ts';
 import { mrkdwnText, unformattedText } from './core/slack-mrkdwn.ts';
 import { firstStringOf, isObject, stringOf, type JsonObject } from './core/values.ts';
 
-/** A body with a `text` and one of these keys is Slack's or Rocket.Chat's. */
+/** A body with a `text` and one of these keys is in the format of Slack or Rocket.Chat. */
 const SLACK_KEYS = ['channel', 'icon_emoji', 'link_names', 'mrkdwn', 'mrkdwn_in', 'alias', 'avatar'] as const;
-/** The most entries that are searched for an object, since some entries may be null. */
+/** So many entries of a list are searched for an object, since the first ones may be null. */
 const MAX_FIRST_ENTRIES = 10;
-/** The longest `text` that may be a summary of the blocks beside it. */
+/** A longer `text` is not compared with the blocks beside it, and so is always shown. */
 const MAX_NOTIFICATION_LENGTH = 4_000;
 const LIST_IN_STRING = /^\s*\[\s*\{/;
 
-/** Headers of programs that send texts of strangers in Slack's format too. */
+/** Headers of programs that send texts of strangers, and that can send them in Slack's format. */
 const STRANGERS_HEADERS = ['x-gitea-event', 'x-gogs-event', 'x-github-event', 'x-gitlab-event'] as const;
 const SENTRY_AGENT = /^sentry\//i;
 
-/** Slack's incoming webhooks, as Mattermost and Rocket.Chat take them too. */
+/** Slack's incoming webhooks, whose bodies Mattermost and Rocket.Chat accept too. */
 export const slack: CallerFormat = {
   name: 'slack',
   matches: ({ body }) =>
@@ -41,7 +41,7 @@ function readSlack({ body, headers }: CallerRequest): MessageForm {
   const ownText = textOf(body);
   const laidOutCards = [blocks, ...attachments.flatMap((each) => (each.hasBlocks ? [each.card] : []))];
   const text = isRepeatedBy(ownText, laidOutCards) ? '' : ownText;
-  // The text of long blocks becomes the message's own text, which is shown whole: a card's text is cut.
+  // The text of the blocks becomes the message's own text, which is shown as a whole. The text of a card would be cut.
   const laidOut = blocks.text === '' ? '' : joined([blocks.title, blocks.text]);
   const below = blocks.text === '' ? blocks : card({ ...blocks, title: '', text: '' });
   return messageForm({
@@ -61,8 +61,8 @@ function textOf(body: JsonObject): string {
 }
 
 /**
- * The cards of the attachments, each with its pretext before its text. The first pretext is left out if the message
- * shows it elsewhere.
+ * The cards of the attachments, each with its pretext before its text. The first pretext is left out if the message's
+ * own text has it.
  */
 function cardsOf(attachments: readonly Attachment[], isFirstPretextShown: boolean): Card[] {
   return attachments.map(({ card: each, pretext }, index) =>
@@ -82,8 +82,8 @@ function joined(parts: readonly string[]): string {
 }
 
 /**
- * Whether the blocks contain each line of `text`, which is then left out. Slack itself shows `text` only in
- * notifications when there are blocks.
+ * True if the cards of the blocks contain each line of `text`, so that `text` is left out. Slack itself shows `text`
+ * only in notifications when there are blocks.
  */
 function isRepeatedBy(text: string, cards: readonly Card[]): boolean {
   if (text.length > MAX_NOTIFICATION_LENGTH) return false;
@@ -101,5 +101,5 @@ function textLines({ title, text, fields, footer }: Card): string[] {
   return [title, text, footer, ...values].flatMap((part) => clipped(part, MAX_NOTIFICATION_LENGTH).split('\n'));
 }
 
-/** The letters and digits of a line, in lower case. */
+/** A line reduced to its letters and digits, in lower case. */
 const bareWords = (line: string): string => line.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, '');

@@ -3,8 +3,8 @@ import type { CallerFormat, CallerRequest } from './core/caller-format.ts';
 import { messageCard } from './message-card.ts';
 
 /**
- * The bodies that Teams takes: an Adaptive Card, or a MessageCard, which needs no `@type`. Only a suffix of the address
- * chooses this format.
+ * The bodies that Microsoft Teams accepts: an Adaptive Card, or a MessageCard, which needs no `@type` here. Used only
+ * if the webhook URL has the suffix `teams`.
  */
 export const teams: CallerFormat = {
   name: 'teams',

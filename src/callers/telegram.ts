@@ -8,13 +8,16 @@ import { firstStringOf, objectOf, objectsOf, stringOf, unpacked } from './core/v
 
 const CONTENT_FIELDS = ['text', 'caption', 'photo', 'document', 'rich_message'] as const;
 /**
- * Fields that may hold the address of a file. They may also hold Telegram's id of a file or the name of an upload,
- * which are no addresses.
+ * Fields that may contain the URL of a file. They may also contain Telegram's id of a file or the name of an upload,
+ * which are not shown.
  */
 const FILE_FIELDS = ['document', 'video', 'animation', 'audio', 'voice'] as const;
 const MAX_KEYBOARD_ROWS = 100;
 
-/** Telegram's `sendMessage` and the methods that send a file with a caption. The chat is the one of the token. */
+/**
+ * Telegram's `sendMessage`, and its methods that send a file with a caption. The token in the URL selects the group;
+ * `chat_id` does not.
+ */
 export const telegram: CallerFormat = {
   name: 'telegram',
   matches: ({ body }) =>
@@ -23,7 +26,7 @@ export const telegram: CallerFormat = {
 };
 
 function readTelegram(request: CallerRequest): MessageForm {
-  /** Telegram takes every parameter from the query as well. */
+  /** Telegram accepts every parameter in the query too. */
   const parameter = (name: string): unknown => request.body[name] ?? request.query.get(name);
   const mode = stringOf(parameter('parse_mode')).toLowerCase();
   const address = (name: string): string => safeLink(stringOf(parameter(name)));
@@ -49,7 +52,7 @@ function formatted(text: string, mode: string): string {
   return mode === 'markdown' ? markdownText(text, { escapable: /[_*`[]/ }, MAX_TEXT_LENGTH) : text;
 }
 
-/** The text of `sendRichMessage`, which Gitea uses since 2026. */
+/** The text of the method `sendRichMessage`, which Gitea uses since 2026. */
 function richText(value: unknown): string {
   const { html, markdown } = objectOf(unpacked(value));
   return firstStringOf(
@@ -58,7 +61,7 @@ function richText(value: unknown): string {
   );
 }
 
-/** Links of the buttons below the message. Buttons without an address do nothing here. */
+/** The links of the buttons below the message. Buttons without a URL are left out. */
 function keyboardLinks(value: unknown): readonly Link[] {
   const { inline_keyboard: rows } = objectOf(unpacked(value));
   const buttons = Array.isArray(rows)

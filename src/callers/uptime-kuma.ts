@@ -4,7 +4,7 @@ import { card, messageForm, type AlertUpdate, type Card, type MessageForm, type 
 import { momentOf, periodText, sinceText } from './core/moments.ts';
 import { firstStringOf, isObject, numberOf, objectOf, stringOf, type JsonObject } from './core/values.ts';
 
-/** The webhook of Uptime Kuma with its own body, as JSON or in the field `data` of a form. */
+/** The webhook of Uptime Kuma in its own format: as JSON, or in the field `data` of an HTTP form. */
 export const uptimeKuma: CallerFormat = {
   name: 'uptime-kuma',
   matches: ({ body }) => 'heartbeat' in body && 'monitor' in body && typeof body['msg'] === 'string',
@@ -21,8 +21,8 @@ interface Status {
 }
 
 /**
- * What to show for each `heartbeat.status`, which is the index. Maintenance, and a check that is repeated, say nothing
- * about the alert.
+ * What to show for a heartbeat; its `status` is the index in this list. Maintenance, and a check that is repeated, do
+ * not change the alert.
  */
 const STATUSES: readonly Status[] = [
   { text: 'is down', mood: 'danger', state: 'firing' },
@@ -41,14 +41,15 @@ function readHeartbeat(heartbeat: JsonObject, monitor: JsonObject, body: JsonObj
   return messageForm({
     cards: cardsSince(momentOf(since)),
     alert: status.state === null ? null : alertUpdate(keyOf(id, monitor), status.state, [], isDown ? { since } : {}),
-    // A monitor that stays down sends the time of its last check, not that of the first failure.
+    // While a monitor stays down, its posts have the time of the last check. The known start of the alert is the time
+    // of the first failure.
     cardsKnowing: isDown ? (known) => cardsSince(known.since.getTime()) : null,
   });
 }
 
 /**
- * The key of a monitor's alert. Each installation numbers its monitors from 1, and a group may get posts of two
- * installations. So the key also holds the name and the address.
+ * The key of a monitor's alert. Each installation of Uptime Kuma numbers its monitors from 1, and a group may get posts
+ * of two installations. So the key also has the monitor's name and address.
  */
 function keyOf(id: string, monitor: JsonObject): string {
   if (id === '') return '';
@@ -80,13 +81,17 @@ function heartbeatCard(
 }
 
 /**
- * When a monitor was down, which Uptime Kuma says since version 2.1; without that time, since when the monitor is up.
+ * A text that says from when to when a monitor was down. Uptime Kuma sends the beginning only since version 2.1;
+ * without it, the text says since when the monitor is up.
  */
 function downText(downSince: number | null, upSince: number | null): string {
   return downSince === null ? sinceText(upSince) : `was down ${periodText(downSince, upSince)}`;
 }
 
-/** The monitor's address. Monitors that are not of the kind HTTP have only the beginning of one, such as `https://`. */
+/**
+ * The URL that a monitor checks; empty if it has none. A monitor of another kind than HTTP has only the beginning of a
+ * URL, such as `https://`.
+ */
 function addressOf(monitor: JsonObject): string {
   const url = stringOf(monitor['url']).trim();
   return /^https?:\/\/$/.test(url) ? '' : url;
@@ -99,7 +104,10 @@ function hostOf(monitor: JsonObject): string {
 
 const EXPIRY = /will expire in -?\d+ days\s*$/;
 
-/** Reads a test, or a notice that a certificate or domain expires soon: it has no heartbeat, and mostly no monitor. */
+/**
+ * Reads a post without a heartbeat: a test, or a notice that a certificate or a domain expires soon. Mostly it has no
+ * monitor either.
+ */
 function readNotice(body: JsonObject, monitor: JsonObject): MessageForm {
   const message = stringOf(body['msg']).trim();
   return messageForm({

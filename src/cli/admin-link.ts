@@ -7,27 +7,27 @@ import { callServer } from './core/control-client.ts';
 import { configuredDataDir } from './core/data-dir.ts';
 import { configFlag, withExamples, withJson } from './core/options.ts';
 
-/** The nick and the name of the account that is created if there is no administrator. */
+/** The nick and the name of the account that `admin-link` creates if there is no administrator. */
 const NICK = 'admin';
 const NAME = 'Administrator';
-/** The first group, which the browser client shows first. */
+/** The title of the first group, which the browser client shows after the first sign-in. */
 const FIRST_GROUP_TITLE = 'Lobby';
-/** The most administrators to read; an installation has only a few. */
+/** The most administrators that are read from the server; an installation has only a few. */
 const LISTED_ADMINISTRATORS = 1_000;
 
 /** The first administrator of an installation. */
 interface FirstAdministrator {
   readonly nick: string;
-  /** Whether the account has a session already. */
+  /** True if the account has a session, so that somebody has signed in already. */
   readonly isSignedIn: boolean;
-  /** Whether this call created the account. */
+  /** True if this call created the account. */
   readonly isNew: boolean;
 }
 
-/** The answer to the creation of a group, with the URL that messages are posted to. */
+/** The server's answer after the creation of a group, with the webhook URL to which programs post. */
 type NewGroup = Awaited<ReturnType<(typeof createGroup)['run']>>;
 
-/** A link that opens the browser client as the first administrator. */
+/** The result of `klatch admin-link`: a link that opens the browser client and signs in as the first administrator. */
 interface AdminLink {
   readonly user: string;
   readonly created: boolean;
@@ -71,7 +71,8 @@ function adminLinkLines({ user, created, link, expires_at, group }: AdminLink): 
  */
 export async function makeAdminLink(dataDir: string, nick = NICK): Promise<AdminLink> {
   const { nick: user, isNew: created, isSignedIn } = await firstAdministrator(dataDir, nick);
-  // Checked on each call until the first sign-in: an earlier call may have broken off before it created the group.
+  // This is checked on each call until the first sign-in: an earlier call may have been interrupted before it created
+  // the group.
   const group = isSignedIn || (await hasGroup(dataDir)) ? null : await makeFirstGroup(dataDir, user);
   const { link, browser_link, expires_at } = await callServer({
     dataDir,
@@ -92,7 +93,10 @@ export function makeFirstGroup(dataDir: string, owner: string): Promise<NewGroup
   return callServer({ dataDir, operation: createGroup, input: { title: FIRST_GROUP_TITLE, owner } });
 }
 
-/** The active administrator with the lowest number; creates one if there is none. Rejects with CommandError. */
+/**
+ * Finds the active administrator with the lowest account number; creates one if there is none. Rejects with
+ * CommandError.
+ */
 export async function firstAdministrator(dataDir: string, nick = NICK): Promise<FirstAdministrator> {
   const input = { after: '', limit: LISTED_ADMINISTRATORS, role: 'admin' as const };
   const { users } = await callServer({ dataDir, operation: listUsersAndBots, input });

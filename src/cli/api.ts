@@ -16,7 +16,7 @@ import { CommandError } from './core/failure.ts';
 import { formatTable } from '../../client/terminal/table.ts';
 import { withExamples, withJson } from './core/options.ts';
 
-/** Adds commands that explain the operations for clients and bots. They ask no server. */
+/** Adds the commands that explain the operations for clients and bots. They do not connect to a server. */
 export function addApiReference(program: Command, context: CommandContext): void {
   const api = program.command('api').description('explain the operations that clients and bots call');
   withExamples(api, ['klatch api list', 'klatch api describe messages.send']);
@@ -89,7 +89,7 @@ function formatOperationHelp(
   ];
 }
 
-/** How clients call the operation; empty for an operation that they may not call. */
+/** Lines that explain how a client calls the operation; empty for an operation that clients may not call. */
 function callLines(operation: Operation): string[] {
   const { name, who } = operation;
   if (who === 'system') return [];
@@ -119,7 +119,10 @@ function optionalityNote(sectionTitle: string, required: boolean, defaultValue: 
   return required ? 'needed' : '';
 }
 
-/** Prepares a type of the documents for a terminal: removes Markdown's backticks, and writes `<shape>` as SHAPE. */
+/**
+ * Prepares the name of a type from the documents for a terminal: removes Markdown's backticks, and writes `<shape>` as
+ * SHAPE.
+ */
 function withoutMarkup(text: string): string {
   return text.replaceAll('`', '').replace(/<(\w+)>/g, (_, shape: string) => shape.toUpperCase());
 }

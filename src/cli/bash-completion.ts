@@ -16,14 +16,15 @@ interface CommandCompletions {
 }
 
 /**
- * Placeholders of options and arguments that stand for a path. A test ensures that no other placeholder stands for one.
+ * The placeholders of options and arguments that stand for a path, such as `<file>`. A test ensures that there are no
+ * others.
  */
 const FILE_PLACEHOLDERS = /^(?:file|path)$/;
 const FOLDER_PLACEHOLDERS = /^(?:dir|folder)$/;
 
 /**
- * A completion script for bash (4 or newer; no other package is needed), generated from the program's commands and
- * options.
+ * Generates a completion script for bash from the program's commands and options. The script needs bash 4 or newer, and
+ * no other package.
  */
 export function bashCompletion(program: Command): string {
   const name = program.name();
@@ -50,8 +51,8 @@ complete -F _${name} ${name}
 }
 
 /**
- * The bash function that differs between programs only by their name. It reads the words up to the cursor, then lists
- * the words that can come next.
+ * The bash function that completes the program's command line. It reads the words before the cursor, and lists the
+ * words that can come next. Only the program's name in it is variable.
  */
 function renderCompletionFunction(programName: string): string {
   return `
@@ -132,7 +133,7 @@ function completionsOf(command: Command): CommandCompletions {
   };
 }
 
-/** The words after `help`: the commands that it explains. */
+/** The completions after `help`: the commands that `help` explains. */
 function helpCompletions(command: Command): CommandCompletions[] {
   if (command.commands.length === 0) return [];
   const commands = command.commands.map((each) => each.name());

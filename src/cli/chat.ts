@@ -12,7 +12,7 @@ import { refuseCommand } from './core/unknown-command.ts';
 export function addChat(program: Command, context: CommandContext): void {
   addChatCommands(program, {
     env: context.env,
-    // A getter, because Node opens standard input on first access.
+    // A getter, because Node opens standard input when it is first read.
     get input() {
       return context.input;
     },

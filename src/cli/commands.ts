@@ -31,7 +31,7 @@ const COMMAND_LOADERS: Readonly<Record<string, () => Promise<AddCommand>>> = {
   completion: async () => (await import('./completion.ts')).addCompletion,
 };
 
-/** Names of the commands, in the order of the help. */
+/** The names of all commands, in the order of the help. */
 export const COMMAND_NAMES: readonly string[] = Object.keys(COMMAND_LOADERS);
 
 /** Loads the modules of these commands and adds the commands to the program. */
@@ -51,7 +51,7 @@ export function neededCommands(args: readonly string[]): readonly string[] {
   while (args[at] === '--config' || args[at]?.startsWith('--config=')) at += args[at] === '--config' ? 2 : 1;
   const first = args[at];
   if (first === undefined || first === '--version') return [];
-  // `completion` prints a script that completes the names of all commands.
+  // The script of `completion` has the names of all commands. An unknown name needs all of them for a suggestion.
   if (first === 'completion' || !Object.hasOwn(COMMAND_LOADERS, first)) return COMMAND_NAMES;
   return [first];
 }

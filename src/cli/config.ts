@@ -47,7 +47,7 @@ function checkConfig(context: CommandContext, flag: string | undefined, { json }
   }
 }
 
-/** All warnings and problems of a configuration. */
+/** Finds all warnings and problems of a configuration. */
 function findConfigProblems(
   file: string,
   env: CommandContext['env'],

@@ -7,7 +7,7 @@ import { exitCodes } from './core/exit-codes.ts';
 import { configFlag, withExamples } from './core/options.ts';
 import { refuseCommand, refuseUnknownCommands } from './core/unknown-command.ts';
 
-/** Runs one command line (without the program's name) and resolves with the exit status; it never rejects. */
+/** Runs a command line (without the program's name), and resolves to the exit status. Never rejects. */
 export async function runCommandLine(args: readonly string[], context: CommandContext): Promise<number> {
   context.output.on('error', exitOnOutputError);
   try {
@@ -20,7 +20,7 @@ export async function runCommandLine(args: readonly string[], context: CommandCo
     await program.parseAsync(args, { from: 'user' });
     return exitCodes.ok;
   } catch (error) {
-    // Commander has already printed its own sentence or the help.
+    // Commander has already printed an error message or the help.
     if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage;
     // Imported here, because it imports the errors of the whole program, which a successful command does not need.
     const { explainFailure } = await import('./core/explain-failure.ts');
@@ -30,12 +30,18 @@ export async function runCommandLine(args: readonly string[], context: CommandCo
   }
 }
 
-/** A reader that closes the pipe early (`klatch config show | head`) is no failure; a full disk is one. */
+/**
+ * Ends the process after an error of standard output. A reader that closes the pipe early (`klatch config show | head`)
+ * is no failure, but a full disk is one.
+ */
 function exitOnOutputError(error: NodeJS.ErrnoException): never {
   process.exit(error.code === 'EPIPE' ? exitCodes.ok : exitCodes.outputLost);
 }
 
-/** Formats an error of the parser like other errors. Adds a hint on texts that look like an option ("-5 degrees"). */
+/**
+ * Formats an error of the command line's parser like other errors. Adds a hint if the unknown option may be a text ("-5
+ * degrees").
+ */
 function formatParserError(text: string): string {
   const hint = /^error: unknown option '-[^-]/.test(text)
     ? '(If it is no option but a text, put -- in front of it.)\n'
@@ -43,7 +49,7 @@ function formatParserError(text: string): string {
   return `${text.replace(/^error: /, 'klatch: ')}${hint}`;
 }
 
-/** The program with these commands (by default all), each with its options and help. */
+/** Creates the parser of the command line, with these commands (by default all) and their options and help. */
 export async function createProgram(context: CommandContext, names = COMMAND_NAMES): Promise<Command> {
   const program = new Command('klatch');
   program
@@ -70,8 +76,8 @@ export async function createProgram(context: CommandContext, names = COMMAND_NAM
     });
   withExamples(program, ['klatch setup --embedded --base-uri https://chat.example.org', 'klatch serve']);
   await addCommands(program, context, names);
-  // Set after the commands were added, because they would inherit it. An excess word is then refused as an unknown
-  // command, and not as "too many arguments".
+  // Excess words are allowed here, so that one is refused as an unknown command and not as "too many arguments". Set
+  // after the commands were added, because they would inherit it.
   program.allowExcessArguments();
   refuseUnknownCommands(program);
   return program;

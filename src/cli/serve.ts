@@ -26,7 +26,7 @@ export function addServe(program: Command, context: CommandContext): void {
  * continue.
  */
 export async function serve(context: CommandContext, flag: string | undefined): Promise<void> {
-  // Used until the configuration, which sets the log's level and format, is read.
+  // This log is used until the configuration is read, which sets the log's level and format.
   let log = createLog({ level: 'info', format: 'auto' });
   let server: Server | null = null;
   exitOnCrash(context, { log: () => log, server: () => server });
@@ -39,12 +39,13 @@ export async function serve(context: CommandContext, flag: string | undefined): 
     log = createLog(config.log);
     for (const warning of warnings) log.warn('configuration warning', { warning });
     signals.start();
-    // Imported here, so that the other commands start without the server, which is two thirds of the code to load.
+    // Imported only here: the server is two thirds of the code, which the other commands need not load.
     const { Server } = await import('../server.ts');
     server = new Server(config, log, exitReasonOf);
     await startAndRunUntilStopped(server, signals, log);
   } catch (error) {
-    // On a terminal the caller prints the failure on standard error, right below the log: it is not logged as well.
+    // On a terminal the caller prints the failure on standard error, right below the log. Then the failure is not
+    // logged too.
     const seenTwice = process.stdout.isTTY && context.errorOutput.isTTY;
     const { exitCode, text } = explainFailure(error);
     const cause = exitCode === exitCodes.internal ? { error } : { reason: text };
@@ -81,8 +82,8 @@ function exitOnSecondSignal(context: CommandContext, signal: NodeJS.Signals, ser
 }
 
 /**
- * After an uncaught error the state of the process is unknown, so the process ends. The database contains all committed
- * data.
+ * Ends the process after an uncaught error, since its state is then unknown. No committed data is lost: it is in the
+ * database.
  */
 function exitOnCrash(context: CommandContext, run: { log: () => Log; server: () => Server | null }): void {
   const crash = (error: unknown): void => {

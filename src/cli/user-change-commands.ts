@@ -15,7 +15,7 @@ interface UserUpdateOptions {
   readonly json?: boolean;
 }
 
-/** Adds the commands that change who may sign in, and in which role. */
+/** Adds the subcommands of `klatch user` that change who may sign in, and with which role. */
 export function addUserChangeCommands(user: Command, context: CommandContext): void {
   addCreateSignInLink(user, context);
   addUpdate(user, context);

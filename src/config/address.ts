@@ -6,10 +6,13 @@ import { scalar } from './value-types.ts';
 import type { ValueType, ScalarResult } from './value-types.ts';
 
 const DNS_LABEL = /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/;
-/** Resolvers and URLs read a name whose last label is a number as an IPv4 address in an odd spelling. */
+/**
+ * The last label of a name that is no host name: resolvers and `URL` read a name whose last label is a number as an
+ * IPv4 address.
+ */
 const NUMERIC_LABEL = /^(?:\d+|0x[0-9a-f]*)$/;
 
-/** Whether a text is an IP address or a name that can be looked up, international names included. */
+/** True if a text is an IP address or a valid host name; international names are valid. */
 function isHost(host: string): boolean {
   if (isIP(host) !== 0) return true;
   if (/[\s%/\\:@?#[\]]/.test(host) || host === '') return false;
@@ -21,7 +24,7 @@ function isHost(host: string): boolean {
   );
 }
 
-/** The parts of `scheme://host:port/path` without the host. */
+/** The parts of a URL `scheme://host:port/path`, without the host. */
 interface UrlPartsExceptHost {
   readonly scheme: string;
   readonly port: string | null;
@@ -31,8 +34,8 @@ interface UrlPartsExceptHost {
 const URL_PATTERN = /^([a-z][a-z0-9+.-]*):\/\/(\[[^\]]*\]|[^:/?#@[\]\\]*)(?::(\d*))?(\/[^?#\\]*)?$/i;
 
 /**
- * Splits an address into its parts; or returns what is wrong with it. Stricter than URL parsers, which silently repair
- * many mistakes.
+ * Splits a URL into its parts, or returns a sentence that says what is wrong with it. Stricter than URL parsers, which
+ * silently repair many mistakes.
  */
 function parseUrlParts(text: string): UrlPartsExceptHost | string {
   if (/[\s\p{Cc}]/u.test(text)) return 'it holds white space';
@@ -51,7 +54,7 @@ function parseUrlParts(text: string): UrlPartsExceptHost | string {
   return { scheme: scheme.toLowerCase(), port: port ?? null, path };
 }
 
-/** Checks that a value is an address with one of these schemes; `finish` then turns it into the result. */
+/** Checks that a value is a URL with one of these schemes. `finish` then makes the result of the URL. */
 function validateUrlValue(
   value: Value,
   schemes: readonly string[],
@@ -64,8 +67,8 @@ function validateUrlValue(
 }
 
 /**
- * An absolute http(s) address without query and fragment; the result is normalised, without a trailing slash. Only
- * public addresses are `quotableInMessages`: others may contain a token in their path.
+ * The type of an absolute http(s) URL without query and fragment. The result is normalised, without a trailing slash.
+ * `quotableInMessages` must be true only for public URLs: others may contain a token in their path.
  */
 export function absoluteHttpUrlValueType(
   expected: string,
@@ -82,7 +85,10 @@ export function absoluteHttpUrlValueType(
   return scalar(expected, judge, { quotableInMessages });
 }
 
-/** An address that clients connect to: WebSocket, or JSON lines over TCP, which has no default port and no path. */
+/**
+ * The type of a URL to which clients connect: WebSocket, or JSON lines over TCP. A TCP URL must have a port and no
+ * path.
+ */
 export function clientEndpointUrl(): ValueType<string> {
   const expected = 'an address that begins with ws://, wss://, tcp:// or tls://';
   const judge = (value: Value): ScalarResult<string> =>
@@ -96,7 +102,7 @@ export function clientEndpointUrl(): ValueType<string> {
   return scalar(expected, judge, { quotableInMessages: true });
 }
 
-/** A browser origin, or `*` for any. */
+/** The type of a browser's origin; `*` stands for any. */
 export function browserOrigin(): ValueType<string> {
   const judge = (value: Value): ScalarResult<string> => {
     if (value.kind === 'string' && value.text === '*') return { value: '*' };
@@ -109,12 +115,14 @@ export function browserOrigin(): ValueType<string> {
   return scalar('an origin such as "https://chat.example.org", or "*"', judge, { quotableInMessages: true });
 }
 
-/** A host to listen on. */
+/** The type of a host to listen on. */
 export function listenHost(): ValueType<string> {
   return hostValueType('an address or host name to listen on', { quotableInMessages: true });
 }
 
-/** A host to connect to. It is not quotable in messages: people write whole addresses with passwords here. */
+/**
+ * The type of a host to connect to. Messages do not quote the value, since people write whole URLs with passwords here.
+ */
 export function connectHostValueType(expected: string): ValueType<string> {
   return hostValueType(expected, { quotableInMessages: false });
 }
@@ -131,15 +139,15 @@ function hostValueType(expected: string, options: { quotableInMessages: boolean 
   return scalar(expected, judge, { quotableInMessages: options.quotableInMessages });
 }
 
-/** A server to connect to, with its port if the text names one. */
+/** A server to connect to. `port` null: the text has no port. */
 interface HostAndOptionalPort {
   readonly host: string;
   readonly port: number | null;
 }
 
 /**
- * `name`, `name:port`, `[address]:port`, or the folder of a Unix socket. Not quotable in messages: people write whole
- * addresses with passwords here.
+ * The type of a database server: `name`, `name:port`, `[address]:port`, or the folder of a Unix socket. Messages do not
+ * quote the value, since people write whole URLs with passwords here.
  */
 export function databaseServer(): ValueType<HostAndOptionalPort> {
   const expected = 'a host name or an address, with ":port" if it has one of its own, or the folder of a Unix socket';
@@ -161,7 +169,7 @@ export function databaseServer(): ValueType<HostAndOptionalPort> {
   return scalar(expected, judge);
 }
 
-/** Whether a text is one address or a CIDR range. */
+/** True if a text is an IP address or a CIDR range. */
 function isAddressOrCidr(text: string): boolean {
   const [address = '', prefix, rest] = text.split('/');
   if (rest !== undefined || address.includes('%') || isIP(address) === 0) return false;
@@ -170,14 +178,14 @@ function isAddressOrCidr(text: string): boolean {
 
 const RANGE_KEYWORDS = ['loopback', 'private'] as const;
 
-/** A hint for a misspelt keyword, which would otherwise count as a host name and have no effect. */
+/** A hint for a misspelt keyword, such as "privat", which would otherwise count as a host name and have no effect. */
 function rangeKeywordHint(text: string): string | null {
   const near = RANGE_KEYWORDS.find((word) => editDistance(word, text) <= 2);
   return near === undefined ? null : `did you mean "${near}"?`;
 }
 
 /**
- * A target that the address policy can allow: a range, an address, `loopback` or `private`, a host name, or all names
+ * The type of an entry of `delivery.allow`: a CIDR range, an address, `loopback`, `private`, a host name, or all names
  * below one.
  */
 export function allowedDeliveryTarget(): ValueType<string> {
@@ -193,7 +201,7 @@ export function allowedDeliveryTarget(): ValueType<string> {
   return scalar(expected, judge, { quotableInMessages: true });
 }
 
-/** A proxy whose `X-Forwarded-For` the server trusts. */
+/** The type of an entry of `http.trusted-proxies`: the proxies whose `X-Forwarded-For` the server trusts. */
 export function trustedProxy(): ValueType<string> {
   const judge = (value: Value): ScalarResult<string> => {
     if (value.kind !== 'string') return {};

@@ -1,7 +1,7 @@
 /**
- * The server's configuration after reading: every value checked, every unit in the name, every path absolute.
- * `reference.conf` explains the keys to administrators; the objects that are built here are their structure inside the
- * program. The types of these objects follow from the schema. So a key is written in three places: in the schema, in
+ * The server's configuration as the program uses it: all values are checked, names contain units, paths are absolute.
+ * These functions build it from the settings, which have the names of server.conf; `reference.conf` explains those to
+ * administrators. The types follow from the schema. So a key is written in three places: in the schema, in
  * `reference.conf` with its default, and here.
  */
 import type { DeepReadonly } from './deep-readonly.ts';
@@ -17,7 +17,8 @@ import {
 } from './services.ts';
 
 /**
- * The ranges of the keywords `loopback` and `private` in the list of proxies; the address policy has the same ranges.
+ * The ranges that the keywords `loopback` and `private` stand for in `http.trusted-proxies`. The address policy has the
+ * same ranges.
  */
 const NAMED_RANGES = {
   loopback: ['127.0.0.0/8', '::1/128'],
@@ -34,11 +35,11 @@ export function buildConfig(file: string, settings: Settings) {
     /** Absolute path of the file that was read. */
     file,
     projectName: settings['project-name'],
-    /** The server secret, from which the key of all sealed data is derived. Never logged. */
+    /** The server secret. The key that encrypts all sealed data is derived from it. Must never be logged. */
     secret: settings.secret,
-    /** Folder of the server's state: lock, control socket, embedded database. */
+    /** The folder with the server's state: lock, control socket, embedded database. */
     dataDir: settings['data-dir'].path,
-    /** Public addresses for clients: ws://, wss://, tcp:// or tls:// only. */
+    /** The public URLs for clients, all with ws://, wss://, tcp:// or tls://. */
     publicEndpoints: settings['public-endpoints'],
     /** The limit of the JavaScript heap; null: V8's own limit. */
     heapBytes: settings['memory.heap'],
@@ -50,14 +51,14 @@ export function buildConfig(file: string, settings: Settings) {
     registration: settings.registration,
     endpoints: settings.endpoints.map(buildEndpoint),
     live: buildLive(settings),
-    /** The mail server that sends codes; null: none. */
+    /** The mail server that sends activation codes; null: there is none. */
     smtp: buildSmtp(settings),
-    /** The providers that prove addresses, in order of preference; providers that are not configured are skipped. */
+    /** The providers of activation codes, in order of preference. Providers that are not configured are skipped. */
     activationProviders: settings['activation.providers'],
-    /** Public address that invite links begin with, without a trailing slash. */
+    /** The public URL with which invite links begin, without a trailing slash. */
     inviteBaseUri:
       settings['modules.messaging.groups.invite.base-uri'] ?? `${settings['http.base-uri']}/v1/groups/invites`,
-    /** The activation gate; null: there is none. */
+    /** The activation gate (a service that sends activation codes); null: there is none. */
     activation: uri === null || authToken === null ? null : { uri, authToken },
     push: buildPush(settings),
     googlePush: buildGooglePush(settings),
@@ -73,17 +74,20 @@ export function buildConfig(file: string, settings: Settings) {
   };
 }
 
-/** A listener for clients; with `tls` it is wss:// or tls://. */
+/** A listener for clients of the kind ws:// or tcp://; with `tls`, wss:// or tls://. */
 export type EndpointConfig = DeepReadonly<ReturnType<typeof buildEndpoint>>;
 
-/** By default a listener without TLS accepts only connections from this machine. */
+/**
+ * Builds a listener's configuration. Without an `interface`, a listener without TLS accepts only connections from this
+ * machine.
+ */
 export function buildEndpoint({ type, interface: host, port, certificate, key }: EndpointSetting) {
-  /** Absolute paths of PEM files. */
+  /** The absolute paths of the PEM files; null: no TLS. */
   const tls = certificate === null || key === null ? null : { certificate: certificate.path, key: key.path };
   return { type, interface: host ?? (tls === null ? '127.0.0.1' : '::'), port, tls };
 }
 
-/** PEM files: Ed25519, PKCS#8 and SPKI. */
+/** The paths of a pair of server keys: PEM files with Ed25519 keys, in PKCS#8 (private) and SPKI (public). */
 export type ServerKeyFiles = DeepReadonly<ReturnType<typeof buildServerKeyFiles>>;
 
 function buildServerKeyFiles(pair: NonNullable<Settings['modules.security.server-keys']>[number]) {
@@ -96,27 +100,27 @@ function buildHttp(settings: Settings) {
   return {
     interface: settings['http.interface'],
     port: settings['http.port'],
-    /** Public base address, without a trailing slash. */
+    /** The public base URL, without a trailing slash. */
     baseUri: settings['http.base-uri'],
-    /** Origins that browsers may call from; empty: none; `["*"]`: any. */
+    /** The origins of web pages that may call the server; empty: none; `["*"]`: any. */
     cors: settings['http.cors'],
-    /** Whether programs can post by the paths of other products, such as `/hooks/<token>`. */
+    /** True if programs can post at the paths of other products, such as `/hooks/<token>`. */
     callerPaths: settings['http.caller-paths'],
-    /** Addresses and CIDR ranges of proxies whose `X-Forwarded-For` names the caller. */
+    /** The addresses and CIDR ranges of proxies whose `X-Forwarded-For` the server trusts. */
     trustedProxies: settings['http.trusted-proxies'].flatMap((entry) =>
       entry === 'loopback' || entry === 'private' ? NAMED_RANGES[entry] : [entry],
     ),
     maxBodyBytes: settings['http.max-body-size'],
-    /** The limit for events of git hosts, if it is greater than `maxBodyBytes`. */
+    /** The largest body of an event of a git host. Applies only if it is greater than `maxBodyBytes`. */
     maxEventBodyBytes: settings['http.max-event-body'],
     maxHeaderBytes: settings['http.max-header-size'],
     requestToResponseTimeoutMs: settings['http.request-timeout'],
-    /** How long a stop waits for running requests and deliveries. */
+    /** How long the stop of the server waits for running requests and deliveries. */
     stopDrainTimeoutMs: settings['http.stop-timeout'],
   };
 }
 
-/** The settings of the metrics, which have a port of their own. */
+/** The settings of the metrics, which are served on a port of their own. */
 export type MetricsConfig = DeepReadonly<ReturnType<typeof buildMetrics>>;
 
 function buildMetrics(settings: Settings) {
@@ -127,7 +131,7 @@ function buildMetrics(settings: Settings) {
   };
 }
 
-/** Bounds of live connections. */
+/** The bounds of live connections. */
 export type LiveConfig = DeepReadonly<ReturnType<typeof buildLive>>;
 
 function buildLive(settings: Settings) {
@@ -139,13 +143,13 @@ function buildLive(settings: Settings) {
      * again.
      */
     heartbeatMs: settings['live.heartbeat'],
-    /** Unsent bytes of one connection at which the server closes it. */
+    /** The server closes a connection when so many bytes to it are unsent. */
     sendQueueBytes: settings['live.send-queue-size'],
     maxLiveConnections: settings['live.connections'],
     maxConnectionsPerUser: settings['live.connections-per-user'],
-    /** The limit of connections that have not authenticated yet. */
+    /** The most connections that have not authenticated yet. */
     maxUnauthenticatedConnections: settings['live.unauthenticated-connections'],
-    /** Allowed origins of browsers in addition to the origin of `http.base-uri`; `["*"]`: any. */
+    /** The origins of web pages that may connect, in addition to the origin of `http.base-uri`; `["*"]`: any. */
     allowedLiveOrigins: settings['live.origins'],
   };
 }
@@ -161,22 +165,27 @@ function buildLimits(settings: Settings) {
     intakeTimeoutMs: settings['limits.intake-timeout'],
     maxFlushPosts: settings['limits.flush-posts'],
     maxFlushBytes: settings['limits.flush-size'],
-    /** Posts per second and token, the burst above it, and how long a post waits for its turn. */
+    /**
+     * The rate of posts with one token, in posts per second; the posts above it in a burst; and how long a post beyond
+     * both waits.
+     */
     postsPerSecondPerToken: settings['limits.token-rate'],
     postBurstPerToken: settings['limits.token-burst'],
     tokenQueueTimeoutMs: settings['limits.token-queue-timeout'],
     unknownTokenTtlMs: settings['limits.unknown-token-ttl'],
     unknownTokenCacheSize: settings['limits.unknown-token-cache'],
-    /** The answers per second that one source gets about unknown tokens before further ones are slowed. */
+    /** The answers per second that one source gets about unknown tokens. Further ones are delayed. */
     unknownTokensPerSecondPerSource: settings['limits.unknown-token-rate'],
-    /** How long the event loop may parse and check the input of one source, within any second. */
+    /**
+     * The milliseconds, in any second, that the event loop may spend on parsing and checking the input of one source.
+     */
     sourceParseMsPerSecond: settings['limits.parse-time'],
     hooksPerGroup: settings['limits.hooks-per-group'],
     hookRegistrationsPerGroupPerMinute: settings['limits.hook-registrations-per-minute'],
     hookChangesPerGroupPerMinute: settings['limits.hook-changes-per-minute'],
     /** A post whose hop count (`klatch-hops`) reaches this number is refused. */
     hopLimit: settings['limits.hops'],
-    /** Requests of one session per second, and the burst above it. */
+    /** The rate of requests of one session, per second, and the requests above it in a burst. */
     sessionRequestRate: settings['limits.session-rate'],
     sessionRequestBurst: settings['limits.session-burst'],
     sessionsPerUser: settings['limits.sessions-per-user'],
@@ -185,18 +194,18 @@ function buildLimits(settings: Settings) {
     membersPerGroup: settings['limits.members-per-group'],
     invitesPerGroup: settings['limits.invites-per-group'],
     devicesPerUser: settings['limits.devices-per-user'],
-    /** The limits of one file, of all files of an account, and of all files. */
+    /** The most bytes of one file, of all files of an account, and of all files together. */
     fileBytes: settings['limits.file-size'],
     storagePerUserBytes: settings['limits.storage-per-user'],
     storageTotalBytes: settings['limits.storage-total'],
-    /** The limits of concurrent uploads, in total and of one account. */
+    /** The most concurrent uploads, in total and of one account. */
     concurrentUploads: settings['limits.concurrent-uploads'],
     concurrentUploadsPerUser: settings['limits.concurrent-uploads-per-user'],
-    /** The limit of files of one message. */
+    /** The most files of one message. */
     attachmentsPerMessage: settings['limits.attachments-per-message'],
-    /** Codes an hour to addresses with an account, and as many to addresses without one. */
+    /** The most activation codes in an hour to addresses that have an account, and also to those that have none. */
     codesPerHourPerBudget: settings['limits.codes-per-hour'],
-    /** Codes an hour at the request of one source address. */
+    /** The most activation codes in an hour at the request of one IP address. */
     codesPerSourcePerHour: settings['limits.codes-per-ip'],
     dailyCodesPerAddressAndNetwork: settings['limits.codes-per-address'],
   };
@@ -206,7 +215,10 @@ export type DeliveryConfig = DeepReadonly<ReturnType<typeof buildDelivery>>;
 
 function buildDelivery(settings: Settings) {
   return {
-    /** The targets that the address policy allows besides public addresses: CIDR, `loopback`, `private`, host globs. */
+    /**
+     * The targets that the address policy allows besides public addresses: CIDR ranges, `loopback`, `private`, and host
+     * names such as `*.corp.example`.
+     */
     allow: settings['delivery.allow'],
     maxInFlight: settings['delivery.in-flight'],
     maxInFlightPerHost: settings['delivery.per-host'],
@@ -218,11 +230,11 @@ function buildDelivery(settings: Settings) {
     dnsCacheTtlMs: settings['delivery.dns-cache-ttl'],
     dnsNegativeTtlMs: settings['delivery.dns-negative-ttl'],
     dnsConcurrency: settings['delivery.dns-concurrency'],
-    /** The waits before each retry; the last one applies to all further retries. */
+    /** The wait before each retry of a delivery. The last wait applies to all further retries. */
     retryDelaysMs: settings['delivery.retry'],
-    /** Longest `Retry-After` that is honoured. */
+    /** The longest `Retry-After` of a receiver that is honoured. */
     retryAfterMaxMs: settings['delivery.retry-after-max'],
-    /** A hook that has failed for this long counts as `parked`. */
+    /** A hook that has failed for this long is parked: its group is notified, and retries continue. */
     parkAfterMs: settings['delivery.park-after'],
   };
 }
@@ -235,7 +247,7 @@ function buildRetention(settings: Settings) {
     deliveryLogMs: settings['retention.delivery-log'],
     deliveryLogRowsPerHook: settings['retention.delivery-log-rows'],
     removedHooksMs: settings['retention.removed-hooks'],
-    /** The age at which a file that belongs to no message is removed. */
+    /** A file that no message has is removed at this age. */
     orphanedFilesMs: settings['retention.orphaned-files'],
     pushLogMs: settings['retention.push-log'],
   };

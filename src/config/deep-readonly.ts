@@ -1,4 +1,4 @@
-/** The type with everything in it readonly, at any depth. */
+/** The type T with all its fields and elements readonly, at any depth. */
 export type DeepReadonly<T> = T extends readonly (infer Element)[]
   ? readonly DeepReadonly<Element>[]
   : T extends object

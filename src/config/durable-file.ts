@@ -14,7 +14,7 @@ import {
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 
-/** The ids of the user and the group to which a file will belong. */
+/** The ids of the user and the group that will own a file. */
 export interface Owner {
   readonly uid: number;
   readonly gid: number;
@@ -26,14 +26,14 @@ interface NewFileOptions {
 }
 
 /**
- * Writes a file that must not exist yet (EEXIST) and syncs its content. Removes the file if it cannot be written
- * completely. The folder is not synced: see `syncFolder`.
+ * Writes a new file and syncs its content, but not its folder (see `syncFolder`). Throws EEXIST if the file exists.
+ * Removes the file if it cannot be written completely.
  */
 export function writeNewFile(path: string, content: string | Buffer, { mode, owner }: NewFileOptions): void {
   const descriptor = openSync(path, 'wx', 0o600);
   try {
     writeFileSync(descriptor, content);
-    // The umask reduces the mode that is given to open().
+    // fchmod is necessary, since the umask reduces the mode that open() sets.
     fchmodSync(descriptor, mode);
     const { uid, gid } = fstatSync(descriptor);
     if (owner !== undefined && (owner.uid !== uid || owner.gid !== gid)) fchownSync(descriptor, owner.uid, owner.gid);
@@ -46,7 +46,7 @@ export function writeNewFile(path: string, content: string | Buffer, { mode, own
   }
 }
 
-/** Makes the folder's entries durable: without it a power failure can lose a rename or a new file. */
+/** Syncs a folder. Otherwise a power failure can lose a renamed or new file in it. */
 export function syncFolder(folder: string): void {
   const descriptor = openSync(folder, 'r');
   try {
@@ -57,9 +57,9 @@ export function syncFolder(folder: string): void {
 }
 
 /**
- * Replaces a file so that at every instant either the old or the new one exists completely: writes and syncs a file
- * beside it, renames that file, and syncs the folder. If the file exists already, `path` must be its real path: a
- * symbolic link would be replaced.
+ * Replaces a file so that at any time either the old or the new one exists completely. Writes and syncs a file beside
+ * it, renames that file, and syncs the folder. If the file exists, `path` must be its real path, since a symbolic link
+ * would be replaced.
  */
 export function replaceFile(path: string, content: string, options: NewFileOptions): void {
   const beside = join(dirname(path), `.${basename(path)}.${randomBytes(6).toString('hex')}`);
@@ -74,9 +74,9 @@ export function replaceFile(path: string, content: string, options: NewFileOptio
 }
 
 /**
- * Replaces the configuration durably, with mode 0640 or the stricter one of the old file. Keeps the old file's owner
- * unless `owner` is given: root runs the setup, and the server's group must be able to read the result. A symbolic link
- * stays one.
+ * Replaces the configuration durably, with mode 0640 or the stricter one of the old file. Follows a symbolic link.
+ * Keeps the old file's owner unless `owner` is given: root may run the setup, and the server's group must be able to
+ * read the file.
  */
 export function writeConfig(path: string, text: string, options: { readonly owner?: Owner } = {}): void {
   const old = statSync(path, { throwIfNoEntry: false });

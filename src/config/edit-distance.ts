@@ -1,6 +1,6 @@
 /**
- * The number of letters to insert, delete or replace to turn one word into the other (Levenshtein). Meant for short
- * words, such as the names of keys of the configuration.
+ * The least number of letters to insert, delete or replace to turn one word into the other (Levenshtein distance).
+ * Meant for short words, such as names of keys.
  */
 export function editDistance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, index) => index);

@@ -5,18 +5,18 @@ import { readTreeFromSources } from './tree.ts';
 import { scanLines } from './line-scanner.ts';
 import { ConfigError } from './problem.ts';
 
-/** A configuration text, and the path of its file, which includes are relative to. */
+/** The text of a configuration, and the path of its file, to which includes are relative. */
 export interface ConfigText {
   readonly file: string;
   readonly text: string;
 }
 
-/** Whether a key has a value: setup may write an `open` key, and never an `answered` one. */
+/** Whether a key has a value. Setup may write an `open` key, but never changes an `answered` one. */
 type KeyState = 'open' | 'answered';
 
 const ADDED_BY_SETUP_COMMENT = '# Added by klatch setup.';
 
-/** HOCON text of a value: JSON, with the characters escaped that editors and terminals do not show. */
+/** Writes a value as HOCON: as JSON, with an escape for each character that editors and terminals do not show. */
 export function toHoconLiteral(value: string | number | boolean): string {
   return JSON.stringify(value).replace(/[\u007f-\u009f\u2028\u2029\ufeff]/g, (character) => {
     return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
@@ -24,8 +24,8 @@ export function toHoconLiteral(value: string | number | boolean): string {
 }
 
 /**
- * Whether a key has a value in the text or in the files that it includes. A key with an environment variable as its
- * value is `answered` even while the variable is not set. A list is `open` only if it contains nothing but
+ * Determines whether a key has a value in the text or in the files that it includes. A key whose value is an
+ * environment variable is `answered` even if the variable is not set. A list is `open` only if it contains nothing but
  * placeholders.
  */
 export function keyState(source: ConfigText, key: string): KeyState {
@@ -36,15 +36,18 @@ export function keyState(source: ConfigText, key: string): KeyState {
     : 'answered';
 }
 
-/** The value of a key in the text; null: none. Optional environment variables (`${?NAME}`) count as not set. */
+/**
+ * The value of a key in the text or in the files that it includes; null: the key has no value. Optional environment
+ * variables (`${?NAME}`) count as not set.
+ */
 export function currentValue(source: ConfigText, key: string): Value | null {
   const value = valueAt(parseWithStandInEnv(source, { withOptionalVariables: false }), key.split('.'));
   return value?.kind === 'null' ? null : value;
 }
 
 /**
- * Writes one open key: in place of its placeholder, otherwise in place of its commented-out line, otherwise at the end.
- * After each attempt it parses the new text. It discards the text if the key lacks the new value, or another key has
+ * Writes the value of one open key: in place of its placeholder, else in place of its commented-out line, else at the
+ * end. After each attempt, parses the new text, and discards it if the key lacks the new value or another key has
  * changed. Throws Error if no attempt succeeds.
  */
 export function setKey(source: ConfigText, key: string, literal: string): ConfigText {
@@ -78,7 +81,7 @@ function replaceCommentedKey({ text }: ConfigText, key: string, literal: string)
   const lines = text.split('\n');
   const end = lines[index]!.endsWith('\r') ? '\r' : '';
   const line = `${indent}${name} = ${literal}${end}`;
-  // If a remark follows the old value, the old line stays: replacing it would lose the remark.
+  // If a comment follows the old value, the old line stays, so that the comment is not lost.
   lines.splice(index, /\s(#|\/\/)/.test(old) ? 0 : 1, line);
   return lines.join('\n');
 }
@@ -98,7 +101,7 @@ function appendBeforeLastBrace({ text }: ConfigText, key: string, literal: strin
   return `${before}${before.endsWith('\n') ? '' : '\n'}${renderAddedKey(text, key, literal)}${text.slice(close)}`;
 }
 
-/** Whether the key has the new value and every other value is unchanged. */
+/** True if the key has the new value in `after`, and all other values are the same as in `before`. */
 function changesOnlyKey(before: ConfigText, after: ConfigText, key: string, literal: string): boolean {
   const wanted = scalarsByPath(
     parseWithStandInEnv({ file: after.file, text: `${key} = ${literal}` }, { withOptionalVariables: false }),
@@ -108,7 +111,7 @@ function changesOnlyKey(before: ConfigText, after: ConfigText, key: string, lite
   try {
     now = scalarsByPath(parseWithStandInEnv(after, { withOptionalVariables: true }));
   } catch (error) {
-    // The new text does not parse, so this way of writing does not fit the file.
+    // The new text cannot be parsed, so this way of writing does not fit the file.
     if (error instanceof ConfigError) return false;
     throw error;
   }
@@ -118,7 +121,7 @@ function changesOnlyKey(before: ConfigText, after: ConfigText, key: string, lite
   return now.size === expected.size && [...now].every(([path, value]) => expected.get(path) === value);
 }
 
-/** The values at all paths, as texts with their types, to compare two configurations. */
+/** All values by their paths, as texts with their types, so that two configurations can be compared. */
 function scalarsByPath(value: Value, path = ''): Map<string, string> {
   if (value.kind === 'object') {
     const entries = [...value.entries].map(([name, each]) => [
@@ -135,8 +138,8 @@ function scalarsByPath(value: Value, path = ''): Map<string, string> {
 }
 
 /**
- * Whether a value consists of placeholders only. False for an empty list, and for a list with placeholders beside real
- * values, which a person has to complete.
+ * True if a value consists only of placeholders. False for an empty list, and for a list that also has real values,
+ * which a person has to complete.
  */
 function holdsOnlyPlaceholders(value: Value): boolean {
   const all = leafValues(value);
@@ -149,8 +152,8 @@ function leafValues(value: Value): Value[] {
 }
 
 /**
- * Reads only the text, without reference.conf. Setup runs in another environment than the server, so environment
- * variables get a stand-in value: required ones always, optional ones (`${?NAME}`) if `withOptionalVariables`.
+ * Parses the text without the defaults of reference.conf. Setup runs in another environment than the server. So all
+ * required environment variables get a dummy value, and optional ones (`${?NAME}`) only if `withOptionalVariables`.
  */
 function parseWithStandInEnv(
   { file, text }: ConfigText,
@@ -163,7 +166,10 @@ function parseWithStandInEnv(
   return readTreeFromSources([{ name: file, text: withAbsoluteIncludes(text, dirname(file)) }], env);
 }
 
-/** Makes relative includes absolute, because the parser gets a text without a folder. Line numbers do not change. */
+/**
+ * Makes the paths of relative includes absolute, because the parser gets the text without its folder. Line numbers do
+ * not change.
+ */
 function withAbsoluteIncludes(text: string, folder: string): string {
   return text.replace(/^(\s*include\s+(?:\w+\(\s*)*")([^"\n]+)"/gm, (whole, start: string, name: string) => {
     return isAbsolute(name) || name.includes('://') ? whole : `${start}${resolve(folder, name)}"`;

@@ -1,12 +1,12 @@
 import { readFileSync, statSync } from 'node:fs';
 
-/** The template of an e-mail with a code: subject and text, with {code}, {project} and {hours}. */
+/** The template of an e-mail with an activation code. Subject and text contain {code}, {project} and {hours}. */
 export interface EmailTemplate {
   readonly subject: string;
   readonly text: string;
 }
 
-/** The values for the words in braces. */
+/** The values that replace {code}, {project} and {hours}. */
 type TemplateValues = Readonly<Record<'code' | 'project' | 'hours', string>>;
 
 const MAX_BYTES = 64 * 1024;
@@ -14,7 +14,7 @@ const MAX_SUBJECT_LENGTH = 200;
 const PLACEHOLDER_NAMES: readonly string[] = ['code', 'project', 'hours'];
 const PLACEHOLDER = /\{([A-Za-z_-]+)\}/g;
 
-/** The template of installations without one of their own. */
+/** The template that is used if the configuration names none. */
 export const DEFAULT_EMAIL_TEMPLATE: EmailTemplate = {
   subject: '{code} is your code for {project}',
   text: [
@@ -27,13 +27,16 @@ export const DEFAULT_EMAIL_TEMPLATE: EmailTemplate = {
   ].join('\n'),
 };
 
-/** The template in a file; or a sentence that names the file, the line and the problem. */
+/**
+ * Reads the template from a file. Returns a sentence with the file, the line and the problem if the template is
+ * invalid.
+ */
 export function readEmailTemplate(path: string): EmailTemplate | string {
   const text = readText(path);
   return typeof text === 'string' ? text : parseEmailTemplate(path, text.content);
 }
 
-/** Inserts the values into a template in one pass: a value that looks like a placeholder is not replaced. */
+/** Inserts the values into a template in one pass, so that a value that looks like a placeholder is not replaced. */
 export function fillEmailTemplate({ subject, text }: EmailTemplate, values: TemplateValues): EmailTemplate {
   const fill = (template: string): string =>
     template.replace(PLACEHOLDER, (whole, word: string) => (values as Record<string, string>)[word] ?? whole);

@@ -13,15 +13,15 @@ export interface EndpointTls {
   readonly certificateFingerprint: string;
 }
 
-/** Why the files of an endpoint cannot be used. */
+/** Why a file of an endpoint cannot be used. `sentence` begins with the name of the file. */
 interface EndpointTlsProblem {
   readonly which: 'certificate' | 'key';
   readonly sentence: string;
 }
 
 /**
- * Reads the files of each endpoint; null for an endpoint without TLS. Throws ConfigError, which names the endpoint and
- * the file.
+ * Reads the certificate and the key of each endpoint; null for an endpoint without TLS. Throws ConfigError, which names
+ * the endpoint and the file.
  */
 export function readEndpointTls(endpoints: readonly EndpointConfig[]): (EndpointTls | null)[] {
   return endpoints.map((endpoint, index) => {
@@ -35,7 +35,8 @@ export function readEndpointTls(endpoints: readonly EndpointConfig[]): (Endpoint
 }
 
 /**
- * Reads the files of an endpoint, or returns the problem and the file that has it. Null for an endpoint without TLS.
+ * Reads the certificate and the key of an endpoint. Returns a problem if one of the files cannot be used; null for an
+ * endpoint without TLS.
  */
 export function readTls({ type, port, tls }: EndpointConfig): EndpointTls | EndpointTlsProblem | null {
   if (tls === null) return null;
@@ -46,7 +47,8 @@ export function readTls({ type, port, tls }: EndpointConfig): EndpointTls | Endp
 }
 
 /**
- * Reads a certificate and its key; or returns the problem and the file that has it, as "key.pem: it cannot be read".
+ * Reads a certificate and its key. Returns a problem, such as "key.pem: it cannot be read", if one of the files cannot
+ * be used.
  */
 export function readKeyPair(files: {
   readonly certificate: string;
@@ -73,7 +75,7 @@ function readText(path: string): string | null {
   return nullIfThrows(() => readFileSync(path, 'utf8'));
 }
 
-/** Drops the parser's error, which must not reach a message: it may quote the key. */
+/** Returns the result of `work`; null if it throws. The error is dropped, since it may quote the key. */
 function nullIfThrows<T>(work: () => T): T | null {
   try {
     return work();

@@ -2,7 +2,7 @@ import type { ConfigProblem } from './problem.ts';
 import { isMadeOfKeyWords, mayShowText } from './public-text.ts';
 import type { ConfigSourceFile } from './public-text.ts';
 
-/** The files of a configuration by their names. */
+/** The files of a configuration, by their names. */
 type SourceFiles = ReadonlyMap<string, ConfigSourceFile>;
 
 const MAX_EXCERPT_COLUMNS = 100;
@@ -10,8 +10,8 @@ const MAX_EXCERPT_COLUMNS = 100;
 const UNSAFE_CHARACTERS = /[\p{Cc}\p{Cf}\u2028\u2029]/gu;
 
 /**
- * Makes a problem safe to show. Adds the problem's line only if the line cannot contain a secret. Hides the name of a
- * key that may be part of a value, such as `hunter2` in `password = abc,hunter2=9`.
+ * Makes a problem safe to show. Adds the line of the configuration only if it cannot contain a secret. Hides the name
+ * of a key that may be a part of a secret value, such as `hunter2` in `password = abc,hunter2=9`.
  */
 export function redactAndExcerpt(problem: ConfigProblem, files: SourceFiles): ConfigProblem {
   const { file, line, column } = problem;
@@ -27,7 +27,7 @@ function redactedKeyPath({ key, column = 0 }: ConfigProblem, line: string): stri
   const index = parts.findIndex((part) => !/^\[\d+\]$/.test(part) && !isMadeOfKeyWords(part));
   if (index < 0) return key;
   const name = parts[index]!.replaceAll('"', '');
-  // The column is that of the value, or of the key's path if the value is an object.
+  // `column` is the column of the value; if the value is an object, that of the key's path.
   const path = /^[\w."-]*/.exec(line.slice(column - 1))?.[0] ?? '';
   const start = line.slice(0, column - 1 + path.length).indexOf(name);
   if (column > 0 && start >= 0 && isFieldStart(line.slice(0, start))) return key;
@@ -35,8 +35,8 @@ function redactedKeyPath({ key, column = 0 }: ConfigProblem, line: string): stri
 }
 
 /**
- * Whether a name that follows the text `before` begins a new field. The sections of the name's path may be part of the
- * text.
+ * True if a name that follows the text `before` begins a new field. The text may end with sections of the name's path,
+ * such as `http.`.
  */
 function isFieldStart(before: string): boolean {
   const path = /[\w.-]*\.$/.exec(before)?.[0] ?? '';

@@ -13,18 +13,18 @@ import type { ValueType } from './value-types.ts';
 /** The kind of a file of a configuration. */
 type ConfigurationFileKind = 'configuration' | 'public-key' | 'private-key';
 
-/** A file of a configuration: its unique name in the archive, and its original path. */
+/** A file of a configuration: `name` is its unique name in the archive, `path` its original path. */
 interface ConfigurationFileWithoutContent {
   readonly name: string;
   readonly path: string;
   readonly kind: ConfigurationFileKind;
 }
 
-/** A configuration as a backup contains it. */
+/** The files of a configuration that a backup contains. */
 interface ExportedConfiguration {
-  /** The files; server.conf comes first. */
+  /** The exported files; server.conf is the first one. */
   readonly files: readonly (ConfigurationFileWithoutContent & { readonly content: Buffer })[];
-  /** Keys of the configuration and files that are left out because they are secret. */
+  /** The keys and files that are left out because they are secret. */
   readonly missing: readonly string[];
 }
 
@@ -33,7 +33,7 @@ const FILE_MODES: Readonly<Record<ConfigurationFileKind, number>> = {
   'public-key': 0o644,
   'private-key': 0o600,
 };
-/** Whether values of this type are paths, or hold some. */
+/** True if values of this type are paths or contain paths. */
 const holdsPath = ({ isPath: path, items, fields }: ValueType<unknown>): boolean =>
   path || (items !== null && holdsPath(items)) || Object.values(fields ?? {}).some(({ kind }) => holdsPath(kind));
 const PATH_SETTINGS = new Set(settingEntries().flatMap(([key, { kind }]) => (holdsPath(kind) ? [key] : [])));
@@ -41,10 +41,10 @@ const PATH_SETTINGS = new Set(settingEntries().flatMap(([key, { kind }]) => (hol
 const RESTORED_OUTSIDE_FILES_FOLDER = 'outside';
 
 /**
- * The files of a configuration. With `secrets`, they are unchanged. Without, private keys are left out, and server.conf
- * is generated from all effective settings that differ from the defaults, with placeholders for secrets. Editing the
- * original would not remove all secrets: a comment may contain an old password, or a later line may override one.
- * Throws the errors of reading the files.
+ * Reads the files of a configuration for a backup. With `secrets`, they are unchanged. Without `secrets`, private keys
+ * are left out. server.conf is then generated from all settings that differ from the defaults, with placeholders for
+ * secrets. It is not the original without secrets, since a comment may contain an old password, or a later line may
+ * override one. Throws the errors of reading the files.
  */
 export function exportConfiguration(
   { config, root }: LoadedConfig,
@@ -74,15 +74,18 @@ export function exportConfiguration(
   };
 }
 
-/** The path of a restored file. `from`: its original path, if that was outside of the configuration's folder. */
+/**
+ * The path to which a file was restored. `from`: its original path, if that was outside of the configuration's folder;
+ * else null.
+ */
 interface WrittenPathAndOrigin {
   readonly file: string;
   readonly from: string | null;
 }
 
 /**
- * Writes the files of a configuration into a folder, which it creates if necessary, and syncs each file. Overwrites
- * nothing: if `blockingPaths`, the existing files at these places, is not empty, it has written nothing.
+ * Writes the files of a configuration into a folder, which it creates if necessary, and syncs each file. Never
+ * overwrites a file: if some exist already, writes nothing and returns their paths as `blockingPaths`.
  */
 export function writeConfigurationFiles(
   files: readonly (ConfigurationFileWithoutContent & { readonly content: Buffer })[],
@@ -104,7 +107,7 @@ export function writeConfigurationFiles(
   return { placed: places.map(({ target: file, from }) => ({ file, from })), blockingPaths };
 }
 
-/** The files that a configuration names, each once: without them the server would not start. */
+/** The files that a configuration names, each once. Without them the server would not start. */
 function referencedFiles(config: Config): Pick<ConfigurationFileWithoutContent, 'path' | 'kind'>[] {
   const { serverSigningKeys: serverKeys, googlePush, applePush, smtp } = config;
   const database = config.postgresql.tls;
@@ -128,14 +131,14 @@ function referencedFiles(config: Config): Pick<ConfigurationFileWithoutContent, 
   };
   const files = new Map<string, Pick<ConfigurationFileWithoutContent, 'path' | 'kind'>>();
   for (const kind of ['configuration', 'public-key', 'private-key'] as const) {
-    // Secret files come last, so that a file which the configuration uses as public and as private is exported as
-    // private.
+    // Private files are added last. So a file that the configuration names both as a public and as a private one is
+    // exported as private.
     for (const path of paths[kind]) if (typeof path === 'string') files.set(path, { path, kind });
   }
   return [...files.values()];
 }
 
-/** Adds names that are unique, short, and safe in an archive. */
+/** Adds names for the archive, which are unique, short and safe. */
 function withArchiveNames<T extends { readonly path: string }>(files: readonly T[]): (T & { name: string })[] {
   return files.map((file, index) => {
     const safe = basename(file.path)
@@ -157,7 +160,10 @@ function renderSettings(settings: readonly ShownSetting[], folder: string): stri
   ].join('');
 }
 
-/** Makes paths below the folder relative to server.conf again, so that the folder can be moved as a whole. */
+/**
+ * Makes paths below the configuration's folder relative to server.conf again, so that the folder can be moved as a
+ * whole.
+ */
 function relativizePathsBelow(folder: string, value: ShownValue): ShownValue {
   if (typeof value === 'string') return value.startsWith(`${folder}/`) ? relative(folder, value) : value;
   if (Array.isArray(value)) return value.map((item: ShownValue) => relativizePathsBelow(folder, item));

@@ -1,13 +1,13 @@
-/** One line of a configuration text, as far as its kind is clear without a full HOCON parser. */
+/** A line of a configuration text, classified without a full HOCON parser. */
 interface ScannedLine {
-  /** `other`: a continued value, an include, or several fields on one line. */
+  /** The kind of the line. `other`: the continuation of a value, an include, or several fields in one line. */
   readonly kind: 'blank' | 'comment' | 'open' | 'close' | 'key' | 'commented-key' | 'other';
-  /** Full path of the key, or of the section that opens; else empty. */
+  /** The full path of the key, or of the section that begins in this line; empty for other lines. */
   readonly path: string;
   readonly indent: string;
-  /** The key's name as it is written. */
+  /** The key's name as it is written in the line. */
   readonly name: string;
-  /** A comment's text, or a key's value as written. */
+  /** The text of a comment, or the value of a key as it is written. */
   readonly text: string;
 }
 
@@ -16,9 +16,9 @@ const SECTION_OPENING = new RegExp(String.raw`^(${NAME})\s*[=:]?\s*\{$`);
 const KEY_LINE = new RegExp(String.raw`^(#?)(${NAME})\s*[=:]\s*(.+)$`);
 
 /**
- * Classifies the lines of a configuration text with the layout of the packages' templates: one key or brace per line,
- * prose after `# `, and disabled keys as `#key = value`. The result is only a hint: after an edit based on it, the
- * caller has to check the text with the real parser.
+ * Classifies the lines of a configuration text that has the layout of Klatch's template: one key or brace per line,
+ * prose after `# `, disabled keys as `#key = value`. The result is only a hint: after an edit, the caller has to check
+ * the new text with the real parser.
  */
 export function scanLines(text: string): ScannedLine[] {
   const sections: string[] = [];

@@ -18,7 +18,7 @@ import { problemAt, readSettings } from './settings.ts';
 import { readTreeFromSources, REFERENCE_NAME, type Environment } from './tree.ts';
 import { syntaxWarnings } from './syntax-warnings.ts';
 
-/** The configuration, its warnings, and the tree that it was read from, for `klatch config show`. */
+/** A configuration, its warnings, and the parsed tree that it was made from, which `klatch config show` needs. */
 export interface LoadedConfig {
   readonly config: Config;
   /** One line for each warning: `file:line:column: key: sentence`. */
@@ -27,8 +27,9 @@ export interface LoadedConfig {
 }
 
 /**
- * Reads the file, with the defaults of reference.conf. Throws NotConfiguredError for placeholders and missing keys
- * without a default, otherwise ConfigError for problems. Either error contains all problems that were found.
+ * Reads the configuration, with the defaults of reference.conf. Throws NotConfiguredError if placeholders are left or
+ * keys without a default are missing, otherwise ConfigError for other problems. Either error contains all problems that
+ * were found.
  */
 export function loadConfig(file: string, options: { readonly env: Environment }): LoadedConfig {
   const sources = new Map<string, ConfigSourceFile>();
@@ -54,7 +55,7 @@ export function loadConfig(file: string, options: { readonly env: Environment })
     ...checkEndpointTlsFiles(settings),
   ];
   const problems = present([...reading.problems, ...files]);
-  // A missing key may exist under a misspelt name, so warnings are shown together with problems.
+  // Warnings are shown together with problems, since a missing key may exist under a misspelt name.
   const odd = present([...reading.warnings, ...syntaxWarnings(hoconWarnings)]);
   if (reading.missing.length > 0) throw new NotConfiguredError(present(reading.missing), [...problems, ...odd]);
   if (problems.length > 0) throw new ConfigError([...problems, ...odd]);
@@ -72,7 +73,10 @@ function isComplete(settings: Partial<Settings>): settings is Settings {
   return settingEntries().every(([key]) => settings[key] !== undefined);
 }
 
-/** Checks the files of `modules.security.server-keys`. A finding has the position of the line that names the file. */
+/**
+ * Checks the key files of `modules.security.server-keys`. Each problem or warning has the position of the line that
+ * names the file.
+ */
 function checkServerKeyFiles(settings: Partial<Settings>): KeyFindings {
   const problems: ConfigProblem[] = [];
   const warnings: ConfigProblem[] = [];
@@ -96,8 +100,8 @@ function checkServerKeyFiles(settings: Partial<Settings>): KeyFindings {
 }
 
 /**
- * Checks the template of e-mails with codes. A problem has the position of the line that names the file, and its
- * sentence names the line in the template.
+ * Checks the template of e-mails with activation codes. A problem has the position of the line that names the
+ * template's file, and its sentence names the line in the template.
  */
 function checkEmailTemplate(settings: Partial<Settings>): ConfigProblem[] {
   const template = settings['services.smtp.template'] ?? null;
@@ -106,7 +110,7 @@ function checkEmailTemplate(settings: Partial<Settings>): ConfigProblem[] {
   return typeof emailTemplate === 'string' ? [problemAt('services.smtp.template', template.value, emailTemplate)] : [];
 }
 
-/** Checks the certificates and keys of `endpoints`. */
+/** Checks the TLS certificates and keys of `endpoints`. */
 function checkEndpointTlsFiles(settings: Partial<Settings>): ConfigProblem[] {
   return (settings.endpoints ?? []).flatMap((endpoint, index) => {
     const found = readTls(buildEndpoint(endpoint));
@@ -116,7 +120,7 @@ function checkEndpointTlsFiles(settings: Partial<Settings>): ConfigProblem[] {
   });
 }
 
-/** Finds ports that two listeners share: the second one could not listen. */
+/** Finds ports that two listeners have in common: the second one could not listen. */
 function findPortConflicts(settings: Settings, file: string): ConfigProblem[] {
   const all = [
     { key: 'http.port', host: settings['http.interface'], port: settings['http.port'] },
@@ -139,15 +143,15 @@ function findPortConflicts(settings: Settings, file: string): ConfigProblem[] {
 }
 
 /**
- * Whether listening at one address takes the port at the other: `::` includes all addresses, 0.0.0.0 all addresses of
- * IPv4.
+ * True if two listeners at these addresses cannot have the same port. `::` includes all addresses, 0.0.0.0 all IPv4
+ * addresses.
  */
 function listenAddressesOverlap(one: string, other: string): boolean {
   if (one === other || one === '::' || other === '::') return true;
   return (one === '0.0.0.0' && !other.includes(':')) || (other === '0.0.0.0' && !one.includes(':'));
 }
 
-/** Warnings about settings that work but are probably not intended. */
+/** Warnings about settings that are valid but probably not intended. */
 function doubtfulValueWarnings(settings: Settings, file: string): ConfigProblem[] {
   const found: ConfigProblem[] = [];
   const uri = settings['services.klatch-activation.uri'];
@@ -168,7 +172,7 @@ function doubtfulValueWarnings(settings: Settings, file: string): ConfigProblem[
   return found;
 }
 
-/** Warns of an incomplete mail server, which sends nothing. */
+/** Warnings about settings of the mail server that are incomplete, so that no codes are sent by mail. */
 function incompleteSmtpWarnings(settings: Settings, file: string): ConfigProblem[] {
   const set = (name: 'host' | 'from' | 'user' | 'password' | 'template'): boolean =>
     settings[`services.smtp.${name}`] !== null;

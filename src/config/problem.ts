@@ -2,30 +2,32 @@
 export interface ConfigProblem {
   /** The file's path as the administrator or an include wrote it. */
   readonly file: string;
-  /** Null: the file does not contain the key. */
+  /** The line number, from 1; null: the file does not contain the key. */
   readonly line: number | null;
-  /** Absent if `line` is null. */
+  /** The column, from 1; absent if `line` is null. */
   readonly column?: number;
-  /** Path of the key such as `http.port`; empty if the text could not be parsed. */
+  /** The path of the key, such as `http.port`; empty if the text could not be parsed. */
   readonly key: string;
-  /** Never holds the value of a secret. */
+  /** The problem as a sentence, which never contains the value of a secret. */
   readonly sentence: string;
-  /** The line, and below it a caret at the column; absent if the line may contain a secret. */
+  /** The line of the file, and below it a caret at the column; absent if the line may contain a secret. */
   readonly excerpt?: readonly string[];
 }
 
-/** `file:line:column: key: sentence` on one line, without the parts that are not known. */
+/** Formats a problem in one line as `file:line:column: key: sentence`, without the parts that are unknown. */
 export function formatProblem({ file, line, column, key, sentence }: ConfigProblem): string {
   const position = [file, ...(line === null ? [] : [line, ...(column === undefined ? [] : [column])])];
   return `${position.join(':')}: ${key === '' ? '' : `${key}: `}${sentence}`;
 }
 
-/** Formats a problem together with its line, if the line may be shown. */
+/** Formats a problem, followed by its line of the file if that may be shown. */
 export function formatWithExcerpt(problem: ConfigProblem): string {
   return [formatProblem(problem), ...(problem.excerpt ?? [])].join('\n');
 }
 
-/** The configuration has problems. `problems` contains all of them; the message shows each with its line. */
+/**
+ * Thrown when the configuration has problems. `problems` contains all of them; the message shows each with its line.
+ */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
   readonly problems: readonly ConfigProblem[];
@@ -37,8 +39,8 @@ export class ConfigError extends Error {
 }
 
 /**
- * The configuration still contains placeholders, or lacks keys without a default: commands then exit with 78.
- * `problems` are the problems of the same reading, so that one run shows everything.
+ * Thrown when the configuration still contains placeholders, or lacks keys without a default: commands then exit with
+ * status 78. `problems` has all other problems of the configuration, so that one run shows everything.
  */
 export class NotConfiguredError extends Error {
   override readonly name = 'NotConfiguredError';
@@ -53,7 +55,7 @@ export class NotConfiguredError extends Error {
   }
 }
 
-/** No configuration file exists at any of the searched paths. */
+/** Thrown when no configuration file exists at any of the searched paths. */
 export class ConfigNotFoundError extends Error {
   override readonly name = 'ConfigNotFoundError';
   readonly searchedPaths: readonly string[];

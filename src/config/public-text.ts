@@ -1,20 +1,23 @@
 import { containsPemKey } from './value-types.ts';
 import { settingEntries } from './schema.ts';
 
-/** Words that suggest a secret on the same line, also in misspelt keys and in remarks. */
+/** Words that suggest a secret in the same line, also in misspelt keys and in comments. */
 const SENSITIVE = /pas+w|pwd|secret|token|key|auth|private|credential/i;
-/** Credentials, paths, queries and fragments of addresses; `${?NAME}` does not match. */
+/** The parts of a URL that may be secret: credentials, path, query and fragment. `${?NAME}` does not match. */
 const ADDRESS_SECRET = /@|(?<!\$\{)\?|#|:\/\/[^/\s"]*\/[^\s"]/;
 const MERGE_MARK = /^(?:<{7}|\|{7}|={7}|>{7})/;
 const LEADING_PUNCTUATION = /^[\s{}[\],"]+/;
 const NAME = String.raw`[\w.-]+`;
 
 interface KnownNames {
-  /** The suffixes of keys' paths (`http.port`, `port`), except for suffixes of a key that may contain a secret. */
+  /**
+   * The names of keys that contain no secret, with and without their sections (`http.port`, `port`). A name that is
+   * also a suffix of a secret key is left out.
+   */
   readonly nonSecretNames: ReadonlySet<string>;
-  /** The suffixes of sections' paths. */
+  /** The names of sections, with and without the sections around them. */
   readonly sectionNames: ReadonlySet<string>;
-  /** Every word of a key's path. */
+  /** All words in the paths of keys. */
   readonly pathWords: ReadonlySet<string>;
 }
 
@@ -54,18 +57,18 @@ function pathSuffixes(parts: readonly string[]): string[] {
 }
 
 /**
- * Whether a text is a single punctuation character, or consists of words that occur in the paths of the schema's keys.
- * Such a text may be quoted anywhere.
+ * True if a text is a single punctuation character, or consists only of words in the paths of the schema's keys. Such a
+ * text may be quoted in any message.
  */
 export function isMadeOfKeyWords(text: string): boolean {
   if (/^[^\p{L}\p{N}]$/u.test(text)) return true;
   return text.split(/[.\s]+/).every((word) => word === '' || knownNames().pathWords.has(word));
 }
 
-/** The lines of a configuration file; knows which of them may be shown. */
+/** The lines of a configuration file. Decides which of them may be shown in messages. */
 export class ConfigSourceFile {
   readonly lines: readonly string[];
-  /** Lines that begin within a text in triple quotes. */
+  /** The indexes of lines that begin within a text in triple quotes. */
   readonly #lineIndexesWithinTripleQuotes = new Set<number>();
 
   constructor(text: string) {
@@ -78,15 +81,15 @@ export class ConfigSourceFile {
   }
 
   /**
-   * Whether a line (the first one is 1) can be shown: it begins with a key that holds no secret, and neither it nor the
-   * line before it suggests a secret. In doubt, the line is not shown.
+   * True if a line may be shown (the first line is 1): it begins with a key that contains no secret, and neither it nor
+   * the line before it suggests a secret. In doubt, returns false.
    */
   isPublicLine(lineNumber: number): boolean {
     const index = lineNumber - 1;
     const line = this.lines[index];
     if (line === undefined) return false;
     if (MERGE_MARK.test(line)) return true;
-    // After a line that ends with `=`, `:`, `[` or `(`, this line contains a value, which may be a secret.
+    // If the previous line ends with `=`, `:`, `[` or `(`, this line has its value, which may be a secret.
     return (
       !this.#lineIndexesWithinTripleQuotes.has(index) &&
       !/[=:[(]\s*$/.test(this.#previousContentLine(index)) &&
@@ -103,7 +106,7 @@ export class ConfigSourceFile {
   }
 }
 
-/** Whether a line, or the beginning of one, can be shown, judged without the lines before it. */
+/** True if a line, or the beginning of one, may be shown, as far as this can be decided without the lines before it. */
 export function mayShowText(text: string): boolean {
   const content = text.replace(LEADING_PUNCTUATION, '');
   if (content === '') return true;
@@ -116,8 +119,8 @@ export function mayShowText(text: string): boolean {
 }
 
 /**
- * `opens`: a brace or the end of the line follows the name. Only then may it be a section's: otherwise a secret may
- * follow.
+ * True if a name is that of a key that contains no secret, or of a section. `opens`: a brace or the end of the line
+ * follows the name. Only then the name of a section counts, since otherwise a secret may follow it.
  */
 function isNonSecretName(name: string, opens: boolean): boolean {
   const { nonSecretNames: quotableInMessages, sectionNames } = knownNames();

@@ -1,7 +1,7 @@
 import type { DeviceKind } from '../model/device.ts';
 import type { Config } from './config.ts';
 
-/** The key of the configuration that enables pushes to devices of a kind. */
+/** For each kind of device, the key of the configuration that enables pushes to it. */
 export const PUSH_SETTING_KEYS: Readonly<Record<DeviceKind, string>> = {
   google: 'services.google.push.keys',
   apple: 'services.apple.push.keys',
@@ -19,7 +19,7 @@ export function configuredDeviceKinds({ googlePush, applePush, webPush }: PushSe
   ];
 }
 
-/** Google's projects, or Apple's bundles, in the order of the configuration. */
+/** The ids of the configured Google projects or Apple bundles, in the order of the configuration. */
 export function configuredAppIds(
   { googlePush, applePush }: PushServices,
   kind: Exclude<DeviceKind, 'web'>,

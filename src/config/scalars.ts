@@ -4,16 +4,16 @@ import { containsPemKey, scalar, scalarText } from './value-types.ts';
 import type { ValueType, ScalarResult } from './value-types.ts';
 import { isJson, googleKeyProblem } from './keys/google-key.ts';
 
-/** The smallest and the largest accepted value, in milliseconds, bytes or as a plain number. */
+/** The smallest and the largest accepted value: milliseconds, bytes or a plain number, by the type. */
 interface Bounds {
   readonly min: number;
   readonly max: number;
 }
 
-/** Milliseconds of the units that bounds are written in. */
+/** The units in which bounds of durations are written, in milliseconds. */
 export const MS = { second: 1000, minute: 60_000, hour: 3_600_000, day: 86_400_000 } as const;
 
-/** Bytes of the units that bounds are written in. */
+/** The units in which bounds of sizes are written, in bytes. */
 export const BYTES = { kib: 1024, mib: 1024 ** 2, gib: 1024 ** 3 } as const;
 
 const DURATION_UNITS: readonly (readonly [string, number])[] = [
@@ -28,7 +28,7 @@ const SIZE_UNITS: readonly (readonly [string, number])[] = [
   [' KiB', BYTES.kib],
 ];
 
-/** A number with the largest unit that divides it, as an administrator would write it. */
+/** Formats a number with the largest unit that divides it, as an administrator would write it. */
 function formatWithLargestUnit(amount: number, units: readonly (readonly [string, number])[], base: string): string {
   const [name, factor] = units.find(([, size]) => amount >= size && amount % size === 0) ?? [base, 1];
   return `${amount / factor}${name}`;
@@ -50,18 +50,26 @@ function doubtfulTextWarning(text: string): string | null {
 const CONTROL = /\p{Cc}/u;
 const UNPAIRED_SURROGATE = /\p{Cs}/u;
 
-/** Bounds of a text in characters (code points); `pattern` is a further rule that `expected` has to name. */
+/**
+ * The options of a text. `min` and `max`: its length in characters (code points). `pattern`: a further rule, which
+ * `expected` has to mention.
+ */
 interface TextOptions {
   readonly min: number;
   readonly max: number;
   readonly hidden?: boolean;
   readonly quotableInMessages?: boolean;
   readonly pattern?: RegExp;
-  /** True: the text is sent in a header of HTTP, which carries printable ASCII only. */
+  /**
+   * True: the text is sent in an HTTP header, which can have only printable ASCII, so other characters cause a warning.
+   */
   readonly warnIfNotHeaderSafe?: boolean;
 }
 
-/** One line of text. A number is read as the text that was written, so that a password of digits needs no quotes. */
+/**
+ * The type of one line of text. A number is read as the text that was written, so that a name of digits needs no
+ * quotes.
+ */
 export function text(expected: string, options: TextOptions): ValueType<string> {
   const {
     min,
@@ -89,7 +97,7 @@ export function text(expected: string, options: TextOptions): ValueType<string> 
   return scalar(expected, judge, { hidden, quotableInMessages: isQuotable });
 }
 
-/** A text that must never be shown. It may be empty, and contain every character but NUL. */
+/** The type of a password, which is never shown. It may be empty, and contain every character but NUL. */
 export function password(expected: string): ValueType<string> {
   const judge = (value: Value): ScalarResult<string> => {
     const found = scalarText(value);
@@ -101,12 +109,12 @@ export function password(expected: string): ValueType<string> {
   return scalar(expected, judge, { hidden: true });
 }
 
-/** A type for numbers and single words, which contain no secrets. */
+/** A type for numbers and single words. They contain no secrets, so messages may quote them. */
 function nonSecretScalar<T>(expected: string, judge: (value: Value) => ScalarResult<T>): ValueType<T> {
   return scalar(expected, judge, { quotableInMessages: true });
 }
 
-/** One of a few words. */
+/** The type of a value that is one of a few words. */
 export function choice<const T extends string>(words: readonly T[]): ValueType<T> {
   const quoted = words.map((word) => `"${word}"`);
   const expected = `${quoted.slice(0, -1).join(', ')} or ${quoted.at(-1)}`;
@@ -125,7 +133,10 @@ const BOOLEAN_SPELLINGS = new Map([
   ['off', false],
 ]);
 
-/** `true` or `false`, with HOCON's other spellings. Values of environment variables arrive as such texts. */
+/**
+ * The type of `true` or `false`, also in HOCON's other spellings and as a text, since values of environment variables
+ * are texts.
+ */
 export function flag(): ValueType<boolean> {
   return nonSecretScalar('true or false', (value) => {
     const found = BOOLEAN_SPELLINGS.get(scalarText(value) ?? '');
@@ -134,14 +145,14 @@ export function flag(): ValueType<boolean> {
 }
 
 /**
- * The number in a value that is a number, or a text that spells one (from the environment); null for other values.
+ * The number in a value that is a number, or a text of digits (from an environment variable); null for other values.
  */
 function numberOf(value: Value): number | null {
   if (value.kind === 'number') return value.number;
   return value.kind === 'string' && /^-?\d{1,15}$/.test(value.text) ? Number(value.text) : null;
 }
 
-/** A whole number within bounds. */
+/** The type of a whole number within bounds. */
 export function integer({ min, max }: Bounds): ValueType<number> {
   return nonSecretScalar(`a whole number from ${min} to ${max}`, (value) => {
     const found = numberOf(value);
@@ -149,7 +160,7 @@ export function integer({ min, max }: Bounds): ValueType<number> {
   });
 }
 
-/** A TCP port; `min` 0 allows 0 for "any free port". */
+/** The type of a TCP port. `min` 0 also allows 0, which means "any free port". */
 export function port(min: 0 | 1): ValueType<number> {
   return nonSecretScalar(`a port number from ${min} to 65535`, (value) => {
     const found = numberOf(value);
@@ -160,8 +171,8 @@ export function port(min: 0 | 1): ValueType<number> {
 }
 
 /**
- * A duration in milliseconds. HOCON reads a bare number as milliseconds; here it is refused, because a person who
- * writes `timeout = 10` means seconds.
+ * The type of a duration; the result is in milliseconds. HOCON reads a number without a unit as milliseconds. It is
+ * refused here, because a person who writes `timeout = 10` means seconds.
  */
 export function duration({ min, max }: Bounds): ValueType<number> {
   const bound = (ms: number): string => formatWithLargestUnit(ms, DURATION_UNITS, 'ms').replace(/^0ms$/, '0s');
@@ -174,7 +185,7 @@ export function duration({ min, max }: Bounds): ValueType<number> {
   });
 }
 
-/** A size in bytes; a number without a unit means bytes. */
+/** The type of a size; the result is in bytes. A number without a unit means bytes. */
 export function size({ min, max }: Bounds): ValueType<number> {
   const bound = (bytes: number): string => formatWithLargestUnit(bytes, SIZE_UNITS, bytes === 1 ? ' byte' : ' bytes');
   return nonSecretScalar(`a size from ${bound(min)} to ${bound(max)}`, (value) => {
@@ -183,20 +194,20 @@ export function size({ min, max }: Bounds): ValueType<number> {
   });
 }
 
-/** The absolute path of a setting, and its value, which later messages refer to. */
+/** The absolute path in a setting, and the setting's value, whose position later messages contain. */
 export interface LocatedPath {
   readonly path: string;
   readonly value: Value;
 }
 
-/** The absolute form of a path: relative paths are relative to the folder of the file that contains them. */
+/** Makes a path absolute. A relative path is relative to the folder of the configuration file that contains it. */
 export function resolvePath(value: Value, path: string): string {
   return resolve(dirname(value.origin.file), path);
 }
 
 /**
- * A path of a file or folder; the code that uses it checks whether it exists. `isKeyFile`: the file contains a key, so
- * people may write the key itself here.
+ * The type of the path of a file or folder. The code that uses the path checks that it exists. `isKeyFile`: the file
+ * contains a key, so people may write the key itself here, and messages do not quote the value.
  */
 export function location(expected: string, { isKeyFile = false } = {}): ValueType<LocatedPath> {
   const judge = (value: Value): ScalarResult<LocatedPath> => {
@@ -219,8 +230,8 @@ function doubtfulPathWarning(path: string): { warning?: string } {
 }
 
 /**
- * A service account: the path of its file, relative to the folder of the configuration file that contains it, or its
- * JSON in one or more lines. It is never shown: people write keys where a path belongs.
+ * The type of a service account: the path of its file, or its JSON in one or more lines. The path is relative to the
+ * folder of the configuration file that contains it. The value is never shown, since it may be a key.
  */
 export function serviceAccountPathOrJson(expected: string, max: number): ValueType<LocatedPath> {
   const judge = (value: Value): ScalarResult<LocatedPath> => {
@@ -240,7 +251,7 @@ export function serviceAccountPathOrJson(expected: string, max: number): ValueTy
 const COMMON_SECRET_WORDS = /change-?me|password|passwort|secret|klatch|example|server|default|qwerty|letmein|admin/gi;
 
 /**
- * Why a secret is easy to guess; null: it is not. This does not measure entropy: it finds texts that people type to
+ * Why a secret is easy to guess; null: it is not. Does not measure entropy, but finds texts that people type only to
  * satisfy a prompt. `klatch setup` creates 32 random bytes. Of texts with 32 random hexadecimal digits, fewer than one
  * in 10^9 are refused.
  */
@@ -253,7 +264,7 @@ function secretWeakness(secret: string): string | null {
   return Array.from(secret.replace(COMMON_SECRET_WORDS, '')).length < 16 ? 'it is made of common words' : null;
 }
 
-/** The server secret: long enough, and not easy to guess (see `secretWeakness`). */
+/** The type of the server secret: long enough, and not easy to guess (see `secretWeakness`). */
 export function unguessableServerSecret(minCharacters: number): ValueType<string> {
   const expected = `at least ${minCharacters} characters that nobody can guess`;
   const judge = (value: Value): ScalarResult<string> => {

@@ -33,7 +33,9 @@ const defaulted = <T>(kind: ValueType<T>): KeySpec<T, 'defaulted'> => ({ kind, p
 const required = <T>(kind: ValueType<T>): KeySpec<T, 'required'> => ({ kind, presence: 'required' });
 const optional = <T>(kind: ValueType<T>): KeySpec<T, 'optional'> => ({ kind, presence: 'optional' });
 
-/** The limit of database servers. While there is no primary, the server tries each of them in turn. */
+/**
+ * The most database servers that may be configured. While none is the primary, the server tries each of them in turn.
+ */
 const MAX_DATABASE_SERVERS = 8;
 /** The fewest characters that `secret` may have. */
 const MIN_SECRET_CHARACTERS = 32;
@@ -41,7 +43,7 @@ const MIN_SECRET_CHARACTERS = 32;
 const postgresqlIdentifier = (what: string): ValueType<string> =>
   text(`the ${what} (1 to 63 characters)`, { min: 1, max: 63 });
 
-/** A key of Google's push service as it is written; `key.path` may be the JSON itself. */
+/** An entry of `services.google.push.keys`, as it is read. `key.path` may be the JSON itself. */
 interface GooglePushSetting {
   readonly 'project-id': string;
   readonly key: LocatedPath;
@@ -56,7 +58,7 @@ const googlePushKey = record<GooglePushSetting>('an object with project-id and k
   key: serviceAccountPathOrJson('the path of a service account file, or its JSON', 65_536),
 });
 
-/** A key of Apple's push service as it is written. */
+/** An entry of `services.apple.push.keys`, as it is read. */
 interface ApplePushSetting {
   readonly 'key-id': string;
   readonly 'team-id': string;
@@ -91,7 +93,7 @@ const serverKeyPair = record('an object with public and private', {
   private: location('the path of a PEM file', { isKeyFile: true }),
 });
 
-/** A listener of `endpoints` as it is written. */
+/** An entry of `endpoints`, as it is read: a listener for clients. */
 export interface EndpointSetting {
   readonly type: LiveTransport;
   readonly interface: string | null;
@@ -121,8 +123,9 @@ const originsRule = (origins: readonly string[]): string | null =>
   origins.includes('*') && origins.length > 1 ? '"*" is any origin already: list it alone, or not at all' : null;
 
 /**
- * Every key of the configuration with the type of its value. Defaults are only in reference.conf; a test compares its
- * keys with these. Bounds refuse values that cannot work or are slips (a forgotten unit, a zero too many).
+ * Every key of the configuration, with the type of its value. Defaults are only in reference.conf; a test checks that
+ * both have the same keys. Bounds exclude values that cannot work or are probably slips (a forgotten unit, a zero too
+ * many).
  */
 export const SCHEMA = {
   secret: required(unguessableServerSecret(MIN_SECRET_CHARACTERS)),
@@ -323,7 +326,7 @@ type Schema = typeof SCHEMA;
 /** A key of the configuration such as `http.port`. */
 export type SettingKey = keyof Schema;
 
-/** The value of every key; null where an optional one is not set. */
+/** The values of all keys; null for an optional key that is not set. */
 export type Settings = {
   readonly [K in SettingKey]: Schema[K] extends KeySpec<infer T, infer P>
     ? T | (P extends 'optional' ? null : never)

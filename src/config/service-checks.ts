@@ -8,7 +8,10 @@ import type { SettingKey, Settings } from './schema.ts';
 import { isReadableByOthers } from './keys/server-key-files.ts';
 import { problemAt } from './settings.ts';
 
-/** Problems and warnings about key files, and about keys of the configuration that do not fit together. */
+/**
+ * Problems and warnings about key files (cryptographic keys), and about keys of the configuration that do not fit
+ * together.
+ */
 export interface KeyFindings {
   readonly problems: readonly ConfigProblem[];
   readonly warnings: readonly ConfigProblem[];
@@ -17,8 +20,8 @@ export interface KeyFindings {
 type AllOrNoneSection = 'services.web-push' | 'services.aws.s3' | 'services.postgresql';
 
 /**
- * Checks the settings of push services, file store and database, and the key files that they name. A problem or warning
- * has the position of its setting.
+ * Checks the settings of push services, file store and database, and the files with keys that they name. Each problem
+ * or warning has the position of its setting.
  */
 export function checkServiceKeys(settings: Partial<Settings>, root: ObjectValue): KeyFindings {
   const google = checkGooglePushKeys(settings);
@@ -95,7 +98,10 @@ function checkDatabaseTls(settings: Partial<Settings>, root: ObjectValue): KeyFi
   return { problems, warnings };
 }
 
-/** The message may name the path: the file was read, so nobody wrote the key itself in place of its path. */
+/**
+ * Warns if every user can read the file of a key. The message may contain the path: the file was read, so it really is
+ * a path and not the key itself.
+ */
 function readableByOthersWarning(path: string, at: (sentence: string) => ConfigProblem): ConfigProblem[] {
   return isReadableByOthers(path) ? [at(`${path} can be read by every user of this machine: chmod o-r`)] : [];
 }
@@ -111,8 +117,8 @@ function checkWebPushKeys(settings: Partial<Settings>, root: ObjectValue): Confi
 }
 
 /**
- * Checks keys of the configuration that only work together. The problem has the position of the first key that is set,
- * and names the missing ones.
+ * Checks keys of the configuration that work only if all of them are set. The problem has the position of the first key
+ * that is set, and names the missing ones.
  */
 function checkAllOrNone(
   section: AllOrNoneSection,
@@ -122,7 +128,7 @@ function checkAllOrNone(
 ): ConfigProblem[] {
   const keys = names.map((name) => `${section}.${name}` as SettingKey);
   const set = keys.find((key) => (settings[key] ?? null) !== null);
-  // A key that is undefined was refused or has its placeholder, and is already reported.
+  // Only null means "not set". An undefined key was refused or has a placeholder, which is reported already.
   const unset = keys.filter((key) => settings[key] === null);
   if (set === undefined || unset.length === 0) return [];
   const missing = unset.join(' and ');

@@ -16,12 +16,12 @@ export function buildSmtp(settings: Settings) {
     user: settings['services.smtp.user'],
     password: settings['services.smtp.password'],
     from,
-    /** Absolute path of the e-mail's template; null: the default template. */
+    /** The absolute path of the e-mail template; null: the default template. */
     emailTemplatePath: settings['services.smtp.template']?.path ?? null,
   };
 }
 
-/** The settings of pushes to devices of all vendors. */
+/** The settings of pushes that apply to all vendors. */
 export type PushConfig = DeepReadonly<ReturnType<typeof buildPush>>;
 
 export function buildPush(settings: Settings) {
@@ -29,11 +29,11 @@ export function buildPush(settings: Settings) {
     content: settings['push.content'],
     /** How long the server collects messages before it sends a push about them. */
     pushDebounceMs: settings['push.debounce'],
-    /** The limit of concurrent pushes to one vendor. */
+    /** The most concurrent pushes to one vendor. */
     maxInFlightPerVendor: settings['push.in-flight'],
-    /** The longest that a vendor may take for an answer. */
+    /** The longest time that a vendor may take for an answer. */
     timeoutMs: settings['push.timeout'],
-    /** The waits before each retry; the last one applies to all further retries, until the push expires. */
+    /** The wait before each retry of a push. The last wait applies to all further retries, until the push expires. */
     pushRetryDelaysMs: settings['push.retry'],
     pushExpiresAfterMs: settings['push.ttl'],
   };
@@ -44,7 +44,7 @@ export type GooglePushConfig = DeepReadonly<ReturnType<typeof buildGooglePush>>;
 export function buildGooglePush(settings: Settings) {
   const keys = settings['services.google.push.keys'] ?? [];
   return {
-    /** `key`: the absolute path of a service account's file, or its JSON. */
+    /** One key for each project. `key`: the absolute path of a service account's file, or its JSON. */
     keys: keys.map((each) => ({ projectId: each['project-id'], key: each.key.path })),
     googlePushEndpoint: settings['services.google.push.endpoint'],
     tokenEndpoint: settings['services.google.push.token-endpoint'],
@@ -60,7 +60,7 @@ export function buildApplePush(settings: Settings) {
     keys: keys.map((each) => ({
       keyId: each['key-id'],
       teamId: each['team-id'],
-      /** Absolute path of the .p8 file. */
+      /** The absolute path of the .p8 file. */
       path: each.path.path,
       /** The id of the app, which Apple calls the topic. */
       bundleId: each['bundle-id'],
@@ -68,12 +68,12 @@ export function buildApplePush(settings: Settings) {
     })),
     /** Null: Apple's own endpoint; for a key with `sandbox`, that of Apple's sandbox. */
     applePushEndpoint: settings['services.apple.push.endpoint'],
-    /** Absolute path of a PEM file with authorities to trust beside the system's; null: none. */
+    /** The absolute path of a PEM file with authorities that are trusted in addition to the system's; null: none. */
     extraAppleCaFile: settings['services.apple.push.ca-file']?.path ?? null,
   };
 }
 
-/** VAPID (RFC 8292): the public and the private key in base64url, the public point uncompressed. */
+/** The VAPID keys (RFC 8292) for web push, in base64url. The public key is the uncompressed point. */
 export type WebPushConfig = DeepReadonly<NonNullable<ReturnType<typeof buildWebPush>>>;
 
 export function buildWebPush(settings: Settings) {
@@ -88,7 +88,7 @@ export type FileStoreConfig = DeepReadonly<ReturnType<typeof buildFileStore>>;
 
 export function buildFileStore(settings: Settings) {
   return {
-    /** Absolute path of the folder of local files. Not used with `s3`. */
+    /** The absolute path of the folder for files. Not used if `s3` is set. */
     localFilesFolder: settings['services.file-storage.location']?.path ?? join(settings['data-dir'].path, 'files'),
     s3: buildS3(settings),
   };
@@ -107,9 +107,9 @@ function buildS3(settings: Settings) {
     secretKey,
     s3Endpoint: settings['services.aws.s3.endpoint'],
     region: settings['services.aws.s3.region'],
-    /** True: the bucket's name is the first part of the path; false: the first part of the host name. */
+    /** True: the bucket's name is the first part of the URL's path. False: it is the first part of the host name. */
     pathStyle: settings['services.aws.s3.path-style-access'],
-    /** Whether downloads go through this server, or clients are redirected to the bucket. */
+    /** How clients download files: through this server, or by a redirect to the bucket. */
     downloads: settings['services.aws.s3.downloads'],
   };
 }
@@ -121,35 +121,38 @@ export function buildPostgresql(settings: Settings) {
     return { host, port: port ?? settings['services.postgresql.port'] };
   });
   return {
-    /** True: run a private server in the data directory; host, port, db, user and password are then not used. */
+    /**
+     * True: Klatch runs a PostgreSQL server of its own in the data directory. Then host, port, db, user and password
+     * are not used.
+     */
     embedded: settings['services.postgresql.embedded'],
-    /** Folder of `initdb` and `postgres`; null: the server searches for it. Only for the embedded database. */
+    /** The folder with `initdb` and `postgres`, for the embedded database; null: Klatch searches for it. */
     binDir: settings['services.postgresql.bin-dir']?.path ?? null,
     /** `host`: a host name, an address, or the folder of a Unix socket. */
     ...first!,
-    /** The other servers of the database's cluster, in the order in which they are tried. */
+    /** The other servers of the database cluster, in the order in which they are tried. */
     otherHosts: others,
     db: settings['services.postgresql.db'],
     user: settings['services.postgresql.user'],
     password: settings['services.postgresql.password'],
-    /** Null: without TLS. */
+    /** The TLS settings of the connections; null: no TLS. */
     tls: buildDatabaseTls(settings),
     /** True: a database that runs with `fsync = off` is accepted. */
     allowFsyncOff: settings['services.postgresql.unsafe'],
-    /** Connections of the general pool; intake, settling and listening have their own. */
+    /** The number of connections of the general pool. Intake, settlement and LISTEN have connections of their own. */
     generalPoolSize: settings['services.postgresql.pool-size'],
-    /** The limit of calls that wait for a connection of one pool; further calls are refused. */
+    /** The most calls that wait for a connection of one pool. Further calls are refused. */
     poolQueue: settings['services.postgresql.pool-queue'],
     connectTimeoutMs: settings['services.postgresql.connect-timeout'],
-    /** The connection of a query without an answer is closed after this time. */
+    /** A query without an answer after this time fails, and its connection is closed. */
     databaseCallTimeoutMs: settings['services.postgresql.query-timeout'],
-    /** The connection of a flush without an answer is closed after this time. */
+    /** A flush of posts without an answer after this time fails, and its connection is closed. */
     flushTimeoutMs: settings['services.postgresql.flush-timeout'],
     lockTimeoutMs: settings['services.postgresql.lock-timeout'],
   };
 }
 
-/** Paths of PEM files, or null. */
+/** The TLS settings of connections to the database: absolute paths of PEM files, or null. */
 export type DatabaseTlsConfig = DeepReadonly<NonNullable<ReturnType<typeof buildDatabaseTls>>>;
 
 function buildDatabaseTls(settings: Settings) {
@@ -157,7 +160,7 @@ function buildDatabaseTls(settings: Settings) {
   if (mode === 'disable') return null;
   return {
     mode,
-    /** The certificate authorities to trust for the server's certificate; null: those of Node. */
+    /** The file with the authorities that are trusted for the database server's certificate; null: those of Node.js. */
     databaseCaFile: settings['services.postgresql.ca-file']?.path ?? null,
     /** The client certificate, for a database that requests one. */
     certificate: settings['services.postgresql.certificate']?.path ?? null,

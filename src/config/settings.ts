@@ -8,19 +8,19 @@ import { findUnknownKeys, sectionsOf } from './unknown-keys.ts';
 
 /** The result of `readSettings`. */
 interface SettingsReading {
-  /** Complete only if `missing` and `problems` are empty. */
+  /** The values of the keys. They are complete only if `missing` and `problems` are empty. */
   readonly settings: Partial<Settings>;
-  /** Placeholders, and required keys that are not set. */
+  /** Placeholders that are left, and required keys that are not set. */
   readonly missing: readonly ConfigProblem[];
   readonly problems: readonly ConfigProblem[];
-  /** Keys that the schema does not contain, and accepted values that are probably not intended. */
+  /** Warnings about keys that the schema does not contain, and about valid values that are probably not intended. */
   readonly warnings: readonly ConfigProblem[];
 }
 
 /**
- * Reads keys out of a resolved tree (reference.conf with the administrator's file over it), by default all keys of the
- * schema. Findings about keys that are not set name `file`. It never throws: the caller decides what to do about the
- * findings.
+ * Reads keys from a parsed tree (reference.conf, overridden by the administrator's file); by default all keys of the
+ * schema. A problem with a key that is not set names `file`. Never throws: the caller decides what to do about the
+ * problems.
  */
 export function readSettings(root: ObjectValue, file: string, entries = settingEntries()): SettingsReading {
   const problems: ConfigProblem[] = [];
@@ -51,18 +51,21 @@ export function readSettings(root: ObjectValue, file: string, entries = settingE
   };
 }
 
-/** A finding about a value, with the position at which an administrator has to edit the value. */
+/** A problem or warning about a value, with the position at which an administrator has to edit the value. */
 export function problemAt(key: string, value: Value, sentence: string): ConfigProblem {
   const { file, line, column } = value.origin;
   return { file, line, column, key, sentence };
 }
 
-/** Refuses a key that has a default but no value, which only an explicit null can cause. */
+/** Refuses a key that has a default but no value: the administrator has set it to null. */
 function refuseNulledDefault(key: string, entry: KeySpec<unknown>, value: Value, reading: Diagnostics): void {
   reading.refuse(key, value, `expected ${entry.kind.expected}, got null`);
 }
 
-/** Refuses sections whose value is no object. Each is reported once, since none of its keys can be read. */
+/**
+ * Refuses sections whose value is no object, and returns their paths. Each section is reported once, since none of its
+ * keys can be read.
+ */
 function refuseBrokenSections(root: ObjectValue, reading: Diagnostics): string[] {
   const broken: string[] = [];
   for (const section of sectionsOf(settingEntries().map(([key]) => key))) {
@@ -71,7 +74,7 @@ function refuseBrokenSections(root: ObjectValue, reading: Diagnostics): string[]
     const keys = settingEntries().filter(([key]) => key.startsWith(`${section}.`));
     if (value.kind === 'null' && keys.every(([, entry]) => entry.presence === 'optional')) continue;
     broken.push(section);
-    // People write a section's only secret as the value of the section itself, so the value is never shown.
+    // The value is never shown: people write the only secret of a section as the value of the section itself.
     if (!isPlaceholder(value)) {
       reading.refuse(section, value, `expected a section { … } of keys, got ${describeValue(value, false)}`);
     }
@@ -79,7 +82,7 @@ function refuseBrokenSections(root: ObjectValue, reading: Diagnostics): string[]
   return broken;
 }
 
-/** Finds placeholders at any depth, also in unknown keys: the configuration is not complete while one is left. */
+/** Finds placeholders at any depth, also in unknown keys. The configuration is not complete while one is left. */
 function findPlaceholdersInTree(value: Value, key: string): ConfigProblem[] {
   if (isPlaceholder(value)) return [problemAt(key, value, 'still holds its placeholder')];
   if (value.kind === 'array')
@@ -91,8 +94,8 @@ function findPlaceholdersInTree(value: Value, key: string): ConfigProblem[] {
 }
 
 /**
- * Sorts findings: the administrator's own file first, then included files by name, each from top to bottom. Findings
- * without a line come last in their file.
+ * Sorts problems or warnings: first those in the administrator's own file, then those in included files by name, each
+ * from top to bottom. Those without a line come last in their file.
  */
 function inFileOrder(findings: readonly ConfigProblem[], file: string): ConfigProblem[] {
   const rank = (finding: ConfigProblem): string => (finding.file === file ? '' : finding.file);

@@ -11,7 +11,7 @@ import { SCHEMA } from './schema.ts';
 import type { SettingKey } from './schema.ts';
 import { webPushSubject, type WebPushKeys } from './keys/web-push-keys.ts';
 
-/** An external database, or the embedded one. */
+/** The answer about the database: the embedded one, or the address and the names of an external one. */
 export type DatabaseAnswer =
   | { readonly embedded: true }
   | {
@@ -24,7 +24,8 @@ export type DatabaseAnswer =
     };
 
 /**
- * The answers that `klatch setup` collected. A key without an answer keeps its value in the file or in reference.conf.
+ * The answers that `klatch setup` collected. A key without an answer is not written, and keeps the value of the file or
+ * of reference.conf.
  */
 export interface SetupAnswers {
   readonly secret?: string;
@@ -42,26 +43,29 @@ export interface SetupAnswers {
   readonly metricsPort?: number;
   readonly endpoints?: readonly { readonly type: LiveTransport; readonly port: number }[];
   readonly webPushKeys?: WebPushKeys;
-  /** Absent: derived from the base-uri, if `webPushKeys` is given. */
+  /**
+   * The contact for push services. If it is absent and `webPushKeys` is given, the contact is derived from the
+   * base-uri.
+   */
   readonly webPushSubject?: string;
 }
 
-/** The new text of the configuration, the keys that were written, and the keys that had a value before. */
+/** The new text of the configuration. `set`: the keys that were written; `kept`: those that had a value already. */
 export interface SetupResult {
   readonly text: string;
   readonly set: readonly SettingKey[];
   readonly kept: readonly SettingKey[];
 }
 
-/** A server secret of 256 random bits. */
+/** Creates a server secret of 256 random bits. */
 export function createServerSecret(): string {
   return randomBytes(32).toString('base64url');
 }
 
 /**
- * Writes the answers into the text of a template or an existing server.conf; comments stay. A key with a value is not
- * changed, and `kept` lists it. Throws ConfigError for a text that cannot be read, and for answers that the server
- * would refuse; no message holds a secret. Writes no file: see `writeConfig`.
+ * Writes the answers into the text of a template or an existing server.conf; comments stay. Does not change a key that
+ * has a value, but lists it in `kept`. Throws ConfigError for an invalid text, and for answers that the server would
+ * refuse; no message contains a secret. Writes no file: see `writeConfig`.
  */
 export function applyAnswers(source: ConfigText, answers: SetupAnswers): SetupResult {
   const wanted = answersAsLiterals(source, answers);
@@ -84,8 +88,8 @@ export function applyAnswers(source: ConfigText, answers: SetupAnswers): SetupRe
 }
 
 /**
- * Why the server would refuse an answer, as a sentence for a prompt; null: the server would accept it. `answer` is the
- * typed text; for a number, its digits.
+ * Says, in a sentence for the prompt, why the server would refuse an answer; null: the server would accept it.
+ * `answer`: the typed text, also for a number.
  */
 export function checkAnswer(key: SettingKey, answer: string): string | null {
   return answerProblem(key, toHoconLiteral(answer));
@@ -100,17 +104,17 @@ function answerProblem(key: SettingKey, literal: string): string | null {
   return sentences[0] ?? null;
 }
 
-/** A value that the configuration already contains. */
+/** A value that the configuration contains already, and that contradicts an answer. */
 interface ExistingAnswer {
-  /** The line in the file; null: the value comes from an included file or from the environment. */
+  /** The line number in the file; null: the value is from an included file or an environment variable. */
   readonly line: number | null;
-  /** The value as it was written; null if it may be a secret or comes from the environment. */
+  /** The value as it was written; null if it may be a secret or is from an environment variable. */
   readonly text: string | null;
 }
 
 /**
- * The value of a key in the configuration if it differs from `literal` (HOCON text); null if the two are equal or the
- * key has no value. Compares parsed values, so that 0x and quotes make no difference.
+ * The value of a key in the configuration if it differs from `literal` (HOCON text); null if both are equal, or the key
+ * has no value. Compares parsed values, so that for instance quotes make no difference.
  */
 export function findContradiction(source: ConfigText, key: SettingKey, literal: string): ExistingAnswer | null {
   if (keyState(source, key) !== 'answered') return null;
@@ -119,14 +123,14 @@ export function findContradiction(source: ConfigText, key: SettingKey, literal: 
   const given = valueAt(loadHocon([{ name: source.file, text: `answer = ${literal}` }], { env: {} }), ['answer']);
   if (given !== null && comparableMeaning(key, current) === comparableMeaning(key, given)) return null;
   const { kind } = SCHEMA[key];
-  // A refused value may be a whole address with a password, written in place of a host.
+  // A value that the type refuses may be a whole URL with a password, written in place of a host. So it is hidden.
   const read: unknown = kind.read(key, current, { refuse: () => {}, warn: () => {} });
   const isHidden = kind.hidden || (!kind.quotableInMessages && read === undefined);
   const line = current.origin.file === source.file ? current.origin.line : null;
   return { line, text: isHidden ? null : valueAsWritten(current) };
 }
 
-/** The parsed value as a text that can be compared. */
+/** The parsed value as a text, by which two values are compared. */
 function comparableMeaning(key: SettingKey, value: Value): string {
   const { kind } = SCHEMA[key];
   const read: unknown = kind.read(key, value, { refuse: () => {}, warn: () => {} });
@@ -141,7 +145,7 @@ function valueAsWritten(value: Value): string {
 
 type HoconLiterals = ReadonlyMap<SettingKey, string>;
 
-/** The answers as HOCON text by key. */
+/** The answers as HOCON text, by key. */
 function answersAsLiterals(source: ConfigText, answers: SetupAnswers): HoconLiterals {
   const { serverKeys: pair, deliveryAllow, endpoints } = answers;
   const rows: readonly (readonly [SettingKey, string | undefined])[] = [
@@ -178,8 +182,8 @@ const endpointLiteral = ({ type, port }: { type: LiveTransport; port: number }):
 const WEB_PUSH_SECTION = 'services.web-push';
 
 /**
- * The settings of web push. If the configuration already has one of the two keys, the other one is not written, since
- * the public and the private key would not belong together.
+ * The settings of web push as HOCON text. If the configuration already has one of the two keys, the other one is not
+ * written, since the public and the private key would not belong together.
  */
 function webPushLiterals(source: ConfigText, answers: SetupAnswers): [SettingKey, string | undefined][] {
   const { webPushKeys: pair, webPushSubject: given } = answers;
@@ -202,9 +206,9 @@ const DATABASE_KEYS = ['host', 'port', 'db', 'user', 'password'] as const;
 const POSTGRESQL = 'services.postgresql';
 
 /**
- * The settings of the database. A configuration is not switched between an external and the embedded database: the
- * server would start with an empty one. For the embedded database, a placeholder as the password becomes an empty text,
- * because a placeholder would prevent the start.
+ * The settings of the database as HOCON text. They never switch a configuration between an external and the embedded
+ * database, since the server would start with an empty one. For the embedded database, a placeholder for the password
+ * is replaced by an empty text, because it would prevent the start.
  */
 function databaseLiterals(source: ConfigText, answer: DatabaseAnswer | undefined): [SettingKey, string | undefined][] {
   if (answer === undefined) return [];
@@ -222,22 +226,20 @@ function databaseLiterals(source: ConfigText, answer: DatabaseAnswer | undefined
   return DATABASE_KEYS.map((name) => [`${POSTGRESQL}.${name}`, toHoconLiteral(answer[name])]);
 }
 
-/** Whether the file selects the embedded database. */
+/** True if the configuration selects the embedded database. */
 export function isEmbedded(source: ConfigText): boolean {
   const value = currentValue(source, `${POSTGRESQL}.embedded`);
   return value !== null && ['true', 'yes', 'on'].includes(scalarText(value) ?? '');
 }
 
-/**
- * The existing keys because of which no answer about the database is written: they choose the other kind of database.
- */
+/** The existing keys that select the other kind of database than the answer, so that the answer is not written. */
 function keysBlockingDatabaseAnswer(source: ConfigText, { database }: SetupAnswers): readonly SettingKey[] {
   if (database === undefined) return [];
   if (database.embedded === true) return answeredDatabaseKeys(source);
   return isEmbedded(source) ? [`${POSTGRESQL}.embedded`] : [];
 }
 
-/** The database's keys that have a value in the file; none if the file selects the embedded database. */
+/** The keys of the database that have a value in the configuration; none if it selects the embedded database. */
 export function answeredDatabaseKeys(source: ConfigText): readonly SettingKey[] {
   if (isEmbedded(source)) return [];
   return DATABASE_KEYS.map((name) => `${POSTGRESQL}.${name}` as const).filter(

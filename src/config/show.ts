@@ -6,23 +6,23 @@ import { resolvePath } from './scalars.ts';
 import { settingEntries } from './schema.ts';
 import type { SettingKey } from './schema.ts';
 
-/** Shown in place of a secret. */
+/** This text is shown in place of a secret. */
 export const HIDDEN = '(hidden)';
 
-/** A value as data; durations and sizes as they were written. */
+/** A value of the configuration as JSON data. Durations and sizes are the texts that were written. */
 export type ShownValue =
   string | number | boolean | null | readonly ShownValue[] | { readonly [field: string]: ShownValue };
 
 /** One key of the effective configuration. */
 export interface ShownSetting {
   readonly key: SettingKey;
-  /** Null: not set. Secrets are `(hidden)`, paths are absolute. */
+  /** The value; null: the key is not set. Secrets are `(hidden)`, and paths are absolute. */
   readonly value: ShownValue;
-  /** `default`, or `file:line`. */
+  /** Where the value is from: `default`, or `file:line`. */
   readonly source: string;
 }
 
-/** Every key with its effective value and where it comes from, as JSON values; secrets are hidden. */
+/** All keys with their effective values, and where each value is from. Secrets are hidden. */
 export function describeConfig(root: ObjectValue): ShownSetting[] {
   return settingEntries().map(([key, { kind }]) => {
     const value = valueAt(root, key.split('.'));
@@ -36,7 +36,7 @@ export function describeConfig(root: ObjectValue): ShownSetting[] {
 /** Formats settings as text, one line for each key: `http.port = 9090   # default`. */
 export function formatConfig(settings: readonly ShownSetting[]): string {
   const left = settings.map(({ key, value }) => `${key} = ${value === null ? '(not set)' : formatShown(value)}`);
-  // Bounded, so that one long value does not move the comments of all lines out of view.
+  // The width is bounded, so that one long value does not move the comments of all lines out of view.
   const width = Math.min(60, Math.max(...left.map((line) => line.length)));
   return settings.map(({ source }, index) => `${left[index]!.padEnd(width)}   # ${source}\n`).join('');
 }
@@ -50,14 +50,14 @@ function showValue(value: Value, kind: ValueType<unknown>): ShownValue {
   }
   if (value.kind === 'array') return value.items.map(() => HIDDEN);
   if (value.kind === 'object') return showFields(value, kind);
-  // An empty password is no secret, and helps to find out why the database refuses a connection.
+  // An empty password is shown: it is no secret, and shows why a database may refuse the connection.
   if (kind.hidden) return scalarText(value) === '' ? '' : HIDDEN;
   if (value.kind === 'number') return value.number;
   if (value.kind === 'boolean') return value.value;
   return kind.isPath ? resolvePath(value, value.text) : value.text;
 }
 
-/** Leaves unknown fields out: they may contain secrets. */
+/** The known fields of an object. Unknown fields are left out, since they may contain secrets. */
 function showFields(value: ObjectValue, kind: ValueType<unknown>): ShownValue {
   const fields = Object.entries(kind.fields ?? {}).flatMap(([name, entry]): [string, ShownValue][] => {
     const field = value.entries.get(name);

@@ -8,7 +8,7 @@ const ODDITY_SENTENCES: Readonly<Record<HoconWarningKind, string>> = {
   'missing-include': 'includes a file that is not there',
 };
 
-/** Warnings about valid HOCON that is probably not intended. */
+/** Makes warnings about HOCON that is valid but probably not intended. */
 export function syntaxWarnings(hoconWarnings: readonly HoconWarning[]): ConfigProblem[] {
   return hoconWarnings.map(({ kind, origin: { file, line, column }, path }) => {
     const key = path.map((name) => (name.includes('.') ? `"${name}"` : name)).join('.');

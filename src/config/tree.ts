@@ -16,22 +16,22 @@ import { isMadeOfKeyWords, ConfigSourceFile } from './public-text.ts';
 /** The environment variables, as in `process.env`. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** The name of reference.conf in messages; no file has this name by accident. */
+/** The name of reference.conf in messages. Because of the brackets, hardly any file has the same name. */
 export const REFERENCE_NAME = '(reference.conf)';
 
-/** The inputs of the search for the configuration file. */
+/** What the search for the configuration file depends on. */
 interface FindConfigFileOptions {
-  /** Value of `--config`. */
+  /** The value of the option `--config`. */
   readonly configOption?: string | undefined;
   readonly env: Environment;
-  /** Folder of the program: `<dir>/bin` of `<dir>/bin/klatch`. */
+  /** The folder of the program: `<dir>/bin` for `<dir>/bin/klatch`. */
   readonly programBinDir: string;
 }
 
 /**
- * The configuration file to read: that of `--config`, of `$KLATCH_CONFIG`, `conf/server.conf` beside the program's
- * folder, then `/etc/klatch/server.conf`. A file that the option or the variable names must exist: no other file
- * replaces it. Throws ConfigNotFoundError with the searched paths.
+ * Finds the configuration file: the one that `--config` or else `$KLATCH_CONFIG` names. If neither is given,
+ * `conf/server.conf` beside the program's folder, then `/etc/klatch/server.conf`. Throws ConfigNotFoundError with the
+ * searched paths; if a named file does not exist, no other one is searched for.
  */
 export function findConfigFile({ configOption: flag, env, programBinDir }: FindConfigFileOptions): string {
   const named = flag ?? (env['KLATCH_CONFIG'] === '' ? undefined : env['KLATCH_CONFIG']);
@@ -42,20 +42,23 @@ export function findConfigFile({ configOption: flag, env, programBinDir }: FindC
   return found;
 }
 
-/** False only if no file exists. A file in an inaccessible folder is not skipped: reading it reports the problem. */
+/**
+ * False only if the file certainly does not exist. A file in an inaccessible folder is not skipped, so that its read
+ * reports the problem.
+ */
 function fileMayExist(path: string): boolean {
   try {
     return statSync(path, { throwIfNoEntry: false }) !== undefined;
   } catch (error) {
-    // statSync answers undefined for ENOENT and ENOTDIR: any other error means that the path exists or is not
-    // accessible.
+    // statSync returns undefined for ENOENT and ENOTDIR. So any error means that the path exists or is not accessible.
     if (typeof error === 'object' && error !== null && 'code' in error) return true;
     throw error;
   }
 }
 
 /**
- * The files of a configuration, server.conf first, then its includes; throws ConfigError as `readTreeFromSources` does.
+ * The paths of a configuration's files: server.conf first, then its includes. Throws ConfigError as
+ * `readTreeFromSources` does.
  */
 export function listConfigurationFiles(file: string, env: Environment): string[] {
   const files = new Set<string>();
@@ -64,7 +67,10 @@ export function listConfigurationFiles(file: string, env: Environment): string[]
   return [...files];
 }
 
-/** Reads sources; syntax errors are thrown as a ConfigError, which does not quote values that may be secret. */
+/**
+ * Parses sources into one tree; later sources override earlier ones. Throws a ConfigError for syntax errors, which does
+ * not quote values that may be secret.
+ */
 export function readTreeFromSources(
   sources: readonly Source[],
   env: Environment,
@@ -97,7 +103,7 @@ export function readTreeFromSources(
   }
 }
 
-/** Whether a text is the name of a Klatch variable, which no password looks like. */
+/** True if a text has the form of the name of one of Klatch's environment variables. No password looks like that. */
 function isKlatchVariableName(text: string): boolean {
   return /^KLATCH_[A-Z_]+$/.test(text);
 }

@@ -2,7 +2,7 @@ import { coerceToArray, type ObjectValue, type Value } from '../../packages/hoco
 import { editDistance } from './edit-distance.ts';
 import type { KeySpec } from './value-types.ts';
 
-/** A key that the schema does not contain, and the key of the schema that was probably intended. */
+/** A key that the schema does not contain, and the key of the schema that was probably meant. */
 interface UnknownKey {
   readonly key: string;
   readonly value: Value;
@@ -12,7 +12,7 @@ interface UnknownKey {
 type NestedFullPathKey = Pick<UnknownKey, 'value'> & { readonly suggestion: string };
 type KeySpecEntries = readonly (readonly [string, KeySpec<unknown>])[];
 
-/** The sections in the keys' paths: `http`, `services`, `services.postgresql` … */
+/** All sections in the paths of these keys, such as http, services and services.postgresql. */
 export function sectionsOf(keys: readonly string[]): ReadonlySet<string> {
   const sections = keys.flatMap((key) => {
     const parts = key.split('.');
@@ -21,9 +21,7 @@ export function sectionsOf(keys: readonly string[]): ReadonlySet<string> {
   return new Set(sections);
 }
 
-/**
- * Finds keys that the schema does not contain. A section that it does not contain is reported once, without its keys.
- */
+/** Finds keys that the schema does not contain. An unknown section is reported once, without its keys. */
 export function findUnknownKeys(root: ObjectValue, entries: KeySpecEntries): UnknownKey[] {
   const known = new Map(entries);
   const sections = sectionsOf([...known.keys()]);
@@ -47,12 +45,15 @@ export function findUnknownKeys(root: ObjectValue, entries: KeySpecEntries): Unk
   return found;
 }
 
-/** `"http.port" = 1` is one key with a dot in its name; it is not the key `port` in the section `http`. */
+/**
+ * Writes a name with a dot in quotes: `"http.port" = 1` sets one key with a dot in its name, and not the key `port` in
+ * the section `http`.
+ */
 function quoteIfDotted(name: string): string {
   return name.includes('.') ? `"${name}"` : name;
 }
 
-/** Keys of the schema that were written with their full path inside the braces of a section. */
+/** Finds keys of the schema that were written with their full path inside the braces of a section. */
 function findNestedFullPaths(path: string, value: Value, known: ReadonlyMap<string, unknown>): NestedFullPathKey[] {
   if (known.has(path)) return [{ value, suggestion: path }];
   if (value.kind !== 'object') return [];
@@ -61,7 +62,7 @@ function findNestedFullPaths(path: string, value: Value, known: ReadonlyMap<stri
   );
 }
 
-/** Unknown fields of the objects in a list. */
+/** Finds unknown fields of the objects in a list. */
 function unknownFieldsOfListItems(key: string, value: Value, entry: KeySpec<unknown>): UnknownKey[] {
   const fields = entry.kind.items?.fields ?? null;
   const list = coerceToArray(value);
@@ -76,8 +77,8 @@ function unknownFieldsOfListItems(key: string, value: Value, entry: KeySpec<unkn
 }
 
 /**
- * The allowed name with the most similar spelling. If none is similar, the name with the same last word and the fewest
- * sections, unless two names have equally few.
+ * The known key with the most similar spelling. If none is similar: the key with the same last word and the fewest
+ * sections, unless two keys have equally few.
  */
 function suggestKey(key: string, known: readonly string[]): string | null {
   const allowed = Math.max(2, Math.floor(key.length / 5));

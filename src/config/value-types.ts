@@ -1,40 +1,41 @@
 import { coerceToArray, type Value } from '../../packages/hocon/src/index.ts';
 
-/** Collects problems while values are read. All values are read, so that one run shows all problems. */
+/** Collects problems and warnings while values are read. All values are read, so that one run shows all problems. */
 export interface Diagnostics {
   refuse(key: string, value: Value, sentence: string): void;
-  /** For values that are accepted but probably not intended. */
+  /** Reports a value that is accepted but probably not intended. */
   warn(key: string, value: Value, sentence: string): void;
 }
 
-/** The type of a key's value: its rule, and how it is parsed. */
+/** The type of a key's value: the rule for valid values, and how they are parsed. */
 export interface ValueType<T> {
-  /** The end of the message "expected …", bounds included. */
+  /** The rest of the message "expected …", with bounds. */
   readonly expected: string;
-  /** True: no listing and no message shows the value. */
+  /** True: neither listings nor messages show the value. */
   readonly hidden: boolean;
   /**
-   * True: a wrong value may be quoted in a message, since such a key never has a secret as its value. Values of other
-   * keys are not quoted: people write passwords, keys and whole addresses where a name belongs.
+   * True: a message may quote a wrong value, since nobody writes a secret as the value of such a key. Values of other
+   * keys are not quoted: people write passwords, keys and whole URLs in place of a name.
    */
   readonly quotableInMessages: boolean;
   /** True: the value is a path, relative to the folder of the file that contains it. */
   readonly isPath: boolean;
-  /** The type of a list's items; null: no list. */
+  /** The type of a list's items; null: the type is no list. */
   readonly items: ValueType<unknown> | null;
-  /** True: one item may be written without the brackets of a list. */
+  /** True: a single item may be written without the brackets of a list. */
   readonly acceptsOneItem?: boolean;
-  /** The fields of an object; null: no object. */
+  /** The fields of an object; null: the type is no object. */
   readonly fields: Readonly<Record<string, KeySpec<unknown>>> | null;
   /**
-   * Undefined: the value was refused and reported to `reading`, or it is a placeholder, which `readSettings` collects.
+   * Parses a value. Undefined: the value was refused and reported to `reading`, or it is a placeholder, which
+   * `readSettings` collects.
    */
   read(key: string, value: Value, reading: Diagnostics): T | undefined;
 }
 
 /**
- * `defaulted`: the default is in reference.conf. `required`: without the key the server is not configured. `optional`:
- * may be absent, then it reads as null.
+ * Whether a key must be set. `defaulted`: reference.conf has a default. `required`: without the key the server does not
+ * start. `optional`: the key may be absent, and its value is then null.
  */
 type Presence = 'defaulted' | 'required' | 'optional';
 
@@ -46,12 +47,12 @@ export interface KeySpec<T, P extends Presence = Presence> {
 
 const PLACEHOLDER = /^<[A-Za-z][A-Za-z0-9 _-]*>$/;
 
-/** Whether a text is a placeholder such as `<SERVER_SECRET>` (as in the packages' templates). */
+/** True if a text is a placeholder such as `<SERVER_SECRET>`, as in the template of server.conf. */
 function isAngleBracketPlaceholder(text: string): boolean {
   return PLACEHOLDER.test(text);
 }
 
-/** Whether a whole value is a placeholder. Checked before the value's type. */
+/** True if a value as a whole is a placeholder. This is checked before the value's type. */
 export function isPlaceholder(value: Value): boolean {
   return value.kind === 'string' && isAngleBracketPlaceholder(value.text);
 }
@@ -65,12 +66,12 @@ export function scalarText(value: Value): string | null {
 const MAX_SHOWN_CHARACTERS = 60;
 const NOT_SHOWN = 'a value that is not shown';
 
-/** Whether a text holds a key in PEM. */
+/** True if a text contains a key or certificate in PEM. */
 export function containsPemKey(text: string): boolean {
   return text.includes('-----BEGIN');
 }
 
-/** How a message describes a value. It does not quote values that may be secret: see `quotableInMessages`. */
+/** How a message describes a value. Values that may be secret are not quoted (see `quotableInMessages`). */
 export function describeValue(value: Value, quotableInMessages: boolean): string {
   if (value.kind === 'object') return 'an object';
   if (value.kind === 'array') return 'a list';
@@ -79,9 +80,9 @@ export function describeValue(value: Value, quotableInMessages: boolean): string
   if (!quotableInMessages) return scalarText(value) === '' ? '""' : NOT_SHOWN;
   if (value.kind === 'number') return value.text;
   if (value.kind === 'boolean') return String(value.value);
-  // An address may contain a password before its @, and a token after ? or #.
+  // A URL may contain a password before its @, and a token after ? or #.
   if (/[@?#]/.test(value.text)) return NOT_SHOWN;
-  // The path of a webhook's address is its secret.
+  // The path of a URL is not shown: that of a webhook is its secret.
   const text = value.text.replace(/(:\/\/[^/]*\/).+$/s, '$1…');
   const characters = Array.from(text);
   const cut =
@@ -90,8 +91,8 @@ export function describeValue(value: Value, quotableInMessages: boolean): string
 }
 
 /**
- * The result of a scalar's rule. Without `value` the text is refused. `expected` replaces the type's own description,
- * and `warning` describes an oddity of an accepted value.
+ * The result of the rule for a scalar. Without `value`, the value is refused; `expected` then replaces the type's own
+ * description. `warning`: why an accepted value is probably not intended.
  */
 export interface ScalarResult<T> {
   readonly value?: T;
@@ -139,14 +140,14 @@ export function scalar<T>(
   };
 }
 
-/** Bounds of a list, and a rule for all items together, which returns null or the problem. */
+/** The bounds for the length of a list, and a rule for all its items together, which returns the problem or null. */
 interface ListOptions<T> {
   readonly min?: number;
   readonly max: number;
   readonly rule?: (items: readonly T[]) => string | null;
 }
 
-/** A type for a list. A problem has the position of its item, and the item's index in the key. */
+/** A type for a list. A problem with an item has the item's position, and a key with the item's index. */
 export function list<T>(expected: string, items: ValueType<T>, options: ListOptions<T>): ValueType<readonly T[]> {
   const { min = 0, max, rule } = options;
   const read = (key: string, value: Value, reading: Diagnostics): readonly T[] | undefined => {
@@ -191,12 +192,12 @@ export function oneOrList<T>(what: string, items: ValueType<T>, options: ListOpt
   return { ...several, acceptsOneItem: true, read };
 }
 
-/** The rule for a key's value as text for documents, including the rule for the items of a list. */
+/** The rule for a key's value as text for the documents, with the rule for the items of a list. */
 export function valueRuleText({ expected, items }: ValueType<unknown>): string {
   return items === null ? expected : `${expected}, each ${items.expected}`;
 }
 
-/** A type for an object. Fields that `optional` lists may be absent, and are then null. */
+/** A type for an object. The fields in `optional` may be absent, and are then null. */
 export function record<T extends object>(
   expected: string,
   kinds: { readonly [F in keyof T]: ValueType<Exclude<T[F], null>> },

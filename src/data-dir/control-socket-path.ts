@@ -3,10 +3,12 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { findFolderProblem } from './private-folder.ts';
 
-/** sockaddr_un holds 108 bytes, the last of which is the terminating zero. */
+/**
+ * The maximum length of a Unix socket's path: sockaddr_un holds 108 bytes, the last of which is the terminating zero.
+ */
 const MAX_SOCKET_PATH_BYTES = 107;
 
-/** Another user can reach into the folder of the control socket. The message is a sentence that says what to do. */
+/** The folder of the control socket is not safe from other users. The message is a sentence that says what to do. */
 export class ControlFolderError extends Error {
   override readonly name = 'ControlFolderError';
 }
@@ -24,8 +26,8 @@ export function findControlSocket(dataDir: string, env: NodeJS.ProcessEnv = proc
 }
 
 /**
- * The path of `findControlSocket` for the server to listen at; creates its folder where it is missing. Throws
- * ControlFolderError.
+ * The path of the control socket for the server to listen at (see `findControlSocket`); creates its folder if it is
+ * missing. Throws ControlFolderError.
  */
 export function prepareControlSocket(dataDir: string, env: NodeJS.ProcessEnv = process.env): string {
   const { path, isInDataDir } = locateSocket(dataDir, env);
@@ -42,14 +44,17 @@ function locateSocket(
   const inside = join(dataDir, 'control.sock');
   if (Buffer.byteLength(inside) <= MAX_SOCKET_PATH_BYTES) return { path: inside, isInDataDir: true };
   const runtime = env['XDG_RUNTIME_DIR'];
-  // Loaded only for a long path: node:crypto takes 3 ms of a command's start.
+  // The module node:crypto is loaded only for a long path: it takes 3 ms of a command's start.
   const { createHash } = process.getBuiltinModule('node:crypto');
   const name = createHash('sha256').update(realpathSync(dataDir)).digest('hex').slice(0, 16);
   const parent = runtime?.startsWith('/') === true ? runtime : tmpdir();
   return { path: join(parent, `klatch-control-${name}`, 'control.sock'), isInDataDir: false };
 }
 
-/** Besides this user, root and the owner of the data directory may own the folder: both control the server anyway. */
+/**
+ * Throws ControlFolderError for a folder of another user. Besides this user, root and the owner of the data directory
+ * may own the folder: both control the server anyway.
+ */
 function requirePrivateFolder(folder: string, dataDir: string): void {
   const problem = findFolderProblem(folder, [0, process.geteuid?.() ?? 0, statSync(dataDir).uid]);
   if (problem === null) return;

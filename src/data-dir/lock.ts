@@ -7,16 +7,18 @@ import { describeUser } from './passwd.ts';
 
 const LOCK_FILE = 'klatch.lock';
 /**
- * Processes that lock in the same instant can each get a part of the lock and refuse each other: they retry for this
- * long.
+ * Processes that lock in the same instant can each get a part of the lock and refuse each other. They retry for at most
+ * this long.
  */
 const ACQUIRE_RACE_TIMEOUT_MS = 2_000;
 const LOCK_RETRY_MS = 10;
 const SQLITE_BUSY = 5;
-/** The bytes that an exclusive lock of SQLite covers, see "PENDING_BYTE" in its sources. */
+/**
+ * The bytes that an exclusive lock of SQLite covers (see "PENDING_BYTE" in its sources), as /proc/locks writes them.
+ */
 const LOCKED_BYTE_RANGE = '1073741824 1073742335';
 
-/** Another living process holds the lock. The message is a sentence for the person who started this process. */
+/** Another running process holds the lock. The message is a sentence for the person who started this process. */
 export class DataDirLockedError extends Error {
   override readonly name = 'DataDirLockedError';
 }
@@ -134,7 +136,8 @@ function createOrCheckLockFile(file: string, folder: string): void {
     throw new DataDirError(`${file} ${what}. Remove it, and let nobody else write to ${folder} (chmod go-w).`);
   }
   try {
-    // Does not open the file: closing any descriptor of a file ends the record locks that this process has on it.
+    // This call does not open the file: closing any descriptor of a file ends the record locks that this process has on
+    // it.
     accessSync(file, constants.R_OK | constants.W_OK);
   } catch (cause) {
     throw lockFileError(file, cause);
@@ -158,7 +161,7 @@ function lockFileError(file: string, cause: unknown): DataDirError {
 
 /** Returns a connection that holds the lock; null: another connection holds it. Throws DataDirError. */
 function tryLock(file: string, statement: string, { readOnly = false } = {}): DatabaseSync | null {
-  // Loaded only here, since most commands take no lock.
+  // The module node:sqlite is loaded only here, since most commands take no lock.
   const { DatabaseSync: Connection } = process.getBuiltinModule('node:sqlite');
   let connection: DatabaseSync | null = null;
   try {
@@ -179,8 +182,8 @@ function readLockHolder(file: string): LockHolder {
 }
 
 /**
- * The process that holds the lock; null: unknown. Compares only the file's inode: on btrfs and overlayfs, /proc/locks
- * names another device than `stat`.
+ * The process that holds the lock; null: unknown. It compares only the file's inode: on btrfs and overlayfs,
+ * /proc/locks names another device than `stat`.
  */
 function lockingPid(file: string): number | null {
   const { ino } = lstatSync(file);
@@ -194,7 +197,7 @@ function effectiveUidOf(pid: number): number | null {
   return uid === undefined ? null : Number(uid);
 }
 
-/** Empty if the file cannot be read: there is no /proc, or the process has ended. */
+/** The text of a file in /proc; empty if the file cannot be read: there is no /proc, or the process has ended. */
 function readProcFile(path: string): string {
   try {
     return readFileSync(path, 'utf8');

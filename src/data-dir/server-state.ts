@@ -4,10 +4,12 @@ import * as z from 'zod';
 import { replaceFile } from '../config/durable-file.ts';
 import type { Log } from '../log.ts';
 
-/** The interval at which the process sets the file's time, which tells when it was last alive. */
+/**
+ * The interval at which the process sets the modification time of its state file, which tells when it was last alive.
+ */
 const LAST_SEEN_INTERVAL_MS = 10_000;
 const STATE_FILE = 'server-state.json';
-/** A reason can hold the last lines of the database's log. */
+/** The maximum length of a stored reason, which can contain the last lines of the database's log. */
 const MAX_REASON_LENGTH = 4_000;
 
 const stateFileSchema = z.object({
@@ -17,9 +19,9 @@ const stateFileSchema = z.object({
   /** The id of this start (`startIdOf`); null: none. Records of earlier versions lack it. */
   start_id: z.string().nullable().default(null),
   started_at: z.string(),
-  /** When the process entered this state. */
+  /** The time at which the process entered this state. */
   since: z.string(),
-  /** Why the process stops, stopped or failed; null: no reason was given. */
+  /** The reason why the process stops, stopped or failed; null: no reason was given. */
   reason: z.string().nullable(),
   exit_code: z.int().nullable(),
 });
@@ -34,7 +36,7 @@ export interface LastRun extends StoredState {
 /** The reason for which a process exits, for the record of its run. Contains no secrets. */
 export interface ExitReason {
   readonly reason: string | null;
-  /** Null: not known. */
+  /** Null: the exit code is not known. */
   readonly exitCode: number | null;
 }
 
@@ -75,7 +77,7 @@ export class LastRunRecorder {
     this.#write('stopping', { reason: this.#exitReason.reason, exit_code: null });
   }
 
-  /** The process is going to end for this reason, whatever `markStopping` says later. */
+  /** Sets the reason for which the process is going to end. `markStopping` does not change it later. */
   setExitReason(exitReason: ExitReason): void {
     this.#exitReason = exitReason;
   }
@@ -126,7 +128,8 @@ export function readLastRun(dataDir: string): LastRun | null {
   const path = join(dataDir, STATE_FILE);
   try {
     const storedState = stateFileSchema.parse(JSON.parse(readFileSync(path, 'utf8')));
-    // The kernel's time of the file can be a tick earlier than `since`, which is the clock's.
+    // The file's modification time comes from the kernel, and can be a tick earlier than `since`, which comes from the
+    // clock.
     return { ...storedState, lastSeenAt: new Date(Math.max(statSync(path).mtimeMs, Date.parse(storedState.since))) };
   } catch {
     // The record is missing, unreadable for this user, or of another version.

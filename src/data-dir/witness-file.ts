@@ -14,8 +14,12 @@ const contentSchema = z.object({
 });
 
 /**
- * A conversation's id, its newest seq, the time of the message with this seq, its newest rev, the seq of the message
- * that this rev changed, and the time of that change. Times are in ms of Unix time.
+ * The numbers of one conversation, in this order:
+ * - its id
+ * - its newest seq, and the time of the message with this seq
+ * - its newest rev, the seq of the message that this rev changed, and the time of that change
+ *
+ * Times are in ms of Unix time.
  */
 export type WitnessRow = z.infer<typeof rowSchema>;
 
@@ -26,7 +30,7 @@ export interface WitnessFileContent {
   readonly heads: readonly WitnessRow[];
 }
 
-/** The file exists but cannot be used. */
+/** The witness file exists but cannot be used. */
 export class BrokenWitnessFileError extends Error {
   override readonly name = 'BrokenWitnessFileError';
 }
@@ -50,8 +54,8 @@ export async function readWitnessFile(dataDir: string): Promise<WitnessFileConte
 }
 
 /**
- * Replaces the file: after a crash or a loss of power it has the whole old or the whole new content. Calls must not
- * overlap.
+ * Replaces the witness file: after a crash or a loss of power it has the whole old or the whole new content. Calls must
+ * not overlap.
  */
 export async function writeWitnessFile(
   dataDir: string,

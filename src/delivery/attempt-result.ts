@@ -18,14 +18,14 @@ export interface AttemptResult {
 }
 
 /**
- * Statuses with which a target can refuse one message for its content (the contract); every other failure counts
- * against the hook.
+ * HTTP statuses with which a target can refuse one message for its content (docs/reverse-webhooks.md). Every other
+ * failure counts against the hook.
  */
 const MESSAGE_REFUSAL_STATUSES: ReadonlySet<number | null> = new Set([400, 413, 422]);
 
 /**
- * The progress from which a new lane continues. Drops batch marks at or before the cursor, which an older version of
- * the server may have left in the hook's row.
+ * The progress from which a new lane continues, read from the hook's row. Drops batch marks at or before the cursor: an
+ * older version of the server may have left them in the row.
  */
 export function initialProgress(row: LaneRow): LaneCursorAndFailures {
   const { cursor, eventCursor, failures, failingSince, nextAttemptAt, rejections } = row;
@@ -44,7 +44,7 @@ export function initialProgress(row: LaneRow): LaneCursorAndFailures {
   };
 }
 
-/** A mark in the log, or null once a cursor has reached it. */
+/** Returns the mark (a seq or a rev); null once the cursor has reached it. */
 function markIfAhead<Mark extends Seq | Rev>(mark: Mark | null, cursor: Mark | null): Mark | null {
   return mark !== null && cursor !== null && mark > cursor ? mark : null;
 }
@@ -52,7 +52,9 @@ function markIfAhead<Mark extends Seq | Rev>(mark: Mark | null, cursor: Mark | n
 /** A lane's position: it has finished every message and every event up to here. */
 export type LanePosition = Pick<LaneCursorAndFailures, 'cursor' | 'eventCursor'>;
 
-/** The lane's position once a request is finished. */
+/**
+ * The lane's position after this request: the cursor of its messages or of its events moves to the end of its range.
+ */
 export function positionAfter(
   { cursor, eventCursor }: LanePosition,
   { last, rev, lastRev }: DeliveryRequest,
@@ -60,7 +62,7 @@ export function positionAfter(
   return rev > 0 ? { cursor, eventCursor: lastRev } : { cursor: last, eventCursor };
 }
 
-/** The progress fields at a new position, without the marks that the lane has reached. */
+/** The lane's progress at a new position. A batch mark that the position has reached becomes null. */
 export function positionAndUnreachedMarks(progress: LaneCursorAndFailures, { cursor, eventCursor }: LanePosition) {
   return {
     cursor,
@@ -75,7 +77,10 @@ export function positionAndUnreachedMarks(progress: LaneCursorAndFailures, { cur
 /** The health of a target that has just taken a delivery. */
 export const HEALTHY = { failures: 0, failingSince: null, nextAttemptAt: null } as const;
 
-/** The health after one more failure; the retry policy or the target sets the time of the next attempt. */
+/**
+ * The hook's health after one more failure. The retry policy or the target's `Retry-After` sets the time of the next
+ * attempt.
+ */
 export function healthAfterFailure(
   progress: LaneCursorAndFailures,
   { outcome, startedAt: at }: AttemptResult,
@@ -86,12 +91,12 @@ export function healthAfterFailure(
   return { failures, failingSince: progress.failingSince ?? at, nextAttemptAt: dueIn(delayMs) };
 }
 
-/** True when the target refused the request, perhaps only because of its content. */
+/** True when the target's status says that the content of the request may be at fault. */
 export function isMessageRefused(outcome: HttpAttemptOutcome): boolean {
   return !outcome.delivered && MESSAGE_REFUSAL_STATUSES.has(outcome.code);
 }
 
-/** The record for the delivery log; `attempt` counts from 1. */
+/** Makes the attempt's row for the delivery log. `attempt`: the number of this attempt, from 1. */
 export function toAttemptRecord(
   { request, outcome, startedAt: at, replyProblem = null }: AttemptResult,
   attempt: number,

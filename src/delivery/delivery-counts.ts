@@ -16,7 +16,6 @@ export class DeliveryCounts {
   >;
   /** Attempts that were not the first of their message. */
   retries = 0;
-  /** Dead-lettered messages. */
   deadLettered = 0;
   readonly durationS: Readonly<Record<DeliveryOutcome, Histogram>> = {
     delivered: new Histogram(DURATION_BOUNDS_S),

@@ -12,28 +12,28 @@ import type { RetryPolicy } from '../model/retry-policy.ts';
 import type { Sender } from './sender.ts';
 import type { LaneLimiter } from './lane-limiter.ts';
 
-/** A lane's pause. */
+/** How long a lane pauses before it looks for work again. */
 export interface Delay {
   readonly ms: number;
   /** True: the notification of a new message does not end the pause. */
   readonly ignoreWakeups: boolean;
 }
 
-/** The order in which a lane sends. */
+/** Decides which request a lane sends next: in order, or several at once. */
 export interface DeliveryStrategy {
-  /** Whether there is anything to do now or later. */
+  /** True when the lane has a backlog or retry rows, even if none of them is due now. */
   readonly hasPendingWork: boolean;
   /**
    * Makes a running strategy look for work again: the head moved, an event came, or the lane was resumed or retired.
    */
   wake(): void;
-  /** Sends until nothing is left (null) or it must wait. */
+  /** Sends requests until none is left (null) or the lane must pause. */
   run(): Promise<Delay | null>;
 }
 
 /** The lane's parts that a strategy uses. */
 export interface StrategyDeps {
-  /** Bound of messages in one request. */
+  /** The most messages in one request. */
   readonly maxMessagesPerRequest: number;
   readonly retryPolicy: RetryPolicy;
   readonly limiter: LaneLimiter;
@@ -49,15 +49,21 @@ export interface StrategyDeps {
   /** The newest seq that the lane knows of. */
   readonly head: () => Seq;
   /**
-   * Called when the lane found no message after `to`. Lowers the head to `to`, unless a notification raised the head
-   * above `expectedHead` meanwhile, and reads the hook's row again in a moment.
+   * Called when the lane found no message after `to`, although its head is greater. Lowers the head to `to`, unless a
+   * notification raised it above `expectedHead` meanwhile. Reads the hook's row again after a second.
    */
   readonly lowerHeadAfterEmptyRead: (to: Seq, expectedHead: Seq) => void;
-  /** Reads the hook's row again in a moment: a retention rule removed messages of its backlog. */
+  /** Reads the hook's row again after a second: a retention rule removed messages that the hook had not received. */
   readonly reloadHook: () => void;
-  /** A target answered 410. True: the hook was removed or changed; false: it could not be removed. */
+  /**
+   * Removes the hook, whose target answered 410. True: the hook was removed, or somebody changed it meanwhile. False:
+   * the removal failed.
+   */
   readonly tryHandleGone: (goneResult: AttemptResult) => Promise<boolean>;
-  /** Called for each failure that counts against the hook: logs it, and parks the hook when that is due. */
+  /**
+   * Called for each failure that counts against the hook. Logs the failure, and parks the hook once it has failed for
+   * `delivery.park-after`.
+   */
   readonly onCountedFailure: (outcome: HttpAttemptOutcome, settlement: Settlement) => void;
   /** Called with an exception while requests are in flight; the lane pauses once they have ended. */
   readonly onError: (error: unknown) => void;
@@ -65,13 +71,15 @@ export interface StrategyDeps {
   readonly onDeadLetter: (deadLetterRecord: AttemptRecord) => void;
 }
 
-/** Pause after a failure on our side: the database is unreachable, the lease has lapsed, or no connection was free. */
+/**
+ * Pause after a failure of this server: the database is unreachable, the lease has lapsed, or no connection was free.
+ */
 export const ERROR_DELAY: Delay = { ms: 1_000, ignoreWakeups: true };
 
-/** Failures in a row that count as an outage: after it the lane uses a slow start. */
+/** So many failures in a row are an outage. When the target answers again, the lane uses a slow start. */
 const OUTAGE_FAILURES = 2;
 
-/** Adapts the slow start to an attempt's outcome; true when the attempt ended an outage. */
+/** Adapts the slow start to the outcome of an attempt. Returns true when this attempt ended an outage. */
 export function updateSlowStartDetectingRecovery(
   slowStart: SlowStart,
   progressBefore: LaneCursorAndFailures,

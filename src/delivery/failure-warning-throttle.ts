@@ -2,9 +2,9 @@ import type { Log } from '../log.ts';
 import { BoundedCache } from '../model/bounded-cache.ts';
 import type { HookId } from '../model/ids.ts';
 
-/** Warnings about one hook are at least this far apart. */
+/** The shortest time between two warnings about the same hook. */
 const WARNING_INTERVAL_MS = 60_000;
-/** Hooks that are remembered; those warned about longest ago are dropped first. */
+/** The most hooks that are remembered. The hook with the oldest warning is dropped first. */
 const MAX_REMEMBERED_HOOKS = 10_000;
 
 /** The logged fields of a failure. */
@@ -15,8 +15,8 @@ interface FailureFields {
 }
 
 /**
- * Logs failed deliveries. Only the first failure is a warning. Repeats would fill the log while a receiver is down, and
- * so would first failures of a receiver that fails and succeeds in turn.
+ * Logs failed deliveries. Only a hook's first failure in a row is a warning, at most once a minute; all others are
+ * debug lines. Otherwise a receiver that is down, or fails every other time, would fill the log.
  */
 export class FirstFailureWarningThrottle {
   readonly #log: Log;

@@ -2,7 +2,8 @@ import { HOOK_LINK_TTL_MS, signFileLink } from '../files/signed-link.ts';
 import type { CreateFileLink } from './payload.ts';
 
 /**
- * Makes the file addresses in deliveries to reverse webhooks. They are valid for some days, while the message exists.
+ * Creates the function that makes the file URLs in deliveries to reverse webhooks. A URL is valid for some days, while
+ * its message exists.
  */
 export function createFileLinker(key: Buffer, baseUri: string): CreateFileLink {
   return (conversationId, { id, name }) => {

@@ -5,7 +5,7 @@ import type { HookSignature } from '../storage/hooks/hooks.ts';
 import type { Sealer } from '../storage/db/sealed.ts';
 import { signV1, signV1a } from './sign.ts';
 
-/** The signing keys of a hook; the old one is used until `untilMs`. */
+/** The keys that sign a hook's deliveries. The old one also signs until `untilMs` (Unix time). */
 export interface SigningKeys {
   readonly current: KeyObject;
   readonly old: { readonly key: KeyObject; readonly untilMs: number } | null;
@@ -20,14 +20,14 @@ interface SealedSecrets {
   readonly oldSecretUntil: Date | null;
 }
 
-/** One request to a target: the values of its headers, and the body that they sign. */
+/** One request to a target, as far as its signature covers it or its headers name it. */
 interface SignedRequest {
-  /** `webhook-id`. */
+  /** The value of the header `webhook-id`. */
   readonly id: string;
   /** The time of this attempt. */
   readonly at: Date;
   readonly body: Buffer;
-  /** `klatch-hops`. */
+  /** The value of the header `klatch-hops`: the webhooks that the message has passed through. */
   readonly hops: number;
 }
 
@@ -41,7 +41,10 @@ export const MISSING_SERVER_KEY_FAILURE: HttpAttemptOutcome = {
   detail: 'the hook asks for v1a, and modules.security.server-keys names no key',
 };
 
-/** Opens the secrets of a hook's row. Throws when they were sealed with another `secret`. */
+/**
+ * Decrypts the secrets in a hook's row. Throws when they were sealed with another `secret` than the server's present
+ * one.
+ */
 export function openSigningKeys(sealer: Sealer, server: readonly KeyObject[], row: SealedSecrets): SigningKeys {
   const current = hookSecretKey(sealer.open('hook-secret', row.secretSealed));
   if (row.oldSecretSealed === null || row.oldSecretUntil === null) return { current, old: null, server };

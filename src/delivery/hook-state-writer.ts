@@ -7,13 +7,21 @@ import type { Pool } from '../storage/db/pool.ts';
 import type { AttemptRecord, Settlement } from '../storage/hooks/settlement.ts';
 import type { Lane, RemovalResult } from './lane.ts';
 
-/** Writes hook states that a notice reports to the group: removed by its target, failing for days, messages lost. */
+/**
+ * Writes those changes of a hook that its group gets a notice about:
+ * - its target answered 410, so the hook is removed,
+ * - it has failed for so long that it is parked,
+ * - a retention rule removed messages before the hook got them.
+ */
 export class HookStateWriter {
   readonly #pool: Pool;
   readonly #bus: Bus;
   readonly #log: Log;
 
-  /** `pool` is not the one for settlements: these transactions may wait for the group's head. */
+  /**
+   * `pool` must not be the one for settlements: the transactions of this class may wait for the lock of the group's
+   * head.
+   */
   constructor(pool: Pool, bus: Bus, log: Log) {
     this.#pool = pool;
     this.#bus = bus;
@@ -37,7 +45,10 @@ export class HookStateWriter {
     }
   }
 
-  /** Moves hooks past messages of their backlog that a retention rule removed. Rejects when the write fails. */
+  /**
+   * Moves the cursors of hooks past messages that a retention rule removed before delivery. Rejects when the write
+   * fails.
+   */
   async skipRemovedMessages(rows: readonly Pick<LaneRow, 'id' | 'conversationId' | 'url'>[]): Promise<void> {
     for (const { id: hookId, conversationId, url } of rows) {
       const removed = await this.#pool.transaction((tx) => skipRemovedMessages(tx, { conversationId, hookId }));

@@ -6,7 +6,7 @@ interface HostState {
   readonly name: string;
   readonly quickWaiters: OnGranted[];
   readonly slowWaiters: OnGranted[];
-  /** Requests in flight, and those of slow lanes among them. */
+  /** `active`: all requests in flight to this host. `slowActive`: those of slow lanes among them. */
   active: number;
   slowActive: number;
   /** The kind of lane that got the host's last slot while both kinds waited. */
@@ -31,11 +31,14 @@ export class HostLimiter {
   readonly #slowPerHost: number;
   readonly #hosts = new Map<string, HostState>();
   /**
-   * Hosts that had a waiting quick lane and a free slot when they were added, in turn. `#grant` skips a host whose slot
-   * was taken since.
+   * Hosts that had a waiting quick lane and a free slot when they were added. The first one gets the next slot.
+   * `#grant` skips a host whose free slot was taken since it was added.
    */
   readonly #quickQueue = new Set<HostState>();
-  /** The same queue for slow lanes. `#nextQueue` checks the bound of all slow lanes. */
+  /**
+   * Hosts that had a waiting slow lane and a free slot when they were added. `#nextQueue` checks the bound for all slow
+   * lanes together.
+   */
   readonly #slowQueue = new Set<HostState>();
   readonly #granted = Promise.resolve(true);
   #active = 0;
@@ -68,15 +71,16 @@ export class HostLimiter {
   }
 
   /**
-   * Takes a free slot; false when there is none, or the server stops.
+   * Takes a slot if one is free. Returns false when none is free, or the server stops.
    *
-   * @param slow result of `isSlowReceiver` for the caller's last attempt; false if it made none. Pass the same value to
-   *   `release`.
+   * @param slow result of `isSlowReceiver` for the caller's last attempt; false if the caller made no attempt yet. Pass
+   *   the same value to `release`.
    */
   tryAcquire(hostName: string, slow = false): boolean {
     if (this.#stopped) return false;
     const host = this.#hostOf(hostName);
-    // A lane that waits while a slot is free cannot use that slot, so this caller overtakes nobody.
+    // If a lane waits although a slot is free, it may not use that slot (a bound for its host or for slow lanes). So
+    // this caller overtakes nobody.
     if (!this.#hasCapacity(host, slow)) return false;
     this.#take(host, slow);
     return true;
@@ -159,7 +163,7 @@ export class HostLimiter {
       const queue = this.#nextQueue();
       if (queue === null) return;
       const [host] = queue;
-      // Removing and adding moves the host to the end of the queue.
+      // The host is removed and added again, so that it moves to the end of the queue.
       queue.delete(host!);
       this.#grantNext(host!);
       this.#enqueue(host!);
@@ -167,7 +171,8 @@ export class HostLimiter {
   }
 
   /**
-   * The queue whose first host gets the next slot: `#quickQueue` and `#slowQueue` alternate. Null: no host can get one.
+   * Returns the queue whose first host gets the next slot; null: no host can get one. While both queues have hosts,
+   * `#quickQueue` and `#slowQueue` alternate.
    */
   #nextQueue(): Set<HostState> | null {
     const quick = this.#quickQueue.size > 0;
@@ -178,9 +183,8 @@ export class HostLimiter {
   }
 
   /**
-   * Gives a free slot of a host to a waiting lane: quick and slow lanes take turns within the host. It does not matter
-   * from which of the two queues `#grant` took the host. Otherwise lanes of one kind could always get the host's slot
-   * first.
+   * Gives a free slot of a host to a waiting lane. Quick and slow lanes of the host take turns, whichever queue
+   * `#grant` took the host from. Otherwise lanes of one kind could always get the host's free slot.
    */
   #grantNext(host: HostState): void {
     const quick = host.quickWaiters.length > 0 && this.#hasCapacity(host, false);

@@ -4,15 +4,15 @@ import type { HttpAttemptOutcome } from '../outbound/delivery-client.ts';
 import { isSlowReceiver } from '../outbound/slow-receivers.ts';
 import type { HostLimiter } from './host-limiter.ts';
 
-/** A slot that a lane holds; slow lanes have fewer of them. */
+/** The kind of a slot: a lane whose hook's last attempt was slow takes slow slots, of which there are fewer. */
 export type Slot = 'quick' | 'slow';
 
-/** Hooks that are remembered; those that were slow longest ago are dropped first. */
+/** The most hooks that are remembered. The hook that was slow longest ago is dropped first. */
 const MAX_REMEMBERED_HOOKS = 10_000;
 
 /**
- * Hooks whose last attempt was slow. They are remembered longer than their lanes, since a hook gets a new lane after a
- * change or an idle time. Without this memory, each new lane would first take a slot of the quick half.
+ * Hooks whose last attempt was slow. A hook gets a new lane after a change or an idle time, and is remembered
+ * nevertheless. Otherwise each new lane would first take a quick slot.
  */
 export class SlowHooks extends BoundedCache<HookId, true> {
   constructor() {
@@ -20,7 +20,10 @@ export class SlowHooks extends BoundedCache<HookId, true> {
   }
 }
 
-/** A lane's access to the slots: it knows whether the lane is slow, and stops waiting when the lane is retired. */
+/**
+ * Takes slots for one lane: quick or slow ones, by the last attempt of the lane's hook. Stops waiting when the lane is
+ * retired.
+ */
 export class LaneLimiter {
   readonly #limiter: HostLimiter;
   readonly #lane: { readonly id: HookId; readonly host: string };
@@ -35,8 +38,8 @@ export class LaneLimiter {
   }
 
   /**
-   * Takes a slot, which the caller gives back with `release`. Returns it synchronously when one is free; null when the
-   * lane or the server stops.
+   * Takes a slot, which the caller gives back with `release`. Returns the slot synchronously if one is free; null when
+   * the lane or the server stops.
    */
   acquire(): Slot | null | Promise<Slot | null> {
     if (this.#stopped) return null;
@@ -57,13 +60,13 @@ export class LaneLimiter {
     this.#limiter.release(this.#lane.host, slot === 'slow');
   }
 
-  /** Decides the kind of the next slot. */
+  /** Decides by an attempt's outcome whether the lane's next slot is a quick or a slow one. */
   markHookSlowOrQuick(outcome: HttpAttemptOutcome): void {
     if (isSlowReceiver(outcome)) this.#slow.set(this.#lane.id, true);
     else this.#slow.delete(this.#lane.id);
   }
 
-  /** Refuses all waiting and future calls of `acquire`. */
+  /** Ends all waiting calls of `acquire` and all later ones with null. */
   stop(): void {
     this.#stopped = true;
     for (const resolve of this.#waiters) resolve(null);

@@ -35,22 +35,22 @@ interface LaneManagerOptions {
   readonly postReply: PostReply;
   /** This node's id in the lease table: the data directory's identity. */
   readonly node: string;
-  /** A newer program has changed the schema: the process must stop. */
+  /** Called when a newer program has changed the schema: this process must stop. */
   readonly onIncompatibleSchema: (error: Error) => void;
   readonly log: Log;
 }
 
 /**
- * Conversations whose lanes are read with one query. With 200, creating their lanes blocked the event loop for 10 ms.
- * During a start with 50,000 conversations pending, posts fell to a fifth with 200, and to two thirds with 50.
+ * The most conversations whose lanes one query reads. With 200, creating their lanes blocked the event loop for 10 ms.
+ * At a start with 50,000 conversations pending, the rate of posts fell to a fifth with 200, to two thirds with 50.
  */
 const CONVERSATIONS_PER_QUERY = 50;
 const LOAD_RETRY_MS = 500;
 /** When a notification of one of these kinds may be lost, the manager reads the rows of all its lanes again. */
 const RESYNC_KINDS: readonly ReliableEvent[] = ['messagesCommitted', 'hookEventsCommitted', 'hooksChanged'];
 /**
- * A lane may find no message although its head counts one. Its hook's row is then read again after this pause: without
- * the pause, the lane would search again at once.
+ * A lane may find no message although its head is greater than its cursor. Its hook's row is then read again after this
+ * pause: without it, the lane would search again at once.
  */
 const MISSING_MESSAGES_RELOAD_MS = 1_000;
 /**
@@ -72,7 +72,7 @@ interface DeliveryLoad {
 interface LoadedConversation {
   /** A retired lane stays here until its last attempt has ended, so that a hook never has two lanes. */
   readonly groupLanesByHook: Map<number, Lane>;
-  /** The newest seq that a notification announced; rows that were read before it may be older. */
+  /** The newest seq that a notification announced; the row of a hook may lag behind it. */
   head: Seq;
   idleSweeps: number;
 }
@@ -231,7 +231,7 @@ export class LaneManager {
       if (loaded !== undefined) loaded.idleSweeps = 0;
       for (const lane of loaded?.groupLanesByHook.values() ?? []) lane.wakeForEvents();
     }
-    // Rows that are being read right now may be older than the event: lanes made of them would not wake for it.
+    // A row that is being read may be older than the event: a lane made of it would not know of the event.
     this.#markDirtyAndLoad(ids.filter((id) => !this.#loaded.has(id) || this.#reading.includes(id)));
   }
 
@@ -242,15 +242,15 @@ export class LaneManager {
   }
 
   /**
-   * Suspends the lanes in the turn of the event loop in which the notification arrives. Once a change of a hook was
-   * answered, no attempt starts with the old settings.
+   * Suspends the lanes in the turn of the event loop in which the notification arrives. So no attempt starts with old
+   * settings after the request that changed the hook was answered.
    */
   #suspendAndReloadLanes(ids: readonly ConversationId[]): void {
     for (const id of ids) for (const lane of this.#loaded.get(id)?.groupLanesByHook.values() ?? []) lane.suspend();
     this.#markDirtyAndLoad(ids);
   }
 
-  /** Notifications were lost: any row may have changed, including those that are being read. */
+  /** Notifications were lost: reads all rows again, since any may have changed, even one that is being read. */
   #resync(): void {
     this.#markDirtyAndLoad([...this.#loaded.keys(), ...this.#reading]);
     this.#sweep.trigger();
@@ -330,8 +330,8 @@ export class LaneManager {
   }
 
   /**
-   * Moves hooks past messages that a retention rule removed. Marks their conversations dirty, so that no lane is made
-   * of the outdated rows.
+   * Moves the cursors of hooks past messages that a retention rule removed. Marks their conversations dirty, so that no
+   * lane is made of the outdated rows.
    */
   async #skipRemovedMessages(rows: readonly LaneRow[]): Promise<void> {
     const owned = new Set(this.#leases.partitionsNotHandingOver);
@@ -341,14 +341,14 @@ export class LaneManager {
     for (const { conversationId } of lagging) this.#dirty.add(conversationId);
   }
 
-  /** Makes the lanes in memory agree with the rows that were read. */
+  /** Creates, retires or wakes a conversation's lanes, so that they agree with the hook rows that were read. */
   #reconcile(id: ConversationId, rows: readonly LaneRow[]): void {
     const loaded = this.#loaded.get(id) ?? { groupLanesByHook: new Map<number, Lane>(), head: 0 as Seq, idleSweeps: 0 };
     this.#loaded.set(id, loaded);
     loaded.idleSweeps = 0;
     const owned = new Set(this.#leases.partitionsNotHandingOver);
     const present = new Set<number>();
-    // The conversation changed since the read, or the manager stops: the rows can retire lanes, but start none.
+    // The rows are outdated, or the manager stops: the rows may retire lanes, but start none.
     const outdated = this.#dirty.has(id) || this.#stopped;
     for (const row of rows) {
       present.add(row.id);
@@ -380,7 +380,7 @@ export class LaneManager {
     }
   }
 
-  /** Retires a lane. After its attempts in flight and the delay, the hook's row is read again, for a new lane. */
+  /** Retires a lane. After its attempts in flight and the delay, reads the hook's row again for a new lane. */
   #retireThenReload(loaded: LoadedConversation, lane: Lane, delayMs = 0): void {
     if (lane.retired) return;
     void lane.retire().then(async () => {

@@ -48,11 +48,14 @@ export interface LaneContext {
   readonly counts: DeliveryCounts;
   readonly failureWarningThrottle: FirstFailureWarningThrottle;
   readonly log: Log;
-  /** A settlement was refused, or the hook was removed or changed: its row must be read again. */
+  /** Reads the hook's row again: a settlement was refused, or the hook was removed or changed. */
   readonly onStale: (conversationId: ConversationId) => void;
-  /** The head counts a message that was not found. A retention rule may have removed it, so the row is read again. */
+  /**
+   * Reads the hook's row again: the lane found no message although its head is greater. A retention rule may have
+   * removed the message.
+   */
   readonly onMissingMessages: (conversationId: ConversationId) => void;
-  /** The target answered 410. */
+  /** Removes the hook, since its target answered 410. */
   readonly onGone: (lane: Lane, fence: Settlement, attempt: AttemptRecord) => Promise<RemovalResult>;
   /**
    * Notifies the group that the hook has failed for `parkAfterMs`. Resolves to false when the write failed; to true
@@ -62,21 +65,22 @@ export interface LaneContext {
 }
 
 /**
- * The outcome of removing a hook. `stale`: somebody changed it meanwhile; `failed`: the removal could not be written.
+ * The outcome of removing a hook. `stale`: somebody changed the hook meanwhile; `failed`: the removal could not be
+ * written.
  */
 export type RemovalResult = 'removed' | 'stale' | 'failed';
 
 /** After the settlement of a lane was refused, the pause before its hook's row is read again. */
 export const REFUSED_LANE_RELOAD_MS = ERROR_DELAY.ms;
 /**
- * Attempts of a lane that may wait for their settlement, and so the deliveries that a kill can repeat. Waiting for each
- * commit cost a third of the rate; beyond 8 there was little to gain.
+ * The most attempts of a lane that wait for their settlement. A kill of the process repeats as many deliveries. A wait
+ * for each commit cost a third of the rate; more than 8 gained little.
  */
 export const MAX_UNSETTLED_ATTEMPTS = 8;
 
 /**
- * Delivers for one reverse webhook. The strategy decides the order; the lane decides when it runs: while there is work,
- * unless it is suspended, and until it is retired.
+ * Delivers for one reverse webhook. The strategy decides the order of the requests. The lane runs its strategy while
+ * there is work, unless the lane is suspended or retired.
  */
 export class Lane {
   readonly id: HookId;
@@ -96,9 +100,9 @@ export class Lane {
   #head: Seq;
   #run: Promise<void> | null = null;
   #timer: NodeJS.Timeout | null = null;
-  /** True: no notification ends the timer's wait. */
+  /** True: a notification does not end the pause that `#timer` measures. */
   #ignoreWakeups = false;
-  /** A notification arrived while the strategy ran; the strategy may have checked for work before it. */
+  /** True: a notification arrived while the strategy ran, perhaps after the strategy's last check for work. */
   #woken = false;
   #suspended = false;
   #retired = false;
@@ -151,7 +155,7 @@ export class Lane {
     return this.#stale;
   }
 
-  /** The conversation has at least this seq. */
+  /** Announces that the conversation has a message with this seq, or a newer one. */
   wake(seq: Seq): void {
     if (seq > this.#head) {
       this.#head = seq;
@@ -160,7 +164,7 @@ export class Lane {
     this.#start();
   }
 
-  /** The conversation has a new event. */
+  /** Announces that the conversation has a new event. */
   wakeForEvents(): void {
     if (this.#events === null) return;
     this.#events.wake();
@@ -185,7 +189,7 @@ export class Lane {
     this.#start();
   }
 
-  /** Stops the lane for good; resolves when its attempts in flight have ended and are settled. */
+  /** Stops the lane for good. Resolves when its attempts in flight have ended and their outcomes are written. */
   async retire(): Promise<void> {
     this.#retired = true;
     this.#stopTimer();
@@ -239,8 +243,8 @@ export class Lane {
   }
 
   /**
-   * Records in the delivery log that messages were too old. If this lane may write nothing now, the next lane that
-   * skips the messages records them.
+   * Records in the delivery log that messages were too old for the hook. If this lane may write nothing now, the next
+   * lane that skips the messages records them.
    */
   #logTooOld(record: AttemptRecord): void {
     const epoch = this.#suspended || this.#retired ? null : this.#context.leases.usableEpochOf(this.partition);
@@ -253,7 +257,8 @@ export class Lane {
     this.#woken = false;
     this.#run = this.#runStrategy().then((delay) => {
       this.#run = null;
-      // A notification may have come after the run's last check for work, before the run ended.
+      // A notification may have come between the strategy's last check for work and its end: then the strategy runs
+      // again at once.
       if (delay === null || (this.#woken && !delay.ignoreWakeups)) this.#start();
       else this.#scheduleRun(delay);
     });
@@ -289,13 +294,13 @@ export class Lane {
   /** Removes the hook, whose target answered 410. False when the removal fails: the answer then counts as a failure. */
   async #tryHandleGone(goneResult: AttemptResult): Promise<boolean> {
     const record = toAttemptRecord(goneResult, this.#tracker.progress.failures + 1);
-    // The removal writes no cursor, so earlier deliveries must be settled first.
+    // The removal of the hook writes no cursor, so earlier deliveries must be settled first.
     if (!(await this.#tracker.flush())) return true;
     const health = healthAfterFailure(this.#tracker.progress, goneResult, this.#context.retryPolicy);
     const settlement = this.#tracker.buildSettlement(health, { epoch: goneResult.epoch, attempts: [record] });
     const removal = await this.#context.onGone(this, settlement, record);
     this.#context.counts.add(record, removal === 'removed');
-    // The next attempt tries the removal again, at the time of the retry policy.
+    // After a wait by the retry policy, the next attempt gets a 410 again, and tries the removal again.
     if (removal === 'failed') return false;
     this.#reload();
     return true;
@@ -327,12 +332,12 @@ export class Lane {
   }
 
   /**
-   * Parks the hook and notifies its group, while attempts continue. If that fails, the lane tries again after the next
+   * Parks the hook and notifies its group; attempts continue. If the write fails, the lane tries again after the next
    * failed attempt.
    */
   async #parkHookNotifyingGroup(settlement: Settlement): Promise<void> {
     this.#isParkedOrParking = true;
-    // The row must record the failure before it can record that the hook is parked.
+    // The failure must be written to the hook's row before the hook can be parked.
     const isOurs = await this.#tracker.flush();
     this.#isParkedOrParking = isOurs && (await this.#context.onParkDue(this, settlement));
   }

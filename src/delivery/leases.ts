@@ -17,30 +17,32 @@ import { leastBusy, fairShare } from './partition-assignment.ts';
 
 const LEASE_MS = 10_000;
 const RENEW_INTERVAL_MS = 3_000;
-/** The node does not use the last part of a lease, so that a write that left in time also arrives in time. */
+/**
+ * The node does not use this last part of a lease. So a write that left before it also arrives before the lease ends.
+ */
 const LEASE_SAFETY_MARGIN_MS = 2_000;
-/** Calls of `trigger` within this time share one round of queries. */
+/** Calls of `trigger` within this time cause one round of queries together. */
 const DEBOUNCE_MS = 50;
 
 export interface LeaseEvents {
   /**
-   * This node gained these partitions, or holds them again after a lapse: what it remembers of their hooks may be out
-   * of date.
+   * Called when this node gained these partitions, or holds them again after its lease had lapsed. Its rows of their
+   * hooks may be out of date.
    */
   readonly onGainedOrRegained: (partitions: readonly number[]) => void;
-  /** Another node holds these partitions now. */
+  /** Called when this node lost the leases of these partitions. */
   readonly onLost: (partitions: readonly number[]) => void;
   /**
-   * Other nodes get these partitions, whose lanes must start nothing new. A partition's promise resolves when none of
-   * its attempts is in flight or unsettled; the attempts' time-outs bound that wait. Lanes that wait for a slot do not
-   * delay it.
+   * Called when other nodes are to get these partitions: their lanes must start no new attempt. A partition's promise
+   * resolves when none of its attempts is in flight or unsettled. The time-outs of the attempts bound that wait, and
+   * lanes that wait for a slot do not extend it.
    */
   readonly onHandover: (partitions: readonly number[]) => ReadonlyMap<number, Promise<void>>;
-  /** Lanes with something to do, by partition. */
+  /** Returns the number of lanes with something to do, by partition. */
   readonly busyLanesByPartition: () => ReadonlyMap<number, number>;
   /** Notifies other nodes that they should check the leases now. */
   readonly notifyPeers: () => void;
-  /** Another program has changed the schema: this process must stop. */
+  /** Called when another program has changed the schema: this process must stop. */
   readonly onIncompatibleSchema: (error: IncompatibleSchemaError) => void;
 }
 
@@ -54,8 +56,9 @@ interface RenewalRound {
 }
 
 /**
- * The partitions of this node. Before each attempt a lane calls `usableEpochOf`, which checks the monotonic and the
- * wall clock. The monotonic clock runs on while a process is stopped, the wall clock while a machine sleeps.
+ * Acquires, renews and releases this node's leases of partitions. Before each attempt a lane calls `usableEpochOf`,
+ * which checks the lease's end by two clocks. The monotonic clock continues while the process is stopped, the wall
+ * clock while the machine sleeps.
  *
  * Nodes hold equal shares. A node with more than its share releases the surplus. It releases a partition only when
  * nothing of it is in flight or unsettled, so that the next holder neither repeats nor overtakes anything.
@@ -66,19 +69,19 @@ export class Leases {
   readonly #events: LeaseEvents;
   readonly #log: Log;
   readonly #epochByPartition = new Map<number, number>();
-  /** Held partitions that this node is releasing: nothing new starts in them. */
+  /** Partitions that this node still holds, but is releasing: no new attempt starts in them. */
   readonly #handingOver = new Set<number>();
-  /** Partitions of `#handingOver` with nothing in flight or unsettled. */
+  /** Partitions of `#handingOver` that have no attempt in flight or unsettled, so that the next round releases them. */
   readonly #drained = new Set<number>();
   readonly #migrations = listMigrations();
   readonly #timeline: () => number;
   #usableUntil = { monotonic: 0, wall: 0 };
-  /** The time on the monotonic clock until which this node holds no partition. */
+  /** After a change of the timeline, this node claims no partition before this time of the monotonic clock. */
   #oldTimelineLeasesExpireAtMs = 0;
   #nodeCount = 1;
   #timer: NodeJS.Timeout | null = null;
   #round: Promise<void> | null = null;
-  /** True: a round is about to begin, or follows immediately after the current one. */
+  /** True: a round of queries begins within `DEBOUNCE_MS`, or that soon after the current round. */
   #promptRoundRequested = false;
   #leaving = false;
   #stopped = true;
@@ -95,7 +98,7 @@ export class Leases {
     this.#timeline = options.timeline ?? (() => 0);
   }
 
-  /** Claims free partitions and starts renewing; resolves after the first round. */
+  /** Claims free partitions and starts to renew them. Resolves after the first round of queries. */
   async start(): Promise<void> {
     if (!this.#stopped) return;
     this.#stopped = false;
@@ -104,7 +107,7 @@ export class Leases {
     this.#events.notifyPeers();
   }
 
-  /** Begins to release all partitions, each one when it is drained; `stop` completes this. */
+  /** Begins to release all partitions, each when it has no attempt in flight or unsettled. `stop` releases the rest. */
   leave(): void {
     if (this.#leaving || this.#stopped) return;
     this.#leaving = true;
@@ -144,15 +147,16 @@ export class Leases {
 
   /** Runs the next round soon instead of at its scheduled time. */
   trigger(): void {
-    // A second trigger does not delay the round: rounds renew the leases.
+    // A second call does not delay the round: each round renews the leases, which would else expire.
     if (this.#promptRoundRequested) return;
     this.#promptRoundRequested = true;
     if (this.#round === null) this.#schedule(DEBOUNCE_MS);
   }
 
   /**
-   * For a new timeline: gives up all partitions at once. Claims again when every lease of the old timeline has expired
-   * by any node's clock. The new primary may lack the last claims, and its clock may be ahead.
+   * For a new timeline: gives up all partitions at once. Claims partitions again after `LEASE_MS`, when all leases of
+   * the old timeline have expired. The new primary's lease rows are no proof of that: it may lack the last claims, and
+   * its clock may be ahead.
    */
   suspendUntilLeasesExpire(): void {
     if (this.#stopped) return;
@@ -178,7 +182,8 @@ export class Leases {
       });
       const { claimed, kept, fairPartitionCount } = round;
       if (claimed.length > 0) this.#events.onGainedOrRegained(claimed.map((c) => c.partition));
-      // After an expired lease, the lanes must read their rows again: other nodes may have changed hooks meanwhile.
+      // This node's leases had lapsed: other nodes may have changed hooks meanwhile, so the lanes must read their rows
+      // again.
       const ours = this.partitionsNotHandingOver;
       if (!wasValid && kept.length > 0) this.#events.onGainedOrRegained(ours);
       if (ours.length > fairPartitionCount)
@@ -186,8 +191,8 @@ export class Leases {
       if (round.released.length > 0) this.#events.notifyPeers();
       if (this.#isAwaitingOldTimelineExpiry)
         next = Math.min(next, this.#oldTimelineLeasesExpireAtMs - performance.now() + DEBOUNCE_MS);
-      // A live node renews its leases long before they expire, so only the leases of a dead node can expire before the
-      // next round.
+      // If a lease of another node ends before this node's next round, that node is dead: a live one renews far
+      // earlier. So this node runs the next round at that end.
       if (round.nextPeerExpiryMs !== null) next = Math.min(next, Math.max(round.nextPeerExpiryMs, 0) + DEBOUNCE_MS);
     } catch (error) {
       if (error instanceof IncompatibleSchemaError) this.#events.onIncompatibleSchema(error);
@@ -231,7 +236,7 @@ export class Leases {
       return 0;
     }
     const nodes = await heartbeatAndListLiveNodes(sql, this.#holder, LEASE_MS);
-    // A node that is alone from the start logs nothing.
+    // `#nodeCount` begins with 1, so that a node that is alone from the start logs nothing.
     if (nodes.length !== this.#nodeCount) this.#log.info('nodes share the lanes', { nodes: nodes.length });
     this.#nodeCount = nodes.length;
     return fairShare(this.#holder, nodes);
@@ -250,8 +255,8 @@ export class Leases {
     const lost = [...this.#epochByPartition.keys()].filter((partition) => !stays.has(partition));
     for (const partition of lost) this.#forget(partition);
     for (const { partition, epoch } of claimed) this.#epochByPartition.set(partition, epoch);
-    // A round that was running when the suspension began may have claimed in the new timeline but renewed in the old
-    // one.
+    // If a round was running when the suspension began, it may have renewed leases in the old timeline, but claimed in
+    // the new one. So its leases are not used.
     if (!this.#isAwaitingOldTimelineExpiry) this.#usableUntil = usableUntil;
     if (lost.length > 0) this.#events.onLost(lost);
   }
@@ -277,7 +282,7 @@ export class Leases {
       // The partition is released nevertheless: its next holder may succeed where this node failed.
       this.#log.error('the lanes of a partition could not be ended before it is given back', { partition, error });
     }
-    // If this node lost the partition and gained it again meanwhile, it holds another lease, which is not drained.
+    // If this node lost the partition and gained it again meanwhile, it holds a new lease, whose lanes did not stop.
     if (!this.#handingOver.has(partition) || this.#epochByPartition.get(partition) !== epoch) return;
     this.#drained.add(partition);
     this.trigger();

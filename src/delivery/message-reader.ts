@@ -11,17 +11,20 @@ export interface EncodedMessage extends DeliveryMessage {
   readonly body: Buffer;
 }
 
-/** Bounds of one query at one position: it reads at most 64 messages, and stops once their texts exceed 128 KiB. */
+/**
+ * Bounds for one position (a conversation and a seq): a query reads at most 64 messages there, and stops once their
+ * texts exceed 128 KiB.
+ */
 const MAX_READ_AHEAD_MESSAGES = 64;
 const READ_AHEAD_BYTES = 128 * 1024;
-/** Positions of one query. */
+/** The most positions (a conversation and a seq) that one query reads. */
 const MAX_POSITIONS_PER_QUERY = 128;
-/** Bound of the cache over all conversations, in bytes of bodies. */
+/** The size of the cache for all conversations together, in bytes of bodies. */
 const CACHE_BYTES = 32 * 1024 * 1024;
 const CACHE_ENTRY_OVERHEAD_BYTES = 500;
 /**
- * An older cache entry is read again: the message may have been edited, and links to files are valid from the time of
- * encoding.
+ * A message that was cached longer ago is read again: it may have been edited, and its links to files expire some days
+ * after they were made.
  */
 const CACHE_TTL_MS = 1_000;
 
@@ -54,7 +57,8 @@ export class MessageReader {
   #failing = false;
 
   /**
-   * `witness` records the messages that were read: a receiver may get them before their notification reaches this node.
+   * `witness`: records each message that is read, since a receiver may get it before its notification reaches this
+   * node.
    */
   constructor(pool: Pool, options: { createFileLink: CreateFileLink; witness: Witness; log: Log }) {
     this.#pool = pool;
@@ -69,8 +73,8 @@ export class MessageReader {
   }
 
   /**
-   * The next message after a seq, as it is now or was a second ago; null when there is none. `readAhead`: how many
-   * messages the caller may want, this one included. Rejects when the database is unreachable.
+   * Reads the next message after a seq, as it is now or was at most a second ago; null when there is none. `readAhead`:
+   * how many messages the caller may want, this one included. Rejects when the database is unreachable.
    */
   nextMessage(
     conversationId: ConversationId,
@@ -93,7 +97,8 @@ export class MessageReader {
 
   async #drain(): Promise<void> {
     this.#reading = true;
-    // Lanes that the same notification woke call `nextMessage` in the same turn of the event loop.
+    // Waits until all lanes that the same notification woke have called `nextMessage`: they do so in one turn of the
+    // event loop.
     await new Promise(setImmediate);
     while (this.#requests.length > 0) await this.#queryOneBatch();
     this.#reading = false;
@@ -116,7 +121,7 @@ export class MessageReader {
     }
   }
 
-  /** Groups requests for the same position, up to the number of positions that one query takes. */
+  /** Takes the waiting requests for as many positions as one query reads, grouped by position. */
   #takeRequestsByPosition(): ReadRequest[][] {
     const byPosition = new Map<string, ReadRequest[]>();
     const later: ReadRequest[] = [];

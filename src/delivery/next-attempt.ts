@@ -4,8 +4,8 @@ import { longestDelayMs, type RetryPolicy } from '../model/retry-policy.ts';
 const monotonicTimes = new WeakMap<Date, number>();
 
 /**
- * The time `delayMs` milliseconds from now. `ClockSafeNextAttempt` recognizes this `Date` and uses its monotonic time,
- * since the clock may be set before a lane waits for it.
+ * Returns the time `delayMs` milliseconds from now. `ClockSafeNextAttempt` recognizes this `Date` object and also uses
+ * its time on the monotonic clock, since somebody may set the wall clock.
  */
 export function dueIn(delayMs: number): Date {
   const at = new Date(Date.now() + delayMs);
@@ -14,18 +14,19 @@ export function dueIn(delayMs: number): Date {
 }
 
 /**
- * When a lane may try again: as soon as either clock has reached the time. The wall clock alone would extend the wait
- * when somebody sets it back, the monotonic one alone when the machine sleeps.
+ * The time at which a lane may try again: as soon as either clock has reached it. The wall clock alone would extend the
+ * wait when somebody sets it back, and the monotonic clock alone when the machine sleeps.
  */
 export class ClockSafeNextAttempt {
   readonly at: Date;
   readonly #monotonicMs: number;
 
-  /** `at` comes from `dueIn` or from the row. */
+  /** `at`: a result of `dueIn`, or the time in the hook's row or retry row. */
   constructor(at: Date, policy: RetryPolicy) {
     this.at = at;
     const waitMs = at.getTime() - Date.now();
-    // A wait longer than any that is ever set means that the clock was set back since: the attempt is due.
+    // If the wait is longer than the longest of the retry policy, the wall clock was set back since `at` was computed:
+    // the attempt is due.
     const setMs = performance.now() + (waitMs > longestDelayMs(policy) ? 0 : waitMs);
     this.#monotonicMs = monotonicTimes.get(at) ?? setMs;
   }

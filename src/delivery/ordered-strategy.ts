@@ -22,25 +22,26 @@ import type { DeliveryRequest } from './request-body-builder.ts';
 import { ClockSafeNextAttempt } from './next-attempt.ts';
 import type { NotSentOrUnknown } from './sender.ts';
 
-/** Refusals of a message for its own content before the lane probes the messages behind it. */
+/** After so many refusals of one message (400, 413 or 422) the lane probes the messages after it. */
 const REJECTIONS_BEFORE_PROBING = 5;
-/** Messages after the refused one that the lane probes, once each. */
+/** The lane probes at most so many messages after the refused one, once each. */
 const MAX_FOLLOWING_PROBES = 3;
 
 /**
- * Sends strictly in the order of the log, one request at a time. A failure blocks everything behind it. The one
- * exception: a message or event is dead-lettered when its target refuses it but accepts one behind it (the contract).
+ * Sends strictly in the order of the log, one request at a time. A failure blocks everything after it, with one
+ * exception (docs/reverse-webhooks.md). A message or event is dead-lettered when its target refuses it but accepts a
+ * later one.
  */
 export class OrderedStrategy implements DeliveryStrategy {
   readonly #deps: StrategyDeps;
   readonly #requests: OrderedRequests;
   /**
-   * The last request came from a retry row. Retry rows and requests in order take turns, so that neither kind waits
-   * until the other has none left.
+   * True: the last request came from a retry row. Retry rows and requests in order take turns, so that neither kind
+   * waits until the other has none left.
    */
   #lastWasFromRetryQueue = false;
   #cachedNextAttempt: ClockSafeNextAttempt | null = null;
-  /** True: no retry row lies ahead of the cursor. */
+  /** True: the hook has no retry row for messages or events after its cursors. */
   #retriesPastCursorDiscarded = false;
 
   constructor(deps: StrategyDeps) {
@@ -52,7 +53,7 @@ export class OrderedStrategy implements DeliveryStrategy {
     return this.#hasBacklog || this.#deps.retryQueue.hasPendingWork;
   }
 
-  /** Nothing to do: with one request at a time, the run checks the head after each request anyway. */
+  /** Does nothing: `run` sends one request at a time, and checks for new work after each one anyway. */
   wake(): void {}
 
   async run(): Promise<Delay | null> {
@@ -79,7 +80,7 @@ export class OrderedStrategy implements DeliveryStrategy {
     return cursor < this.#deps.head() || (this.#deps.events?.mayHaveEventsAfter(eventCursor!) ?? false);
   }
 
-  /** Milliseconds until the next attempt in order; 0 when it is due. */
+  /** Milliseconds until the lane may send the next request after its cursors; 0 when it may send now. */
   #inOrderWaitMs(): number {
     const { tracker, retryPolicy } = this.#deps;
     const at = tracker.progress.nextAttemptAt;
@@ -94,7 +95,8 @@ export class OrderedStrategy implements DeliveryStrategy {
     const slot = await limiter.acquire();
     if (slot === null) return ERROR_DELAY;
     let result: AttemptResult | NotSentOrUnknown | 'skipped' | 'empty';
-    // The lane reads only once it has the slot: a waiting lane holds no text, and the text is current at the attempt.
+    // The lane reads the message only once it has a slot. So a waiting lane holds no text in memory, and the text is
+    // current at the attempt.
     try {
       result = await this.#readAndSendNext(tracker.progress, this.#bounds());
     } finally {
@@ -105,7 +107,10 @@ export class OrderedStrategy implements DeliveryStrategy {
     return this.#handleResult(result);
   }
 
-  /** A failed batch is sent again unchanged; after a refusal, its messages are sent one by one. */
+  /**
+   * The bounds of the next request. A failed batch is sent again unchanged; if it was refused (400, 413 or 422), its
+   * messages are sent one by one.
+   */
   #bounds(): OrderedBounds {
     const { maxMessagesPerRequest, tracker, slowStart } = this.#deps;
     const { cursor, eventCursor, failures, batchLastSeq, unbatchedUntil, batchLastRev, unbatchedUntilRev } =
@@ -118,7 +123,7 @@ export class OrderedStrategy implements DeliveryStrategy {
       resendRangeEnd: batchLastSeq,
       maxEvents: batchLastRev !== null ? Number.POSITIVE_INFINITY : isSingleEvent ? 1 : max,
       resendRangeEndRev: batchLastRev,
-      // A target that fails is likely to fail again: its lane reads no further than this request.
+      // A target that fails is likely to fail again, so the lane reads no messages beyond this request.
       noReadAhead: failures > 0,
     };
   }
@@ -134,9 +139,9 @@ export class OrderedStrategy implements DeliveryStrategy {
     const { skippedTo, request } = await this.#requests.next(position, bounds);
     if (request !== null) return sender.send(request, requests.idOf(request));
     if (skippedTo !== null) return this.#skip(skippedTo);
-    // All messages up to the head are sent: the lane looked only for an event, and found none.
+    // All messages up to the head are sent: the lane searched only for an event, and found none.
     if (position.cursor >= headBefore) return 'skipped';
-    // A notification named a seq that the query does not see yet. A later notification or the sweep wakes the lane
+    // A notification announced a seq that the query does not see yet. A later notification or the sweep wakes the lane
     // again.
     lowerHeadAfterEmptyRead(position.cursor, headBefore);
     return 'empty';
@@ -144,11 +149,12 @@ export class OrderedStrategy implements DeliveryStrategy {
 
   #skip(to: LanePosition): 'skipped' | 'cancelled' | 'unknown' {
     const { sender, tracker, isLaneActive } = this.#deps;
-    // The lane was stopped meanwhile: the hook may have another filter now, and may want these messages.
+    // The lane was suspended or retired meanwhile, perhaps since the hook was changed: the hook may want these messages
+    // now.
     if (!isLaneActive()) return 'cancelled';
     const epoch = sender.epoch;
     if (epoch === null) return 'unknown';
-    // Resets the refusals: the messages that the receiver refused are among the skipped ones.
+    // Resets the count of refusals, since the refused message is among the skipped ones.
     tracker.settle({ ...positionAndUnreachedMarks(tracker.progress, to), rejections: 0 }, { epoch, attempts: [] });
     return 'skipped';
   }
@@ -159,8 +165,8 @@ export class OrderedStrategy implements DeliveryStrategy {
   }
 
   /**
-   * `deadLetters`: messages that are given up because the receiver took a later one. `position`: the position after
-   * that later message.
+   * Settles a delivered request. `deadLetters`: earlier messages that are given up because the receiver refused them
+   * and took this one. `position`: the lane's position after this request.
    */
   #onDelivered(
     result: AttemptResult,
@@ -216,10 +222,11 @@ export class OrderedStrategy implements DeliveryStrategy {
   }
 
   /**
-   * The target refused the first pending request too often; probes whether that request itself is at fault. The lane
-   * offers a few later messages, once each. When the target takes one, the lane dead-letters those before it: they were
-   * refused as well, and would now be out of order. Any other failure shows that the hook is at fault, and so does the
-   * refusal of all.
+   * Finds out whether the first pending request itself is at fault, after the target refused it at least five times.
+   * The lane offers the next messages, at most three, once each:
+   * - If the target takes one, the lane dead-letters those before it: all of them were refused, and would now be out of
+   *   order.
+   * - If it refuses all, or another failure occurs, the hook is at fault.
    */
   async #probeFollowing(head: AttemptResult): Promise<Delay | null> {
     const { limiter, requests, sender, tracker, counts } = this.#deps;
@@ -255,7 +262,7 @@ export class OrderedStrategy implements DeliveryStrategy {
   }
 }
 
-/** One message or event per request. */
+/** A probe has one message or event per request. */
 const PROBE_BOUNDS = {
   maxMessages: 1,
   resendRangeEnd: null,
@@ -268,7 +275,7 @@ function isRange({ first, last, rev, lastRev }: DeliveryRequest): boolean {
   return rev > 0 ? rev < lastRev! : first < last;
 }
 
-/** Marks a failed batch, so that it is sent again unchanged. */
+/** The mark that makes the lane send a failed batch again unchanged: the last seq or rev of the batch. */
 function failedBatchMark(
   before: LaneCursorAndFailures,
   request: DeliveryRequest,
@@ -282,12 +289,12 @@ function failedBatchMark(
   return { batchLastSeq: isBatch || before.batchLastSeq !== null ? request.last : null };
 }
 
-/** The delivery log's record of a dead-lettered message, with the answer that refused it. */
+/** The delivery log's row for a dead-lettered message, with the status of the answer that refused it. */
 function toDeadLetter(refused: AttemptResult, at: Date): AttemptRecord {
   return { ...toAttemptRecord(refused, 0), outcome: 'dead_lettered', at };
 }
 
-/** Null: there is nothing to wait for. */
+/** The shorter one of two waits, in milliseconds; null: there is nothing to wait for. */
 function earlierDelay(waitMs: number | null, retryDueMs: number | null): Delay | null {
   if (waitMs === null && retryDueMs === null) return null;
   return {

@@ -1,8 +1,8 @@
 import { PARTITIONS } from '../storage/hooks/lanes.ts';
 
 /**
- * The number of partitions that a node should hold. Every node computes with the same list, so that the shares add up
- * to all partitions, and no partition moves while the list is unchanged.
+ * The number of partitions that a node should hold. All nodes compute it from the same list of nodes. So their shares
+ * add up to all partitions, and no partition moves while the list is unchanged.
  *
  * @param nodes ids of all live nodes, in the same order on every node
  */
@@ -13,10 +13,10 @@ export function fairShare(node: string, nodes: readonly string[]): number {
 }
 
 /**
- * The partitions to release: the least busy ones, since the lanes of a partition pause until its requests in flight are
- * answered.
+ * Selects `count` partitions to release: the least busy ones, since the lanes of a partition pause until its requests
+ * in flight are answered.
  *
- * @param busy lanes with something to do, by partition
+ * @param busy number of lanes with something to do, by partition
  */
 export function leastBusy(held: readonly number[], count: number, busy: ReadonlyMap<number, number>): number[] {
   const load = (partition: number): number => busy.get(partition) ?? 0;

@@ -4,24 +4,29 @@ import { orderedCard } from '../model/message-card.ts';
 import type { ChangedMessage, DeliveryEvent } from '../storage/hooks/hook-events.ts';
 import type { DeliveryMessage } from '../storage/hooks/lanes.ts';
 
-/** The contract's command: a slash, a name, then white space or the end. The rest is its text. */
+/**
+ * A command at the beginning of a message (docs/reverse-webhooks.md): a slash, a name, then white space or the end. The
+ * rest is the command's text.
+ */
 const COMMAND = /^\/([A-Za-z0-9_-]{1,255})(?:\s+([\s\S]*))?$/;
 
-/** The fields of a message in our own format. */
+/** The fields of a message from which a request in Klatch's own format is made. */
 type ToldMessage = Omit<DeliveryMessage, 'hops' | 'iconUrl'>;
 
-/** The range of a request: its messages or, if `rev` is not 0, its events. */
+/**
+ * The range of a request: messages from seq `first` to `last` or, if `rev` is not 0, events from `rev` to `lastRev`.
+ */
 interface DeliveryRange {
   readonly first: number;
   readonly last: number;
-  /** 0: messages. */
+  /** The first event's rev; 0 for a request of messages. */
   readonly rev: number;
   readonly lastRev: number | null;
-  /** The epoch of the whole range: no request spans two epochs. */
+  /** The log epoch of the whole range: no request spans two epochs. */
   readonly logEpoch: LogEpoch;
 }
 
-/** `webhook-id` of a request: the same over all its attempts and redeliveries. */
+/** The header `webhook-id` of a request. It is the same for all attempts and redeliveries of the request. */
 export function deliveryId(hookId: HookId, conversationId: ConversationId, range: DeliveryRange): string {
   const [first, last] = range.rev === 0 ? [range.first, range.last] : [range.rev, range.lastRev ?? range.rev];
   const kind = range.rev === 0 ? '' : 'r';
@@ -29,11 +34,12 @@ export function deliveryId(hookId: HookId, conversationId: ConversationId, range
   return `${hookId}_${conversationId}_${kind}${numbers}${epochSuffix(range.logEpoch)}`;
 }
 
-/** Makes a file's address, which is valid for some days, for readers of the conversation. */
+/** Makes the URL of a file of the conversation. The URL is valid for some days. */
 export type CreateFileLink = (conversationId: ConversationId, file: Attachment) => string;
 
 /**
- * The JSON body of one message's delivery. It does not depend on the hook, so one text serves all hooks of the group.
+ * The JSON body of the delivery of one message. It does not depend on the hook, so all hooks of the group get the same
+ * text.
  */
 export function deliveryBody(
   conversationId: ConversationId,
@@ -53,7 +59,10 @@ export function deliveryBody(
   });
 }
 
-/** The JSON body of an event, made of the message's current state. An edit is no command, so there is no `command`. */
+/**
+ * The JSON body of the delivery of an event, with the message's current state. There is no field `command`, since an
+ * edit is not a command.
+ */
 export function eventBody(
   conversationId: ConversationId,
   event: DeliveryEvent & { readonly message: ChangedMessage },
@@ -98,7 +107,7 @@ function serializeMessage(conversationId: ConversationId, message: ToldMessage, 
   };
 }
 
-/** Installations that never lost a change have no epochs in their bodies. */
+/** The log epoch as a field; none for epoch 0. So bodies of an installation that never lost a change have no epochs. */
 function epochField(name: 'epoch' | 'rev_epoch', logEpoch: LogEpoch): Record<string, number> {
   return logEpoch === 0 ? {} : { [name]: logEpoch };
 }

@@ -30,22 +30,23 @@ interface PingerOptions {
 }
 
 const MAX_IN_FLIGHT = 16;
-/** Keeps hanging receivers of one group from using up the pings of others. */
+/** The most pings of one group in flight. So receivers of one group that hang do not use up all pings. */
 const MAX_PER_GROUP = 4;
 /**
- * Bounds for connecting and headers, then for the answer's body: a ping ends within 8 s, since its caller waits for it.
+ * The longest times for connecting and the answer's headers, and then for the answer's body. A ping must end within 8
+ * s, since its caller waits for it.
  */
 const MAX_HEADERS_TIMEOUT_MS = 6_000;
 const MAX_BODY_TIMEOUT_MS = 1_000;
 /**
- * So short that a connection serves at most two pings of a hook in a row. A ping is to check whether a connection can
- * be opened.
+ * An unused connection is closed after this time. The time is so short that a connection serves at most two pings of a
+ * hook: a ping shall test whether a connection can be opened.
  */
 const KEEP_ALIVE_MS = 1_000;
 
 /**
- * Sends pings. They are signed like deliveries and use the same guarded client, but connections of their own. So pings
- * and deliveries do not wait for each other. A target's answer has no effect on its hook.
+ * Sends pings. They are signed like deliveries and obey the same address policy, but use other connections. So pings
+ * and deliveries do not wait for each other. A target's answer to a ping has no effect on its hook.
  */
 export class Pinger {
   readonly #options: PingerOptions;
@@ -60,7 +61,7 @@ export class Pinger {
       policy,
       lookup,
       userAgent,
-      // Equal to the global bound, so that no ping waits for a connection.
+      // Equal to the bound for all hosts together, so that no ping waits for a connection.
       maxInFlightPerHost: MAX_IN_FLIGHT,
       connectTimeoutMs: config.connectTimeoutMs,
       responseHeadersTimeoutMs: Math.min(config.responseHeadersTimeoutMs, MAX_HEADERS_TIMEOUT_MS),
@@ -71,7 +72,7 @@ export class Pinger {
     });
   }
 
-  /** Sends one ping; resolves within 8 s. Null when too many are in flight, or the server is stopping. */
+  /** Sends one ping; resolves within 8 s. Null when too many pings are in flight, or the server is stopping. */
   async send(target: PingTarget): Promise<HttpAttemptOutcome | null> {
     const { conversationId: group } = target;
     const groupInFlight = this.#inFlight.get(group) ?? 0;
@@ -110,7 +111,10 @@ export class Pinger {
   }
 }
 
-/** In another product's format a ping is a message that is in no group; a reply to it is not posted. */
+/**
+ * Builds the request of a ping. In the format of another product, a ping is a message with seq 0, which no group
+ * contains. A reply to it is not posted.
+ */
 function pingRequest(
   { conversationId, title, hookId, url: target, format: name }: PingTarget,
   keys: SigningKeys,

@@ -9,7 +9,7 @@ import type {
 import { initialProgress } from './attempt-result.ts';
 import type { SettlementBuffer } from './settlement-buffer.ts';
 
-/** The parts of a settlement besides the lane's progress. */
+/** The parts of a settlement that are not the lane's progress. */
 interface SettlementDetails {
   readonly epoch: number;
   readonly attempts: readonly AttemptRecord[];
@@ -34,7 +34,10 @@ export class ProgressTracker {
     return this.#progress;
   }
 
-  /** Changes the progress at once, so that the lane continues from it; the settlement is written meanwhile. */
+  /**
+   * Applies a change to the lane's progress at once, so that the lane continues from there. The settlement with this
+   * change is written meanwhile.
+   */
   settle(change: Partial<LaneCursorAndFailures>, details: SettlementDetails): Settlement {
     const settlement = this.buildSettlement(change, details);
     this.#progress = settlement;
@@ -42,7 +45,7 @@ export class ProgressTracker {
     return settlement;
   }
 
-  /** Builds the settlement that `settle` would write. */
+  /** Builds the settlement that `settle` would write, but writes nothing. */
   buildSettlement(
     change: Partial<LaneCursorAndFailures>,
     { epoch, attempts, retries = [] }: SettlementDetails,
@@ -51,12 +54,14 @@ export class ProgressTracker {
     return { ...this.#progress, ...change, ...fences, attempts, retries };
   }
 
-  /** Waits while the bound of unsettled attempts is reached. */
+  /** Waits while the lane has as many unsettled attempts as it may have. */
   waitForCapacity(): Promise<void> | undefined {
     return this.#settlementBuffer.isFull ? this.#settlementBuffer.waitForCapacity() : undefined;
   }
 
-  /** Waits until everything is written. False: another writer changed the hook meanwhile. */
+  /**
+   * Waits until all settlements of the lane are written. False: one was refused, since another writer changed the hook.
+   */
   flush(): Promise<boolean> {
     return this.#settlementBuffer.flush();
   }

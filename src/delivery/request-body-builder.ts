@@ -6,17 +6,18 @@ import type { MessageReader, EncodedMessage } from './message-reader.ts';
 import { LoopDetector } from './loops/loop-detector.ts';
 import type { Receiver } from './receivers/receiver.ts';
 
-/** One request: a message or a batch in `seq` order, or an event or a batch in `rev` order. */
+/** One request to a receiver. It has one message or several in `seq` order, or one event or several in `rev` order. */
 export interface DeliveryRequest {
   /**
-   * The first message and, in `last`, the last one. For events: the messages that the first and the last event changed.
+   * The seq of the first message, and of the last one in `last`. For events: the seqs of the messages that the first
+   * and the last event changed.
    */
   readonly first: Seq;
   readonly last: Seq;
-  /** Set for events; 0 and null for messages. */
+  /** The revs of the first and the last event; 0 and null in a request of messages. */
   readonly rev: Rev | 0;
   readonly lastRev: Rev | null;
-  /** The rev of each event in the request; revs have gaps. */
+  /** The rev of each event in the request. They may have gaps, so `rev` and `lastRev` do not determine them. */
   readonly revs: readonly Rev[];
   /** The log epoch of all messages or events in the request. */
   readonly logEpoch: LogEpoch;
@@ -26,19 +27,21 @@ export interface DeliveryRequest {
 
 /** Bounds of the part of the log that one request may take. */
 export interface RequestRangeBounds {
-  /** Messages, at most. */
+  /** The most messages in the request. */
   readonly maxMessages: number;
-  /** The end of a range that was tried before: the request sends exactly this range again. */
+  /**
+   * Set when a failed request is sent again: the last seq of its range. The request then covers exactly the same range.
+   */
   readonly resendRangeEnd: Seq | null;
-  /** The last message that the request may hold: an event comes after it. */
+  /** The seq of the last message that the request may have, since an event comes after it. */
   readonly maxSeq?: Seq;
-  /** True: the lane will hardly need later messages soon, so they are not read yet. */
+  /** True: reads no messages beyond this request, since the lane hardly needs them soon. */
   readonly noReadAhead?: boolean;
 }
 
-/** The next step after a cursor. */
+/** What a lane does next after a cursor: send a request, skip messages, or wait. */
 export interface NextRequestOrSkip {
-  /** The hook skips all messages up to here. */
+  /** The seq of the last message that the hook skips; the cursor if it skips none. */
   readonly skippedTo: Seq;
   /** Null when messages were skipped, or when there is no message to send so far. */
   readonly request: DeliveryRequest | null;
@@ -46,9 +49,9 @@ export interface NextRequestOrSkip {
   readonly isNextMessageRemoved?: boolean;
 }
 
-/** The contract's bound of a batch's body. */
+/** The largest body of a batch, in bytes (docs/reverse-webhooks.md). */
 export const MAX_BATCH_BYTES = 1024 * 1024;
-/** Messages or events that one step skips at most. */
+/** The most messages or events that a lane skips before it writes its cursor. */
 export const MAX_SKIPPED = 500;
 
 /** The receiver of a hook with another product's format, whose requests hold one message each. */
@@ -60,7 +63,7 @@ interface ForeignReceiver {
 
 /** Makes a hook's requests out of the log. */
 export class RequestBodyBuilder {
-  /** Created with the first message of a webhook. */
+  /** Null until the first message from the group's webhook is sent. */
   #loopDetector: LoopDetector | null = null;
   readonly #reader: MessageReader;
   readonly #row: LaneRow;
@@ -79,14 +82,14 @@ export class RequestBodyBuilder {
     return this.#loopDetector?.isLoop(nowMs) ?? false;
   }
 
-  /** `webhook-id`: the same whenever this range is sent. */
+  /** The header `webhook-id`, which is the same whenever this range is sent. */
   idOf(request: DeliveryRequest): string {
     return deliveryId(this.#row.id, this.#row.conversationId, request);
   }
 
   /**
-   * The next request, made without a query. Null for a hook with batches, or if the next message is not cached or not
-   * sent.
+   * Builds the next request without a query. Null for a hook with batches, or if the next message is not cached or the
+   * hook skips it.
    */
   peek(after: Seq): DeliveryRequest | null {
     if (this.#row.batch !== 1) return null;
@@ -94,7 +97,10 @@ export class RequestBodyBuilder {
     return message === undefined || this.#isPassedOver(message) ? null : this.#single(message);
   }
 
-  /** The next request after a seq, with current texts. Rejects when the database is unreachable. */
+  /**
+   * Builds the next request after a seq, with the current texts of the messages. Rejects when the database is
+   * unreachable.
+   */
   async next(after: Seq, bounds: RequestRangeBounds): Promise<NextRequestOrSkip> {
     let skippedTo = after;
     const readAhead = bounds.noReadAhead === true ? readAheadOf(after, bounds) : undefined;
@@ -110,7 +116,7 @@ export class RequestBodyBuilder {
         tooOldFrom ??= skippedTo;
         tooOldTo = skippedTo;
       }
-      // A request for a fixed range skips no messages after the range.
+      // If a failed request is sent again, messages after its range are not skipped here.
       if (bounds.resendRangeEnd !== null && skippedTo >= bounds.resendRangeEnd) break;
       message = await this.#read(skippedTo);
     }
@@ -138,8 +144,8 @@ export class RequestBodyBuilder {
   }
 
   /**
-   * True for a message that the hook does not want: because of its sender or, in another product's format, also for
-   * other reasons.
+   * True for a message that the hook skips: because of its sender or, in the format of another product, also if it is
+   * deleted, too old or without a trigger.
    */
   #isPassedOver(message: EncodedMessage): boolean {
     if (this.#isUnwantedSenderKind(message)) return true;
@@ -171,7 +177,7 @@ export class RequestBodyBuilder {
       const message = await this.#read(after);
       if (message === null) break;
       if (message.seq > after + 1) return null;
-      // Messages of another log epoch get a request of their own, whatever range was tried before.
+      // No request spans two log epochs, even if the failed batch did.
       if (message.logEpoch !== head.logEpoch) {
         resendRangeEnd = null;
         break;
@@ -179,12 +185,12 @@ export class RequestBodyBuilder {
       after = message.seq;
       if (this.#isPassedOver(message)) {
         skipped += 1;
-        // Leaves the rest to the next request: this one already holds a slot.
+        // The batch ends here, although more messages fit: it holds a slot, and must not read on for long.
         if (skipped > MAX_SKIPPED && bounds.resendRangeEnd === null) break;
         continue;
       }
       bytes += message.body.length + 1;
-      // A range that was sent before is sent whole.
+      // The byte bound does not apply to a failed batch, which is sent again as a whole.
       if (bytes > MAX_BATCH_BYTES && bounds.resendRangeEnd === null) break;
       messages.push(message);
     }
@@ -211,17 +217,17 @@ const OPEN = Buffer.from('[');
 const COMMA = Buffer.from(',');
 const CLOSE = Buffer.from(']');
 
-/** The body of a batch. */
+/** The body of a batch: a JSON array of the bodies. */
 export function joinBodies(bodies: readonly Buffer[]): Buffer {
   return Buffer.concat([...bodies.flatMap((body, n) => [n === 0 ? OPEN : COMMA, body]), CLOSE]);
 }
 
-/** The number of messages to read, according to the bounds. */
+/** The number of messages that a request within these bounds can have. */
 function readAheadOf(after: Seq, { maxMessages: messages, resendRangeEnd: last }: RequestRangeBounds): number {
   return last === null ? messages : Math.max(1, last - after);
 }
 
-/** The delivery log's record of messages that the hook skipped because of their age. */
+/** The delivery log's row for messages that the hook skipped because of their age. */
 function tooOldRecord(firstSeq: Seq, lastSeq: Seq): AttemptRecord {
   const noAttempt = { attempt: 0, outcome: 'skipped', category: 'too old', code: null, durationMs: 0 } as const;
   return { ...noAttempt, firstSeq, lastSeq, rev: 0, lastRev: null, at: new Date() };

@@ -6,14 +6,17 @@ import { SPILLED_DELAY_MS } from './unordered-in-flight-window.ts';
 import { longestDelayMs, type RetryPolicy } from '../model/retry-policy.ts';
 import { dueIn, ClockSafeNextAttempt } from './next-attempt.ts';
 
-/** Rows that one query reads. */
+/** The most retry rows that one query reads. */
 const RETRIES_PER_QUERY = 16;
-/** A wall clock that falls behind by more than this was set back: NTP slews it by less than a millisecond a second. */
+/**
+ * If the wall clock falls behind the monotonic clock by more than this, it was set back: NTP slews it by less than a
+ * millisecond a second.
+ */
 const CLOCK_TOLERANCE_MS = 1_000;
 
 /**
- * A hook's retry rows: failed requests of a hook without order, and messages whose redelivery was requested. The rows
- * are in the database; this queue holds the few that are due, and when the next one will be.
+ * A hook's retry rows: failed requests of a hook with `order: none`, and messages whose redelivery was requested. All
+ * rows are in the database. This queue holds only the few that are due, and the time when the next one is due.
  */
 export class RetryQueue {
   readonly #pool: Pool;
@@ -22,12 +25,12 @@ export class RetryQueue {
   #rowCount: number;
   #nextDueAt: ClockSafeNextAttempt | null = null;
   #dueRows: RetryRangeWithAttempts[] = [];
-  /** Rows that were taken and are not done yet. */
+  /** Number of rows that `take` has returned and `done` has not ended. */
   #takenNotDoneCount = 0;
   #retryAllNotBeforeMs = 0;
-  /** The wall clock's lead over the monotonic clock at the last check. */
+  /** The wall clock minus the monotonic clock, in milliseconds, at the last check. */
   #clockOffsetMs = Date.now() - performance.now();
-  /** Changes of rows since the last read began: the read's result may not include them. */
+  /** Changes of rows since the last read of the table began. The result of that read may lack them. */
   #changesSinceRead = { count: 0, nextDueAt: null as Date | null, replaced: new Set<string>() };
 
   constructor(pool: Pool, row: LaneRow, retryPolicy: RetryPolicy) {
@@ -43,20 +46,19 @@ export class RetryQueue {
     return this.#rowCount;
   }
 
-  /**
-   * Whether there is anything to do, now or later. This check does not use `rowCount`, which may include a row twice.
-   */
+  /** True when a row is due, taken, or due later. Does not use `rowCount`, which may count a row twice. */
   get hasPendingWork(): boolean {
     return this.#takenNotDoneCount > 0 || this.#dueRows.length > 0 || this.#nextDueAt !== null;
   }
 
-  /** When the first of the rows that are not due yet becomes due; null if no such row is known. */
+  /** The time when the next row becomes due, apart from those that were read as due; null if no such row is known. */
   get nextWaitingRetryAt(): Date | null {
     return this.#nextDueAt?.at ?? null;
   }
 
   /**
-   * Milliseconds until a row may be taken. Null when no row waits, or when the rows that were taken must be done first.
+   * Milliseconds until `take` can return a row. Null when no row waits, or when the rows that were taken must be done
+   * first.
    */
   get waitMs(): number | null {
     if (this.#dueRows.length > 0) return 0;
@@ -65,9 +67,9 @@ export class RetryQueue {
   }
 
   /**
-   * Takes a row that is due; the caller gives it back with `done`. `flush` writes the outcomes of earlier rows, so that
-   * the next read does not return a request that was just sent. A row for which `isInFlight` is true is checked again
-   * later. Null: no row is due, or somebody changed the hook.
+   * Takes a row that is due; the caller gives it back with `done`. Null: no row is due, or somebody changed the hook.
+   * `flush` writes the outcomes of earlier rows, so that the next read of the table does not return them again. If
+   * `isInFlight` is true for a row, the queue checks that row again later.
    */
   async take(
     flush: () => Promise<boolean>,
@@ -92,23 +94,25 @@ export class RetryQueue {
 
   async #read(): Promise<void> {
     if (this.#isClockSetBack()) await this.#makeAllDue();
-    // If the clock was set back while the queue waited, the due time of the awaited row counts as now.
+    // If the wall clock was set back while the queue waited for a row, the query uses the due time of that row as the
+    // present time.
     const isDue = this.#nextDueAt !== null && this.#nextDueAt.waitMs() === 0;
     const nowMs = Math.max(Date.now(), isDue ? this.#nextDueAt!.at.getTime() : 0);
     const bounds = { nowMs, maxPlausibleDelayMs: longestDelayMs(this.#retryPolicy), limit: RETRIES_PER_QUERY };
     const { due, count, nextAt } = await this.#pool.run((sql) => readDueRetries(sql, this.#row.id, bounds));
     const { count: addedMeanwhile, nextDueAt, replaced } = this.#changesSinceRead;
     this.#dueRows = due.filter((row) => !replaced.has(keyOf(row)));
-    // Added rows that the result already includes are counted twice, until the read that they cause corrects the count.
+    // A row that was added during the read may be in the result too. It then counts twice, until a later read corrects
+    // the count.
     this.#rowCount = count + addedMeanwhile;
-    // There is more than one page: the remaining rows may be due as well.
+    // If the query returned a full page and more rows exist, those may be due as well: they are read next.
     this.#setNextDue(due.length === RETRIES_PER_QUERY && count > RETRIES_PER_QUERY ? new Date() : nextAt);
     if (nextDueAt !== null) this.#noteDue(nextDueAt);
   }
 
   /**
-   * Ends a row that was taken, or lets it wait until `nextAt`. `unknown`: the attempt has no outcome, and the row stays
-   * due.
+   * Gives back a row that `take` returned. `finished`: the row is deleted. `unknown`: the attempt has no outcome, and
+   * the row stays due. A `Date`: the row is due at that time.
    */
   done(outcome: 'finished' | 'unknown' | Date): void {
     this.#takenNotDoneCount -= 1;
@@ -116,35 +120,38 @@ export class RetryQueue {
     else this.#noteDue(outcome === 'unknown' ? new Date() : outcome);
   }
 
-  /** Adds `count` new rows, the first of them due at `nextAt`. */
+  /** Counts `count` rows that the caller writes to the table; the first of them is due at `nextAt`. */
   add(count: number, nextAt: Date): void {
     this.#rowCount += count;
     this.#changesSinceRead.count += count;
     this.#noteDue(nextAt);
   }
 
-  /** The row with this key was changed or deleted: a copy that was read earlier must not be taken. */
+  /**
+   * Drops the row with this key, which was changed or deleted: `take` must not return the copy that was read earlier.
+   */
   replaced(key: RetryKey): void {
     this.#rowCount -= 1;
     this.#dueRows = this.#dueRows.filter((row) => keyOf(row) !== keyOf(key));
     this.#changesSinceRead.replaced.add(keyOf(key));
   }
 
-  /** Rows that begin after these cursors, due or not. */
+  /** Reads the rows that begin after these cursors, whether due or not. */
   startingAfter(
     cursors: Pick<LaneCursorAndFailures, 'cursor' | 'eventCursor'>,
   ): Promise<readonly RetryRangeWithAttempts[]> {
     return this.#pool.run((sql) => retriesAfter(sql, this.#row.id, cursors));
   }
 
-  /** Subtracts rows that ended without being taken. */
+  /** Subtracts from the row count: so many rows were deleted that `take` had not returned. */
   discarded(count: number): void {
     this.#rowCount -= count;
   }
 
   /**
-   * Makes all rows due, since the target takes deliveries again. It does so at most once per longest retry delay. A few
-   * rows that fail for their own content also look like an outage, and each success would end it.
+   * Makes all rows due, since the target accepts deliveries again. Does so at most once in the longest delay of the
+   * retry policy. Otherwise a few messages that the target refuses would look like an outage, and each success like its
+   * end.
    */
   async retryAllNowUnlessRecent(): Promise<void> {
     if (this.#rowCount === 0 || performance.now() < this.#retryAllNotBeforeMs) return;
@@ -160,8 +167,8 @@ export class RetryQueue {
   }
 
   /**
-   * Whether the wall clock was set back since the last call. A row's due time is wall-clock time: an older row would
-   * wait longer by that difference, up to the longest delay of the retry policy.
+   * True when the wall clock was set back since the last call. The due time of a row is wall-clock time, so a row from
+   * before would wait longer by the difference.
    */
   #isClockSetBack(): boolean {
     const offsetMs = Date.now() - performance.now();

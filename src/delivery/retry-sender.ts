@@ -8,11 +8,11 @@ import { retryDelayMs } from '../model/retry-policy.ts';
 import { dueIn } from './next-attempt.ts';
 import type { NotSentOrUnknown } from './sender.ts';
 
-/** No limit: the row's range is the only bound. */
+/** A retry row is sent without a limit on the count of its messages or events: its range is the only bound. */
 const UNLIMITED_MESSAGES = Number.POSITIVE_INFINITY;
 const UNLIMITED_EVENTS = Number.POSITIVE_INFINITY;
 
-/** Sends one due retry row, for a hook whose other requests go in order. */
+/** Sends one retry row that is due, for a hook with `order: strict`. */
 export async function sendRetry(deps: StrategyDeps): Promise<Delay | null> {
   const { retryQueue, tracker, limiter } = deps;
   const row = await retryQueue.take(() => tracker.flush());
@@ -27,7 +27,7 @@ export async function sendRetry(deps: StrategyDeps): Promise<Delay | null> {
       limiter.release(slot);
     }
   } finally {
-    // Without an outcome, even after an exception, the row stays due.
+    // An attempt without an outcome leaves the row due, also after an exception.
     if (typeof result === 'string' && result !== 'obsolete') retryQueue.done('unknown');
   }
   if (result === 'cancelled') return null;
@@ -40,16 +40,16 @@ export async function sendRetry(deps: StrategyDeps): Promise<Delay | null> {
   const record = toAttemptRecord(result, row.attempts + 1);
   if (result.outcome.code !== 410) deps.counts.add(record);
   const retries = updateQueueReturningRetries(deps, row, result);
-  // Requests in order have their own health: a redelivery does not hold them back.
+  // The settlement does not change the hook's health: a failed redelivery must not delay the hook's other requests.
   tracker.settle({}, { epoch: result.epoch, attempts: [record], retries });
   await tracker.waitForCapacity();
   return null;
 }
 
 /**
- * Deletes the retry rows ahead of an ordered lane's cursor. They were written while the hook asked for no order, and
- * the lane will send their messages in order. Call it before the lane sends, when no other lane settles for the hook
- * any longer. Null: done.
+ * Deletes the retry rows after the cursor of a lane with `order: strict`. They were written while the hook had `order:
+ * none`, and the lane will send their messages in order. Call this before the lane sends, when no other lane settles
+ * for the hook any longer. Null: done; otherwise try again after the pause.
  */
 export async function discardRetriesPastCursor({ retryQueue, tracker, sender }: StrategyDeps): Promise<Delay | null> {
   const rows = await retryQueue.startingAfter(tracker.progress);
@@ -61,14 +61,17 @@ export async function discardRetriesPastCursor({ retryQueue, tracker, sender }: 
   return null;
 }
 
-/** Sends a row's request. `obsolete`: nothing of the row is to be sent any longer. */
+/**
+ * Sends the request of a retry row. `obsolete`: the hook skips all messages of the row now, or they no longer exist.
+ */
 export async function attemptRow(
   deps: StrategyDeps,
   row: RetryRangeWithAttempts,
 ): Promise<AttemptResult | NotSentOrUnknown | 'obsolete'> {
   const { requests, sender } = deps;
   const request = row.rev > 0 ? await readEventsOfRow(deps, row) : await readMessagesOfRow(deps, row);
-  // The lane sends the rest of the range once `skipRemovedMessages` has updated the retry row.
+  // A retention rule removed the first message. The lane sends the rest of the range after `skipRemovedMessages` has
+  // updated the retry row.
   if (request === 'removed') {
     deps.reloadHook();
     return 'unknown';
@@ -77,9 +80,8 @@ export async function attemptRow(
 }
 
 /**
- * Reads the request of a row of messages. Null: nothing of the row is to be sent any longer. `removed`: a retention
- * rule removed the row's first message. The request covers the row's whole range, although some of its messages may be
- * skipped by now.
+ * Builds the request of a retry row of messages. The request covers the row's whole range, even if the hook skips some
+ * of the messages now. Null: the hook skips them all. `removed`: a retention rule removed the row's first message.
  */
 async function readMessagesOfRow(
   { requests }: StrategyDeps,
@@ -115,7 +117,9 @@ async function readEventsOfRow({ events }: StrategyDeps, row: RetryRangeWithAtte
   return null;
 }
 
-/** Updates the queue after an attempt of a taken row, and returns the row's updates. */
+/**
+ * Gives a row that was taken back to the queue after an attempt. Returns the changes of retry rows for the settlement.
+ */
 export function updateQueueReturningRetries(
   deps: StrategyDeps,
   row: RetryRangeWithAttempts,
@@ -129,7 +133,10 @@ export function updateQueueReturningRetries(
 }
 
 /**
- * The updates of retry rows after an attempt: the same request again, or the messages of a refused batch one by one.
+ * The changes of retry rows after an attempt:
+ * - delivered: the row is deleted;
+ * - failed: the same request is due later;
+ * - a batch that was refused (400, 413 or 422): one row for each message or event, due at once.
  */
 export function retryRecordsAfterAttempt(
   deps: StrategyDeps,
@@ -138,8 +145,8 @@ export function retryRecordsAfterAttempt(
 ): readonly RetryRangeUpdate[] {
   const { last } = result.request;
   if (row.rev === 0 && result.outcome.delivered && last < row.lastSeq) {
-    // The row is older than the hook's format, which has no batches. So the request delivered one message of the row,
-    // and the rest is due now.
+    // The row has a batch from before the hook got another product's format, which has no batches. So the request
+    // delivered only the first message of the row, and the rest is due now.
     const rest = messageRange({ first: (last + 1) as Seq, last: row.lastSeq as Seq });
     return [retryRecordAfterAttempt(deps, row, result), { ...rest, attempts: 0, nextAt: new Date() }];
   }
@@ -152,17 +159,18 @@ export function retryRecordsAfterAttempt(
     const seqs = Array.from({ length }, (_, n) => (row.seq + n) as Seq);
     return seqs.map((seq) => ({ ...messageRange({ first: seq, last: seq }), attempts: 0, nextAt }));
   }
-  // The row's own rev comes first, so that this row is replaced. The request lacks the rev if its event has expired.
+  // The row's own rev comes first, so that its update replaces this row. The request does not have this rev if the
+  // event has expired.
   const revs = new Set([row.rev, ...result.request.revs]);
   return [...revs].map((rev) => ({ ...eventRange({ first: rev, last: rev }), attempts: 0, nextAt }));
 }
 
-/** The retry row's range for messages. */
+/** The range of a retry row for messages: its revs are 0. */
 export function messageRange({ first, last }: { first: Seq; last: Seq }): RetryRange {
   return { seq: first, lastSeq: last, rev: 0, lastRev: 0 };
 }
 
-/** The retry row's range for events. */
+/** The range of a retry row for events: its seqs are 0. */
 export function eventRange({ first, last }: { first: Rev; last: Rev }): RetryRange {
   return { seq: 0, lastSeq: 0, rev: first, lastRev: last };
 }
@@ -181,12 +189,13 @@ function retryRecordAfterAttempt(
   return { ...range, attempts, nextAt: dueIn(delayMs) };
 }
 
-/** Deletes a row whose messages the hook now skips, or that no longer exist. */
+/** Deletes a retry row if the hook now skips all its messages or events, or they no longer exist. */
 export function discardRetryRow(
   { retryQueue, tracker, sender, isLaneActive }: StrategyDeps,
   row: RetryRangeWithAttempts,
 ): Delay | null {
-  // The lane was stopped meanwhile: the hook may have another filter now, and may want these messages.
+  // The lane was suspended or retired meanwhile, perhaps since the hook was changed: the hook may want these messages
+  // now.
   if (!isLaneActive()) {
     retryQueue.done('unknown');
     return null;

@@ -7,12 +7,12 @@ import type { Receiver } from './receivers/receiver.ts';
 import type { DeliveryRequest } from './request-body-builder.ts';
 
 /**
- * `cancelled`: the lane was stopped before the request was written. `unknown`: the request could not be sent, or its
- * outcome is unknown.
+ * Why a request has no outcome. `cancelled`: the lane was stopped before the request was written. `unknown`: the
+ * request was not sent for another reason, or may have been sent.
  */
 export type NotSentOrUnknown = 'cancelled' | 'unknown';
 
-/** Sends the requests of one hook, with the hook's kind of signature. */
+/** Signs and sends the requests of one hook. */
 export class Sender {
   readonly #row: LaneRow;
   readonly #keys: SigningKeys;
@@ -22,7 +22,10 @@ export class Sender {
   readonly #markHookSlowOrQuick: (outcome: HttpAttemptOutcome) => void;
   readonly #receiver: Receiver | null;
 
-  /** `isLaneActive`: false once nothing may be sent; `markHookSlowOrQuick`: called after each answer. */
+  /**
+   * `isLaneActive`: false while the lane is suspended or retired, so that it may send nothing. `markHookSlowOrQuick`:
+   * called with each outcome.
+   */
   constructor(
     row: LaneRow,
     keys: SigningKeys,
@@ -31,7 +34,7 @@ export class Sender {
       readonly leases: Leases;
       readonly isLaneActive: () => boolean;
       readonly markHookSlowOrQuick: (outcome: HttpAttemptOutcome) => void;
-      /** Null: the hook uses our own format. */
+      /** Null: the hook uses Klatch's own format. */
       readonly receiver: Receiver | null;
     },
   ) {
@@ -44,12 +47,15 @@ export class Sender {
     this.#receiver = deps.receiver;
   }
 
-  /** The lease's epoch for a write at this moment; null when this node may not use the lease. */
+  /** The epoch of the hook's partition, for a write at this moment; null when this node may not use its lease. */
   get epoch(): number | null {
     return this.#leases.usableEpochOf(this.#row.id % PARTITIONS);
   }
 
-  /** `onWrite`: called in the tick in which the request is written; before that nothing has left. */
+  /**
+   * `onWrite`: called in the same tick in which the request is written to its socket. Before that call no byte has
+   * left.
+   */
   async send(
     request: DeliveryRequest,
     id: string,
@@ -60,7 +66,7 @@ export class Sender {
       cancelled = !this.#isLaneActive();
       return cancelled ? null : this.epoch;
     };
-    // For an attempt that fails before the write, this is the only check.
+    // If the attempt fails before the request is written, this is the only check of the epoch.
     let epoch = checkEpoch();
     if (epoch === null) return cancelled ? 'cancelled' : 'unknown';
     const at = new Date();
@@ -68,7 +74,8 @@ export class Sender {
     if (lacksServerKey(this.#keys, signature))
       return { request, outcome: MISSING_SERVER_KEY_FAILURE, startedAt: at, epoch };
     const headers = deliveryHeaders(this.#keys, signature, { id, at, body: request.body, hops: request.hops });
-    // Checks again in the tick of the write: a lane that lost its partition or was stopped sends nothing.
+    // Checks the epoch again in the tick in which the request is written: a lane that lost its partition or was stopped
+    // sends nothing.
     const beforeWrite = (): boolean => {
       epoch = checkEpoch();
       if (epoch !== null) onWrite();
@@ -78,7 +85,8 @@ export class Sender {
       ? this.#client.post(url, headers, request.body, beforeWrite)
       : this.#receiver.post(headers, request.body, beforeWrite));
     if (cancelled) return 'cancelled';
-    // The attempt has no verdict: the lease has lapsed, the client was stopped, or no connection was free.
+    // The attempt says nothing about the receiver: the lease has lapsed, the HTTP client was stopped, or no connection
+    // was free.
     if (epoch === null || (!outcome.delivered && outcome.category === null)) return 'unknown';
     this.#markHookSlowOrQuick(outcome);
     if (this.#receiver === null || !outcome.delivered) return { request, outcome, startedAt: at, epoch };

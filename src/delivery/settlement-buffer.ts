@@ -2,15 +2,15 @@ import type { RetryRangeUpdate, Settlement } from '../storage/hooks/settlement.t
 import type { Settler } from './settler.ts';
 
 /**
- * When this many unmerged settlements wait, the buffer merges them into one. Settlements of skipped messages carry no
- * attempts, so `maxUnsettledAttempts` does not bound them.
+ * When this many unmerged settlements wait, the buffer merges them into one. A settlement of skipped messages has no
+ * attempts, so `maxUnsettledAttempts` does not bound the number of such settlements.
  */
 const MAX_UNMERGED_SETTLEMENTS = 200;
 
 /**
- * A lane's attempts that are not settled yet. The lane sends on while a settlement is written, up to
- * `maxUnsettledAttempts` attempts, so that a commit costs it no time. Results that arrive meanwhile become one
- * settlement. A kill repeats the attempts in this buffer.
+ * A lane's attempts that are not settled yet. While a settlement is written, the lane continues to send, up to
+ * `maxUnsettledAttempts` attempts. So it does not wait for commits. Results that arrive meanwhile become one
+ * settlement. After a kill of the process, the attempts in this buffer are repeated.
  */
 export class SettlementBuffer {
   readonly #settler: Settler;
@@ -22,8 +22,8 @@ export class SettlementBuffer {
   #hasBeenRefused = false;
 
   /**
-   * `onRefused`: a settlement was refused, or accepted only in part, since the row has changed. Later results are still
-   * written: the row decides whether they count.
+   * `onRefused`: called when a settlement was refused, or accepted only in part, since the hook's row has changed.
+   * Later results are still written: PostgreSQL compares them with the row to decide whether they count.
    */
   constructor(settler: Settler, maxUnsettledAttempts: number, onRefused: () => void) {
     this.#settler = settler;
@@ -35,7 +35,7 @@ export class SettlementBuffer {
     return this.#writing === null;
   }
 
-  /** Adds the settlement of the newest attempt. Its progress includes that of all earlier settlements. */
+  /** Adds the settlement of the newest attempt. Its progress must include that of all earlier settlements. */
   add(settlement: Settlement): void {
     this.#unsettledAttempts += settlement.attempts.length;
     if (this.#buffered.length === MAX_UNMERGED_SETTLEMENTS)
@@ -44,7 +44,7 @@ export class SettlementBuffer {
     this.#writing ??= this.#write();
   }
 
-  /** True: no other attempt may begin before `waitForCapacity` has resolved. */
+  /** True: the lane must not begin another attempt before `waitForCapacity` has resolved. */
   get isFull(): boolean {
     return this.#unsettledAttempts >= this.#maxUnsettledAttempts;
   }
@@ -53,13 +53,16 @@ export class SettlementBuffer {
     while (this.isFull && this.#writing !== null) await this.#triggerAndAwaitWrite();
   }
 
-  /** Waits until nothing is left to settle. False: a settlement was refused. */
+  /** Waits until all settlements are written. Resolves to false if any settlement of this buffer was ever refused. */
   async flush(): Promise<boolean> {
     while (this.#writing !== null) await this.#triggerAndAwaitWrite();
     return !this.#hasBeenRefused;
   }
 
-  /** Waits for the current or next write. Triggers before each, since a write that begins clears earlier triggers. */
+  /**
+   * Makes the settler write soon, and waits for that write. Call this again for each further write, since a write
+   * clears the trigger when it begins.
+   */
   async #triggerAndAwaitWrite(): Promise<void> {
     this.#settler.trigger();
     await this.#writing;
@@ -78,7 +81,10 @@ export class SettlementBuffer {
   }
 }
 
-/** Keeps the oldest epoch: an attempt under it does not count if another node held the lane's partition in between. */
+/**
+ * Merges successive settlements of a lane. Keeps the epoch of the oldest: if another node held the lane's partition in
+ * between, the settlement then does not count.
+ */
 function mergeSettlements(settlements: readonly Settlement[]): Settlement {
   const [oldest, newest] = [settlements[0]!, settlements.at(-1)!];
   if (oldest === newest) return newest;
@@ -90,7 +96,10 @@ function mergeSettlements(settlements: readonly Settlement[]): Settlement {
   return { ...newest, epoch: oldest.epoch, attempts, retries };
 }
 
-/** Keeps one update for each seq or rev: the newer one, unless it covers only a part of the older one's range. */
+/**
+ * Merges two lists of changes of retry rows. Keeps one change for each seq or rev: the newer one, unless it covers only
+ * a part of the older one's range.
+ */
 function mergeRetries(
   older: readonly RetryRangeUpdate[],
   newer: readonly RetryRangeUpdate[],

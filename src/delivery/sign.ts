@@ -1,8 +1,8 @@
 import { createHmac, sign, type KeyObject } from 'node:crypto';
 
 /**
- * The `webhook-signature` header of Standard Webhooks 1.0.0: `v1,` and the base64 HMAC-SHA256 of `id.timestamp.body`,
- * once for each key, space separated. `timestampS` is in whole seconds.
+ * The header `webhook-signature` of Standard Webhooks 1.0.0. For each key it has `v1,` and the base64 HMAC-SHA256 of
+ * `id.timestamp.body`, separated by spaces. `timestampS`: Unix time in whole seconds.
  */
 export function signV1(keys: readonly KeyObject[], id: string, timestampS: number, body: Buffer): string {
   const head = `${id}.${timestampS}.`;
@@ -10,10 +10,10 @@ export function signV1(keys: readonly KeyObject[], id: string, timestampS: numbe
 }
 
 /**
- * The `webhook-signature` header with Ed25519: `v1a,` and the base64 of the 64-byte signature, once for each private
- * key. A signature costs 34 µs for a body of 600 bytes, an HMAC 2 µs: only hooks that ask for a `v1a` signature get
- * one. On the thread pool it would still cost the event loop 27 µs, and 42 µs of processor time in all. So it is made
- * synchronously.
+ * The header `webhook-signature` with Ed25519. For each private key it has `v1a,` and the base64 of the 64-byte
+ * signature. A signature costs 34 µs for a body of 600 bytes, an HMAC 2 µs: only hooks that ask for a `v1a` signature
+ * get one. On the thread pool a signature would still cost the event loop 27 µs, and 42 µs of processor time in all. So
+ * this function signs synchronously.
  *
  * A server key also signs statements (`operations/server/signed-about.ts`). A verifier cannot take a delivery for a
  * statement: the signed text of a delivery begins with a hook's number, a statement with a brace.

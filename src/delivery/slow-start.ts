@@ -1,9 +1,9 @@
-/** From this value on nothing is limited. */
+/** A maximum of this size or more is no limit. */
 const FULL_BATCH_OR_IN_FLIGHT = 256;
 
 /**
- * Limits the load of a target that has just recovered from an outage: one request, then twice as many after each
- * success. Many senders may find at the same moment that the target is back.
+ * Limits the load of a target that has just recovered from an outage: one request at first, then twice as many after
+ * each success. Otherwise all senders that find the target back would flood it at the same moment.
  */
 export class SlowStart {
   #maxBatchOrInFlight = FULL_BATCH_OR_IN_FLIGHT;
@@ -18,7 +18,7 @@ export class SlowStart {
     if (this.#maxBatchOrInFlight < FULL_BATCH_OR_IN_FLIGHT) this.#maxBatchOrInFlight *= 2;
   }
 
-  /** Messages of a batch, or requests in flight, at most. */
+  /** The most messages in a batch, or requests in flight. */
   get maxBatchOrInFlight(): number {
     return this.#maxBatchOrInFlight;
   }

@@ -9,11 +9,11 @@ import {
 import type { Sql } from '../storage/db/connection.ts';
 import type { Pool } from '../storage/db/pool.ts';
 
-/** The lane manager's part of a sweep. */
+/** What the lane manager does for a sweep. */
 interface SweepEvents {
-  /** The partitions of this node. */
+  /** Returns the partitions that this node holds and is not releasing. */
   readonly partitions: () => readonly number[];
-  /** Something is pending in these conversations; resolves when their lanes are loaded. */
+  /** Loads the lanes of these conversations, in which something is pending. Resolves when they are loaded. */
   readonly onPending: (ids: readonly ConversationId[]) => Promise<void>;
   /** Called before each sweep. */
   readonly onSweepStart: () => void;
@@ -21,14 +21,17 @@ interface SweepEvents {
 
 const SWEEP_INTERVAL_MS = 5_000;
 /**
- * Pages hold only ids, so they can be large. In a sweep over the last minute, each page checks all conversations that
- * advanced in that minute.
+ * Conversations in one page of a sweep's result. A page can be large, since it has only ids. Few pages are also
+ * cheaper: each page's query checks all conversations that advanced in the last minute.
  */
 const SWEPT_CONVERSATIONS_PER_PAGE = 5_000;
-/** When sweeps over the last minute have failed for about that long, the next sweep checks everything. */
+/**
+ * Sweeps find what became pending in the last minute. If none has succeeded for this long, the next sweep searches all
+ * partitions of this node completely.
+ */
 const FULL_SWEEP_AFTER_MS = 45_000;
 
-/** Finds pending work whose notification was lost, every few seconds. */
+/** Searches the database every few seconds for pending deliveries whose notification was lost. */
 export class Sweep {
   readonly #pool: Pool;
   readonly #events: SweepEvents;
@@ -56,7 +59,7 @@ export class Sweep {
     await this.#sweeping;
   }
 
-  /** Makes the next sweep search these partitions completely. */
+  /** Makes the next sweep search these partitions for everything pending, however old. */
   requestFullSweep(partitions: readonly number[]): void {
     for (const partition of partitions) this.#fullSweepPartitions.add(partition);
   }
@@ -78,7 +81,7 @@ export class Sweep {
   }
 
   /**
-   * Finds everything pending in newly gained partitions; in the others, only pending work that came within the last
+   * Finds everything pending in newly gained partitions. In the others, finds only what became pending in the last
    * minute.
    */
   async #sweep(): Promise<void> {

@@ -2,10 +2,11 @@ import type { Rev, Seq } from '../model/ids.ts';
 import type { RetryRange, RetryRangeUpdate } from '../storage/hooks/settlement.ts';
 
 /**
- * Requests that may end while an earlier one is in flight. After a kill of the process, at most so many are sent again.
+ * The most requests that may complete while an earlier one is in flight. The cursor cannot pass them, so a kill of the
+ * process repeats up to so many.
  */
 export const MAX_REQUESTS_COMPLETED_AHEAD = 16;
-/** A spilled request's retry row is due after this time: by then the request or its process has ended. */
+/** The time after which the retry row of a request in flight is due: by then the request or its process has ended. */
 export const SPILLED_DELAY_MS = 30_000;
 
 /** A number in the log: the seq of a message or the rev of an event. */
@@ -17,9 +18,9 @@ export interface RequestRange<Num extends LogNumber> {
   readonly last: Num;
 }
 
-/** A request in flight, without an outcome so far. */
+/** The range of a request in flight, whose outcome is not known yet. */
 export interface InFlightRange<Num extends LogNumber> extends RequestRange<Num> {
-  /** True: the request has left; stopping the lane now does not keep it from its receiver. */
+  /** True: the request was written to its socket, so that it may arrive even if the lane is stopped. */
   hasSendingBegun: boolean;
   /** True: the request is also a row of `delivery_retry`, so that the cursor may pass it. */
   hasRetryRow: boolean;
@@ -34,16 +35,16 @@ export class UnorderedInFlightWindow<Num extends LogNumber> {
   readonly #retryRangeOf: (range: RequestRange<Num>) => RetryRange;
   readonly #inFlight = new Set<InFlightRange<Num>>();
   readonly #toResend: RequestRange<Num>[] = [];
-  /** The first numbers of completed requests above the cursor. */
+  /** The first number of each completed request that the cursor has not passed. */
   #firstCompletedAhead: Num[] = [];
 
-  /** `retryRangeOf` returns the range that identifies a request's retry row. */
+  /** `retryRangeOf`: returns the range that identifies the retry row of a request. */
   constructor(cursor: Num, retryRangeOf: (range: RequestRange<Num>) => RetryRange) {
     this.#lastRead = cursor;
     this.#retryRangeOf = retryRangeOf;
   }
 
-  /** Everything up to this number was read; new requests begin after it. */
+  /** The greatest seq or rev that was read. New requests begin after it. */
   get lastRead(): Num {
     return this.#lastRead;
   }
@@ -53,18 +54,18 @@ export class UnorderedInFlightWindow<Num extends LogNumber> {
     return this.#inFlight.size;
   }
 
-  /** The range to send again next, if any. */
+  /** The next range to send again, because its outcome is unknown; undefined if there is none. */
   get toResend(): RequestRange<Num> | undefined {
     return this.#toResend[0];
   }
 
-  /** Everything up to here is completed or in a retry row. */
+  /** The seq or rev up to which everything is completed or in a retry row. */
   get cursor(): Num {
     return Math.min(this.#lastRead, ...this.#incompleteRangesHoldingCursor.map(({ first }) => first - 1)) as Num;
   }
 
   /**
-   * Registers a request in flight. `toResend`: the range that it sends again; undefined: it sends newly read numbers.
+   * Registers a request in flight. `toResend`: the range that this request sends again; undefined: the request is new.
    */
   begin({ first, last }: RequestRange<Num>, toResend: RequestRange<Num> | undefined): InFlightRange<Num> {
     if (toResend === undefined) this.#lastRead = last;
@@ -74,7 +75,7 @@ export class UnorderedInFlightWindow<Num extends LogNumber> {
     return range;
   }
 
-  /** Skips the numbers up to here, in `toResend` or, when that is undefined, in what comes after `lastRead`. */
+  /** Skips messages or events up to `skippedTo`: those of `toResend` or, if it is undefined, those after `lastRead`. */
   skip(skippedTo: Num, toResend: RequestRange<Num> | undefined): void {
     if (toResend === undefined) this.#lastRead = skippedTo;
     else {
@@ -83,20 +84,23 @@ export class UnorderedInFlightWindow<Num extends LogNumber> {
     }
   }
 
-  /** The request has an outcome: the cursor may pass it. */
+  /** Records that the request has an outcome, so that the cursor may pass it. */
   complete(range: InFlightRange<Num>): void {
     this.#inFlight.delete(range);
     this.#firstCompletedAhead.push(range.first);
   }
 
-  /** The request's outcome is unknown: it is sent again. If it has a retry row, that row brings the next attempt. */
+  /**
+   * Records that the outcome of the request is unknown. The request is sent again at once; if it has a retry row, when
+   * that row is due.
+   */
   requeueUnknownOutcome(range: InFlightRange<Num>): void {
     this.#inFlight.delete(range);
     if (!range.hasRetryRow) this.#toResend.push({ first: range.first, last: range.last });
   }
 
   /**
-   * True when no further request may begin: too many have overtaken one that has not been written to its socket yet.
+   * True when no further request may begin: too many have completed before an earlier one was written to its socket.
    */
   get isBlockedByRangeNotSent(): boolean {
     return (
@@ -104,16 +108,16 @@ export class UnorderedInFlightWindow<Num extends LogNumber> {
     );
   }
 
-  /** True when the retry row that begins here belongs to a request in flight. */
+  /** True when the retry row that begins at `number` belongs to a request in flight. */
   isSpilledInFlight(number: Num): boolean {
     for (const { first, hasRetryRow } of this.#inFlight) if (hasRetryRow && first === number) return true;
     return false;
   }
 
   /**
-   * The retry rows for requests that too many others have overtaken: the oldest in flight, so that the cursor may pass
-   * them. The caller writes the rows with the settlement that moves the cursor. A request that has not been written to
-   * its socket gets no row: if it were stopped then, it would arrive after the others.
+   * When too many requests have completed before the oldest one in flight, returns a retry row for the oldest, so that
+   * the cursor may pass it. The caller writes the rows with the settlement that moves the cursor. A request that was
+   * not yet written to its socket gets no row: if the lane were stopped, it would be sent only later, from its row.
    */
   spillToRetries(): readonly RetryRangeUpdate[] {
     const rows: RetryRangeUpdate[] = [];
@@ -122,7 +126,8 @@ export class UnorderedInFlightWindow<Num extends LogNumber> {
       this.#firstCompletedAhead = this.#firstCompletedAhead.filter((number) => number > cursor);
       if (this.#firstCompletedAhead.length <= MAX_REQUESTS_COMPLETED_AHEAD) return rows;
       const oldest = this.#cursorBlocker;
-      // A range that must be sent again is sent next, so it needs no retry row.
+      // If a range to send again holds the cursor, `oldest` is undefined. That range is sent next, so it needs no retry
+      // row.
       if (oldest === undefined || !oldest.hasSendingBegun) return rows;
       oldest.hasRetryRow = true;
       const nextAt = new Date(Date.now() + SPILLED_DELAY_MS);
@@ -130,7 +135,7 @@ export class UnorderedInFlightWindow<Num extends LogNumber> {
     }
   }
 
-  /** The request in flight that holds the cursor, if one does. */
+  /** The request in flight that keeps the cursor from advancing, if one does. */
   get #cursorBlocker(): InFlightRange<Num> | undefined {
     const { cursor } = this;
     for (const range of this.#inFlight) if (!range.hasRetryRow && range.first === cursor + 1) return range;

@@ -30,20 +30,20 @@ import type { DeliveryRequest } from './request-body-builder.ts';
 import { ClockSafeNextAttempt } from './next-attempt.ts';
 import type { NotSentOrUnknown } from './sender.ts';
 
-/** Requests in flight at once (the contract). */
+/** The most requests of one hook with `order: none` in flight at once (docs/reverse-webhooks.md). */
 export const MAX_IN_FLIGHT = 16;
 /**
- * After so many failures in a row the lane reads no further messages: the hook is at fault, not a message (the
- * contract).
+ * After so many failures in a row the lane sends no new messages: the target is at fault, not a message
+ * (docs/reverse-webhooks.md).
  */
 const SUCCESSIVE_FAILURES_BLOCKING_NEW = 20;
 
 type Source = UnorderedSource<Seq> | UnorderedSource<Rev>;
 
 /**
- * Sends several requests at once, in no order. A failed request becomes a retry row, which blocks nothing behind it.
- * The cursor stays below the requests in flight until too many others have overtaken them. Events take turns with
- * messages and have a cursor of their own.
+ * Sends several requests at once, in no order. A failed request becomes a retry row, and blocks nothing after it. The
+ * cursor stays before a request in flight until more than 16 later ones have completed. Events take turns with
+ * messages, and have a cursor of their own.
  */
 export class UnorderedStrategy implements DeliveryStrategy {
   readonly #deps: StrategyDeps;
@@ -53,7 +53,10 @@ export class UnorderedStrategy implements DeliveryStrategy {
   /** The source (messages or events) that was read last; the other source is read next if it has a backlog. */
   #lastSource: Source;
   #active = 0;
-  /** Requests in flight that started after the last outage ended. The slow start ignores older ones, which may hang. */
+  /**
+   * Requests in flight that started after the last outage ended. The slow start does not count older ones, which may
+   * hang.
+   */
   #activeSinceOutage = { count: 0 };
   #wakeup = Promise.withResolvers<void>();
   #errorDelay: Delay | null = null;
@@ -83,7 +86,7 @@ export class UnorderedStrategy implements DeliveryStrategy {
         while (isLaneActive() && this.#errorDelay === null && this.#nextKind !== null && this.#canStartAnother)
           await this.#startNext();
       } catch (error) {
-        // While requests are in flight, the run goes on despite the exception: no other code waits for them.
+        // While requests are in flight, `run` continues despite the exception: no other code waits for these requests.
         this.#errorDelay = ERROR_DELAY;
         if (this.#active === 0) throw error;
         this.#deps.onError(error);
@@ -114,7 +117,10 @@ export class UnorderedStrategy implements DeliveryStrategy {
     return this.#hasBacklog && this.#newWaitMsUnlessBlocked() === 0 ? 'new' : null;
   }
 
-  /** Milliseconds until the lane may send new messages; null when that depends on requests in flight or retry rows. */
+  /**
+   * Milliseconds until the lane may send new messages or events; null when requests in flight or retry rows must end
+   * first.
+   */
   #newWaitMsUnlessBlocked(): number | null {
     const { tracker, retryQueue } = this.#deps;
     const { failures, nextAttemptAt } = tracker.progress;
@@ -123,7 +129,8 @@ export class UnorderedStrategy implements DeliveryStrategy {
     if (this.#sources.some(({ window }) => window.isBlockedByRangeNotSent)) return null;
     if (failures < SUCCESSIVE_FAILURES_BLOCKING_NEW) return 0;
     if (retryQueue.rowCount > 0 || this.#active > 0) return null;
-    // Neither a retry row nor a request in flight probes the receiver, since the hook asked for order until now.
+    // No retry row and no request in flight would find out that the receiver works again, since the hook had `order:
+    // strict` until now. So a new message does.
     return nextAttemptAt === null ? 0 : new ClockSafeNextAttempt(nextAttemptAt, this.#deps.retryPolicy).waitMs();
   }
 
@@ -131,11 +138,13 @@ export class UnorderedStrategy implements DeliveryStrategy {
     const retryDueMs = this.#deps.retryQueue.waitMs;
     if (retryDueMs !== null) return { ms: retryDueMs, ignoreWakeups: false };
     if (!this.#hasBacklog) return null;
-    // The lane has no retry row to wait for, but has a backlog that it may not send yet: it waits a while.
+    // The lane has no retry row to wait for, but a backlog that it may not send yet: it waits a second.
     return { ms: this.#newWaitMsUnlessBlocked() ?? ERROR_DELAY.ms, ignoreWakeups: false };
   }
 
-  /** Starts the next request. The caller awaits each start, so that requests leave their queues one after the other. */
+  /**
+   * Starts the next request. The caller must await each call, so that requests leave their queues one after the other.
+   */
   async #startNext(): Promise<void> {
     await this.#deps.tracker.waitForCapacity();
     if (this.#nextKind === 'retry') await this.#startRetry();
@@ -178,17 +187,17 @@ export class UnorderedStrategy implements DeliveryStrategy {
     return this.#events?.window.isSpilledInFlight(rev) ?? false;
   }
 
-  /** True when a request was launched; that request then releases the slot. */
+  /** Resolves to true when a request was launched: that request then releases the slot. */
   #launchNewOrUnknownOutcome(slot: Slot): Promise<boolean> {
     const source = this.#sources.find((each) => each !== this.#lastSource && each.hasBacklog) ?? this.#lastSource;
     this.#lastSource = source;
-    // The cast is safe: numbers of one source never reach the other.
+    // The cast is safe: the seqs of messages never reach the source of events, nor revs that of messages.
     return this.#launchFrom(source as UnorderedSource<Seq>, slot);
   }
 
   async #launchFrom<Num extends Seq | Rev>(source: UnorderedSource<Num>, slot: Slot): Promise<boolean> {
     const { window } = source;
-    // A range to send again stays in the window, where it holds the cursor, until its request is in flight.
+    // A range to send again stays in `toResend` until its request is in flight, so that the cursor cannot pass it.
     const { toResend, lastRead } = window;
     const after = toResend === undefined ? lastRead : ((toResend.first - 1) as Num);
     const { skippedTo, request } = await source.read(after, toResend?.last ?? null);
@@ -207,12 +216,13 @@ export class UnorderedStrategy implements DeliveryStrategy {
     toResend: RequestRange<Num> | undefined,
   ): void {
     const { tracker, sender, isLaneActive } = this.#deps;
-    // The lane was stopped meanwhile: the hook may have another filter now, and may want these messages.
+    // The lane was suspended or retired meanwhile, perhaps since the hook was changed: the hook may want these messages
+    // now.
     if (!isLaneActive()) return;
     window.skip(skippedTo, toResend);
     const epoch = sender.epoch;
-    // Without an epoch, this node may not use its lease and so writes nothing. The lane pauses, and its next settlement
-    // writes the cursor.
+    // If the epoch is null, this node may not use its lease, and so writes nothing. The lane pauses, and its next
+    // settlement writes the cursor.
     if (epoch === null) this.#errorDelay = ERROR_DELAY;
     else tracker.settle(this.#cursorAndBatchMarks(), { epoch, attempts: [] });
   }
@@ -253,7 +263,8 @@ export class UnorderedStrategy implements DeliveryStrategy {
       if (result === 'unknown') this.#errorDelay = ERROR_DELAY;
       isKnown = typeof result !== 'string' && !(result.outcome.code === 410 && (await tryHandleGone(result)));
       if (!isKnown) return;
-      // This must precede the settlement below, so that the settlement's cursor can pass this request.
+      // `complete` must come before the settlement (in `#handleResult`), so that the settlement's cursor can pass this
+      // request.
       window.complete(range);
       if (range.hasRetryRow) this.#deps.retryQueue.replaced(retryRangeOf(request));
       await this.#handleResult(result as AttemptResult, range.hasRetryRow);
@@ -321,7 +332,7 @@ export class UnorderedStrategy implements DeliveryStrategy {
     if (outageEnded) await this.#retryAllNow();
   }
 
-  /** True when this attempt ended an outage. */
+  /** Adapts the slow start to the outcome of an attempt. Returns true when this attempt ended an outage. */
   #updateSlowStart(delivered: boolean): boolean {
     const { slowStart, tracker } = this.#deps;
     const outageEnded = updateSlowStartDetectingRecovery(slowStart, tracker.progress, delivered);
@@ -329,7 +340,10 @@ export class UnorderedStrategy implements DeliveryStrategy {
     return outageEnded;
   }
 
-  /** The target takes deliveries again: makes all retry rows due. If that fails, each row keeps its due time. */
+  /**
+   * Makes all retry rows due, since the target accepts deliveries again. If the write fails, each row keeps its due
+   * time.
+   */
   async #retryAllNow(): Promise<void> {
     try {
       await this.#deps.retryQueue.retryAllNowUnlessRecent();
@@ -345,7 +359,7 @@ export class UnorderedStrategy implements DeliveryStrategy {
     return { ...health, nextAttemptAt: retryQueue.nextWaitingRetryAt ?? health.nextAttemptAt };
   }
 
-  /** The cursors: everything up to them is delivered, skipped or in a retry row. */
+  /** The lane's new progress. Everything up to its cursors is delivered, skipped or in a retry row. */
   #cursorAndBatchMarks(): Partial<LaneCursorAndFailures> {
     const position = { cursor: this.#messages.window.cursor, eventCursor: this.#events?.window.cursor ?? null };
     return { ...positionAndUnreachedMarks(this.#deps.tracker.progress, position), rejections: 0 };

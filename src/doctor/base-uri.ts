@@ -37,7 +37,7 @@ export async function checkBaseUri({ http }: Config, port: number): Promise<Chec
   return ok(`${http.baseUri} leads to this server`);
 }
 
-/** One GET without redirects, bounded in time and size. */
+/** Sends one GET to `/v1/about`, which follows no redirect and is bounded in time and size. */
 async function readAbout(base: string): Promise<AboutAnswer> {
   try {
     const signal = AbortSignal.timeout(TIMEOUT_MS);
@@ -63,7 +63,7 @@ async function readBounded(response: Response): Promise<string> {
   return Buffer.concat(chunks).toString('utf8');
 }
 
-/** The code of the network's error, which fetch hides in its cause. */
+/** A short reason for an error of fetch: the code of the network's error, which fetch hides in the error's cause. */
 function fetchErrorReason(error: unknown): string {
   if (!(error instanceof Error)) return 'no answer';
   if (error.name === 'TimeoutError') return `no answer within ${TIMEOUT_MS / 1_000} s`;

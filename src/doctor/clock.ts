@@ -3,9 +3,14 @@ import { error, ok, warning, type CheckResult } from './finding.ts';
 /** A clock outside these bounds is wrong: before this program was written, or long after anybody still runs it. */
 const EARLIEST_MS = Date.UTC(2026, 0, 1);
 const LATEST_MS = Date.UTC(2100, 0, 1);
-/** Leases are compared with the database's clock and tolerate an offset of 2 s. */
+/**
+ * From this offset on, the check warns: leases are compared with the database's clock and tolerate an offset of 2 s.
+ */
 export const CLOCK_OFFSET_WARNING_MS = 2_000;
-/** Receivers refuse a signature whose time is 5 min off. The error comes early enough to act before that. */
+/**
+ * From this offset on, the check reports an error. Receivers refuse a signature whose time is 5 min off, so the error
+ * comes early enough to act before that.
+ */
 export const CLOCK_OFFSET_ERROR_MS = 60_000;
 
 const TODO = 'Set the clock, and let a time service (chrony, systemd-timesyncd) keep it, on both machines.';

@@ -8,7 +8,7 @@ import { error, ok, warning, type CheckResult } from './finding.ts';
 
 const EDIT = 'Change it in the file and restart the server; docs/configuration.md explains every key.';
 const OTHER_USER = 'Run it as root, or as the user of the server.';
-/** Marks a warning about a file that others can read: its remedy is a chmod, not an edit of the configuration. */
+/** Recognizes a warning about a file that others can read: its remedy is a chmod, not an edit of the configuration. */
 const READABLE_BY_OTHERS = / can be read by every user/;
 const CHMOD = 'Run that chmod as root or as the owner of the file; no restart is needed.';
 const SETUP = 'Run "klatch setup", or write these keys into the file.';

@@ -1,7 +1,7 @@
 import { stat } from 'node:fs/promises';
 import { error, ok, warning, type CheckResult } from './finding.ts';
 
-/** The data directory's owner and rights; `serverUid` null: no server runs, or its user is not known. */
+/** Checks the data directory's owner and mode. `serverUid` null: no server runs, or its user is not known. */
 export async function checkDataDirectoryOwnership(path: string, serverUid: number | null): Promise<CheckResult> {
   let found: Awaited<ReturnType<typeof stat>>;
   try {

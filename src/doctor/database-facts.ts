@@ -27,8 +27,8 @@ import { evaluateHostNames, evaluateReplication } from './replication.ts';
 
 const TIMEOUT_MS = 5_000;
 /**
- * The limit of each of the three steps of `reportReplication`. These steps and the other queries share the time of one
- * check.
+ * The time-out of each of the three steps of `reportReplication`. These steps and the other queries share the time of
+ * one check.
  */
 const REPLICATION_TIMEOUT_MS = 1_500;
 const POOLER_TIMEOUT_MS = 3_000;
@@ -48,10 +48,10 @@ export interface DatabaseFacts {
   readonly refusedPosts: RefusedPostReport | null;
 }
 
-/** The reports where none could be made. */
+/** The values of the reports if none could be made. */
 export const NO_REPORTS = { report: null, hooks: null, push: null, refusedPosts: null } as const;
 
-/** Examines the configured database; the embedded one only where it runs, since looking must not start it. */
+/** Examines the configured database. An embedded one is examined only if it runs, since the check must not start it. */
 export async function collectDatabaseFacts(config: Config, serverRuns: boolean): Promise<DatabaseFacts> {
   try {
     const place = await locateDatabase(config, serverRuns);
@@ -113,7 +113,10 @@ async function queryAndEvaluateReports(
   return { ...judged, hooks, push, refusedPosts };
 }
 
-/** Results about the cost of a failover; none for the embedded database, which has no standby. */
+/**
+ * Results about replication: what a failover would lose, and what a missing standby blocks. There are none for the
+ * embedded database, which has no standby.
+ */
 async function examineReplication(target: ConnectionTarget, { postgresql }: Config): Promise<CheckResult[]> {
   if (postgresql.embedded) return [];
   const [names, report] = await Promise.all([

@@ -12,7 +12,7 @@ const LOSS_CONSEQUENCE = 'a crash can lose messages that were confirmed';
 /** The values that the report is compared with. */
 interface DatabaseExpectation {
   readonly config: Config;
-  /** The schema that this program works with. */
+  /** The number of the schema that this program works with. */
   readonly newestSchema: number;
   readonly serverRuns: boolean;
 }
@@ -45,7 +45,10 @@ export function evaluateDatabase(report: DatabaseReport, expected: DatabaseExpec
   return [ok(fine), ...found];
 }
 
-/** Empty if one server is configured; otherwise the server that is used, and why the others were rejected. */
+/**
+ * The end of a sentence about the database servers. It is empty if one server is configured; otherwise it names the
+ * server that is used, and why the others were rejected.
+ */
 function describeServers(uses: readonly ServerUse[]): string {
   if (uses.length === 1) return '';
   const rejected = uses.flatMap(({ server, rejection }) => (rejection === null ? [] : [`${server}: ${rejection}`]));

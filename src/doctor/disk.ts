@@ -5,9 +5,12 @@ import { error, ok, warning, type CheckResult } from './finding.ts';
 const MIB = 1024 * 1024;
 /** With fewer free bytes, PostgreSQL may stop at the next checkpoint: it keeps up to 256 MiB of its WAL. */
 export const FREE_BYTES_ERROR = 512 * MIB;
-/** With fewer free bytes there is still time to act, but not much. */
+/** With fewer free bytes the check warns: there is still time to act, but not much. */
 export const FREE_BYTES_WARNING = 4 * 1024 * MIB;
-/** The least number of free files. A table takes a file for each GiB and index; logs and sockets take some more. */
+/**
+ * With fewer free files than these, the check reports an error or a warning. A table takes a file for each GiB and
+ * index; logs and sockets take some more.
+ */
 export const FREE_FILES_ERROR = 1_000;
 export const FREE_FILES_WARNING = 10_000;
 
@@ -16,7 +19,7 @@ const TODO = 'Make room, or move the folder to a larger file system: a full disk
 /** The free space of a file system. */
 interface FreeSpace {
   readonly path: string;
-  /** The number of the file system. */
+  /** The device number of the file system. */
   readonly device: number;
   readonly freeBytes: number;
   readonly totalBytes: number;
@@ -32,7 +35,7 @@ export async function checkDiskSpace(folders: readonly string[]): Promise<CheckR
   return freeSpaces.filter((freeSpace) => first(freeSpace) === freeSpace).map(evaluateFreeSpace);
 }
 
-/** The scarcer one of bytes and files determines the level. */
+/** Whether a file system has enough free space. The scarcer one of bytes and files determines the level. */
 export function evaluateFreeSpace({ path, freeBytes, totalBytes: bytes, freeFiles }: FreeSpace): CheckResult {
   const share = bytes === 0 ? 0 : Math.round((freeBytes / bytes) * 100);
   const files = freeFiles === null ? '' : `, room for ${freeFiles} files`;

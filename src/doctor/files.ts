@@ -80,7 +80,7 @@ async function willParentFolderExist(localFilesFolder: string, dataDir: string):
   return above === 'ENOENT' && isFolderOrWithin(dataDir, dirname(localFilesFolder));
 }
 
-/** Whether a path is the folder or below it. */
+/** Whether a path is the folder itself or within it. */
 function isFolderOrWithin(path: string, folder: string): boolean {
   const way = relative(folder, path);
   return way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way);

@@ -39,7 +39,7 @@ export const skipped = (found: string): CheckResult => ({ level: 'skipped', foun
 export const warning = (found: string, todo: string): CheckResult => ({ level: 'warning', found, todo });
 export const error = (found: string, todo: string): CheckResult => ({ level: 'error', found, todo });
 
-/** `1 hook`, `2 hooks`. */
+/** A number with its noun, such as `1 hook` or `2 hooks`. */
 export function countWithNoun(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`;
 }

@@ -6,9 +6,9 @@ import { createAddressPolicy } from '../outbound/create-address-policy.ts';
 import type { HookHost } from '../storage/hooks/hook-report.ts';
 import { countWithNoun, ok, warning, type CheckResult } from './finding.ts';
 
-/** The most hosts that are checked; those with the most hooks come first. */
+/** The maximum number of hosts that are checked; those with the most hooks come first. */
 export const MAX_CHECKED_HOSTS = 200;
-/** The most findings of one kind that are shown one by one; a number stands for the others. */
+/** The maximum number of findings of one kind that are shown one by one; a number stands for the others. */
 const MAX_SHOWN = 5;
 const LOOKUP_TIMEOUT_MS = 3_000;
 
@@ -48,7 +48,7 @@ async function checkHost(host: HookHost, policy: AddressPolicy, lookup: DnsResol
     if (!(error instanceof DnsLookupError)) throw error;
     return { host, problem: { kind: 'unknown', reason: error.code } };
   }
-  // The connector, too, needs only one allowed address.
+  // One allowed address suffices, as it does when a delivery connects.
   const rules = addresses.map((address) => policy.violatedRule(address, name));
   if (rules.includes(null)) return { host, problem: null };
   const [address] = addresses;

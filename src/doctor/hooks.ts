@@ -7,7 +7,7 @@ import {
 } from '../storage/hooks/hook-report.ts';
 import { countWithNoun, ok, skipped, warning, type CheckResult } from './finding.ts';
 
-/** The most failing hooks that are shown one by one; a number stands for the others. */
+/** The maximum number of failing hooks that are shown one by one; a number stands for the others. */
 export const MAX_LISTED_FAILING_HOOKS = 5;
 /** A hook that its target removed (status 410) is reported for this long. */
 export const RECENTLY_REMOVED_DAYS = 30;

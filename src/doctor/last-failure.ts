@@ -29,8 +29,8 @@ const ADVICE_BY_EXIT_CODE: ReadonlyMap<number | null, string> = new Map([
 ]);
 
 /**
- * An error while the cause of the failure exists or cannot be ruled out. A warning with the advice to start the server
- * if the cause is gone, or if the exit status has no advice of its own.
+ * The result about a failed run. It is an error while the cause of the failure exists or cannot be ruled out. It is a
+ * warning with the advice to start the server if the cause is gone, or if the exit status has no advice of its own.
  */
 export function evaluateLastFailure(failure: LastFailure, causes: PresentCauses): CheckResult {
   const { found, exitCode } = failure;

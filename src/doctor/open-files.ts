@@ -3,31 +3,31 @@ import type { Config } from '../config/config.ts';
 import { countWithNoun, error, ok, skipped, warning, type CheckResult } from './finding.ts';
 
 /**
- * Connections beside the general pool: intake, settlements, leases, one that listens and one that notifies,
+ * Database connections besides the general pool: intake, settlements, leases, one that listens and one that notifies,
  * two for live clients, two for searches. A test counts them.
  */
 export const DEDICATED_DATABASE_CONNECTIONS = 9;
-/** The delivery client's own bound of connections that it keeps open for the next delivery. */
+/** The delivery client keeps at most this many connections open for the next delivery. */
 const IDLE_DELIVERY_CONNECTIONS = 256;
-/** The control socket's own bound. */
+/** The maximum number of connections to the control socket. */
 const CONTROL_CONNECTIONS = 64;
-/** Files of the program and its libraries, pipes, logs, look-ups. */
+/** An allowance for files of the program and its libraries, pipes, logs, and look-ups. */
 const PROGRAM_FILES = 100;
-/** Concurrent callers that a server should have room for. */
+/** The number of concurrent callers that a server should have room for. */
 export const EXPECTED_CALLERS = 1_000;
 const NEARLY_FULL_SHARE = 0.8;
 
 const TODO = 'Raise the limit of open files for the server (LimitNOFILE= in a systemd unit, ulimit -n in a shell).';
 
-/** Files that the configured bounds can take together, without callers and live clients. */
+/** The number of files that the configured limits allow together, without callers and live clients. */
 export function neededFileDescriptorsWithoutCallers({ postgresql, delivery }: Config): number {
   const database = DEDICATED_DATABASE_CONNECTIONS + postgresql.generalPoolSize;
   return database + delivery.maxInFlight + IDLE_DELIVERY_CONNECTIONS + CONTROL_CONNECTIONS + PROGRAM_FILES;
 }
 
 /**
- * Checks the limit of a process. If `pid` is null, no server runs: it checks this process, whose limit a server started
- * here would have.
+ * Checks the limit of open files of a process. If `pid` is null, no server runs: the function checks this process,
+ * whose limit a server started here would have.
  */
 export async function checkOpenFileLimit(config: Config, pid: number | null): Promise<CheckResult> {
   const process = `/proc/${pid ?? 'self'}`;

@@ -7,18 +7,18 @@ import { createVendors } from '../push/vendors/vendors.ts';
 import type { DeviceCount, DevicesAndLongPendingReport } from '../storage/push/device-report.ts';
 import { countWithNoun, error, ok, skipped, warning, type CheckResult } from './finding.ts';
 
-/** Pushes that wait for longer are reported. A vendor's outage of less than an hour is not. */
+/** Pushes that have waited for longer than this are reported. A vendor's outage of less than an hour is not. */
 export const PUSH_OVERDUE_MS = 3_600_000;
 
 const STATUS = '"klatch push status" tells how each vendor is doing.';
 
-/** A vendor that is configured and cannot work. */
+/** A vendor that is configured but cannot work. */
 interface PushProblem {
   readonly kind: DeviceKind;
   readonly problem: string;
 }
 
-/** Makes the vendors as the server would, and asks each whether it could send; nothing is sent. */
+/** Creates the configured vendors as the server would, and finds those that could not send. Nothing is sent. */
 export async function findPushProblems(config: Config): Promise<readonly PushProblem[]> {
   const { dnsTimeoutMs: timeoutMs, dnsConcurrency: maxConcurrentLookups, allow } = config.delivery;
   const lookup = new DnsResolver({ timeoutMs, successCacheMs: 0, failureCacheMs: 0, maxConcurrentLookups });
@@ -59,7 +59,7 @@ export function evaluatePush(
   return [ok(`configured for ${kinds.join(', ')}; ${countWithNoun(devices, 'device')} registered`)];
 }
 
-/** Devices whose vendor or app was taken out of the configuration. */
+/** Warns of devices whose vendor or app was taken out of the configuration. */
 function evaluateUnconfiguredDevices(config: Config, { kind, app, devices }: DeviceCount): CheckResult[] {
   const todo = 'Configure it again, or leave it: such devices go with their sessions.';
   const are = `${countWithNoun(devices, 'device')} of ${kind} ${devices === 1 ? 'is' : 'are'} told nothing`;

@@ -1,12 +1,12 @@
 import type { RefusedPostReport, RefusingGroup } from '../storage/groups/refused-post-report.ts';
 import { countWithNoun, ok, warning, type CheckResult } from './finding.ts';
 
-/** The most groups that are shown one by one; a number stands for the others. */
+/** The maximum number of groups that are shown one by one; a number stands for the others. */
 export const MAX_LISTED_REFUSING_GROUPS = 5;
 /** A refused post is reported for this long. */
 export const RECENTLY_REFUSED_HOURS = 24;
 
-/** Results about groups that refused posts. No group shows the message of a refused post. */
+/** Results about groups that refused posts. The text of a refused post appears in no group. */
 export function evaluateRefusedPosts({ count, groups }: RefusedPostReport): CheckResult[] {
   if (groups.length === 0) return [ok(`no group refused a post in the last ${RECENTLY_REFUSED_HOURS} hours`)];
   const found = groups.map(evaluateGroup);

@@ -7,7 +7,10 @@ import { error, ok, warning, type CheckResult } from './finding.ts';
 /** Finds all addresses of a host name. */
 type AddressLookup = (name: string) => Promise<readonly { readonly address: string; readonly family: number }[]>;
 
-/** Results about the cost of a failover; none where the database has no standby and waits for none. */
+/**
+ * Results about replication: what a failover would lose, and what a missing standby blocks. There are none if the
+ * database has no standby and waits for none.
+ */
 export function evaluateReplication({
   standbys,
   synchronousStandbyNames: names,
@@ -47,8 +50,8 @@ function lagText({ bytes, seconds }: ReplicationLag): string {
 }
 
 /**
- * Warns of host names that lead to several servers: only the first one that accepts the connection is asked, and it may
- * be a standby. An IPv4 and an IPv6 address count as one server.
+ * Warns of host names that lead to several servers: Klatch uses only the first one that accepts the connection, and it
+ * may be a standby. An IPv4 and an IPv6 address count as one server.
  */
 export async function evaluateHostNames(
   hosts: readonly string[],

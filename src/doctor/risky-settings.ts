@@ -7,7 +7,10 @@ import { warning, type CheckResult } from './finding.ts';
 const METADATA_ADDRESS = '169.254.169.254';
 /** One address of each special range: a policy that allows all of them allows every address. */
 const SPECIAL_RANGE_SAMPLES = ['127.0.0.1', '10.0.0.1', '100.64.0.1', METADATA_ADDRESS, '240.0.0.1'];
-/** The service manager kills a stopping server after 30 s; the steps besides the drain need some time too. */
+/**
+ * The warning assumes a service manager that kills a stopping server after 30 s. The steps besides the drain need some
+ * of that time too.
+ */
 const MAX_STOP_TIMEOUT_MS = 28_000;
 
 /** Warns of values that the server accepts, but that are probably a mistake or a security risk. */

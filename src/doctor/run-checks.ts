@@ -42,7 +42,10 @@ interface CheckContext extends CheckOptions {
   readonly database: Promise<DatabaseFacts>;
 }
 
-/** Looks at everything an installation depends on and changes nothing; findings come in the order of `checkNames`. */
+/**
+ * Checks everything that an installation depends on, and changes nothing. The findings come in the order of
+ * `checkNames`.
+ */
 export async function runChecks(options: CheckOptions): Promise<Finding[]> {
   const { config, verdicts } = checkConfiguration(options.file, options.env);
   const first = toFindings('configuration', verdicts);
@@ -140,7 +143,7 @@ async function runCheck(
   name: Exclude<CheckName, 'configuration'>,
   context: CheckContext,
 ): Promise<readonly CheckResult[]> {
-  // One check that fails must not take the others' findings with it.
+  // If one check throws, the findings of the other checks must not be lost.
   const checking = checks[name](context).catch((cause: unknown) => [unexpected(cause)]);
   return withTimeoutFallback(checking, timedOutResults);
 }

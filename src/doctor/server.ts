@@ -23,7 +23,9 @@ export interface ServerUnreachable {
   readonly failure: LastFailure | null;
 }
 
-/** Judges a server by its answer. `version` is this program's, `file` the configuration that it would read now. */
+/**
+ * Evaluates a server's answer. `version` is this program's version, `file` is the configuration that it would read now.
+ */
 export function evaluateServer(
   answer: ServerAnswer,
   { version, file }: { version: string; file: string },
@@ -46,7 +48,7 @@ export function evaluateServer(
   return found.length > 0 ? found : [ok(`Klatch ${version} runs (pid ${answer.pid}) and can do its work`)];
 }
 
-/** The most loops that are shown one by one; a number stands for the others. */
+/** The maximum number of loops that are shown one by one; a number stands for the others. */
 const MAX_LISTED_LOOPS = 5;
 
 function evaluateLoops(loops: readonly { readonly hook: number; readonly group: number }[]): CheckResult[] {

@@ -41,7 +41,10 @@ export async function findTakenPorts({ http, metrics }: Config): Promise<CheckRe
   return found.flat();
 }
 
-/** Tries to connect: listening on the port, even briefly, could take it from a server that starts. */
+/**
+ * Whether a program listens on a port. It tries to connect: listening on the port, even briefly, could take it from a
+ * server that starts.
+ */
 async function detectPortListener(
   { interface: host, port }: HttpConfig | MetricsConfig,
   keys: 'http' | 'metrics',

@@ -3,19 +3,19 @@ import { ensureStoreId, findStoreId, unassignNewStoreId, UNASSIGNED_STORE_ID } f
 import { checkStorePage } from './check-store.ts';
 import type { StoreIdDeps } from './store-id.ts';
 
-/** The comparison of the store with the files in the database. */
+/** Counts of files, from a comparison of the store with the database. */
 export interface AdoptionCounts {
   readonly files: number;
-  /** Files that this run marked as lost. */
+  /** Files that this run marked as lost, since the store does not have them. */
   readonly lost: number;
   /** Files that were marked as lost, and are in the store again. */
   readonly found: number;
 }
 
 /**
- * Assigns a store to this database: it marks rows whose files are missing as lost, and then writes the database's id to
- * the store. `requireNoServers` rejects while a server is running, since the new files of that server would look lost.
- * Nothing is removed from the store. Repeating the call is safe.
+ * Assigns a store to this database: marks rows whose files are missing as lost, and then writes the database's id to
+ * the store. Removes nothing from the store. Repeating the call is safe. `requireNoServers` must reject while a server
+ * is running: the new files of that server would look lost.
  */
 export async function adoptStore(
   { pool, store }: StoreIdDeps,
@@ -26,7 +26,7 @@ export async function adoptStore(
   const counts = { files: 0, lost: 0, found: 0 };
   for (let after: string | null = null; ;) {
     const page = await checkStorePage({ pool, store }, { after, repair: 'rows' });
-    // Only the pages of files are read. The pages of uploads come after them, and are for `klatch files check`.
+    // Only the pages of files are read. The later pages, of uploads, are for `klatch files check`.
     counts.files += page.files;
     const repaired = page.findings.filter((finding) => finding.repaired);
     counts.found += repaired.filter(({ problem }) => problem === 'again').length;

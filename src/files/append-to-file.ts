@@ -3,25 +3,25 @@ import { freeChunkMemory } from './pipe-and-free-chunks.ts';
 import type { ChunkBuffer } from './chunk-buffer.ts';
 
 /**
- * After this many bytes the written data is synced, while writing continues. An upload that is cut or killed resumes
- * from the synced bytes, and the disk starts its work before the end of the upload.
+ * After so many written bytes the file is synced (fdatasync), while the writes continue. An interrupted upload resumes
+ * from the synced bytes, and the disk starts to write before the upload ends.
  */
 export const SYNC_INTERVAL_BYTES = 32 * 1024 * 1024;
-/** The data of slow uploads is synced after this time. */
+/** The data of a slow upload is synced after this time, even if it has fewer than SYNC_INTERVAL_BYTES. */
 const SYNC_INTERVAL_MS = 5_000;
 
 /** The result of an append. */
 export interface AppendResult {
   /** The position up to which the file's data is synced. */
   readonly durableBytes: number;
-  /** The reason for an early end of the source; null: it ended normally. */
+  /** Why the source ended early; null: the source ended normally. */
   readonly sourceError: Error | null;
 }
 
 /**
- * Writes a stream's buffered chunks to an open file from `start` on, and syncs the file's data; it does not sync the
- * folder. It calls `onDurable` with the synced position repeatedly. Rejects with the error of the file system: bytes
- * after the last `onDurable` may then be lost, since the kernel reports a failed write only once.
+ * Writes a stream's buffered chunks to an open file, from the position `start`, and syncs the file's data but not its
+ * folder. Calls `onDurable` repeatedly, with the position up to which the data is synced. Rejects with the error of the
+ * file system. Bytes after the last `onDurable` may then be lost, since the kernel reports a failed write only once.
  */
 export async function appendToFile(
   handle: FileHandle,
@@ -88,7 +88,7 @@ class BackgroundSync {
     this.#onDurable = onDurable;
   }
 
-  /** Starts a sync if one is due and none is running. Throws the error of the last sync. */
+  /** Starts a sync if one is due and none is running. Throws the error of an earlier sync. */
   syncIfDue(position: number): void {
     if (this.#syncError !== null) throw this.#syncError;
     const isDue =

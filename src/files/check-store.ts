@@ -32,20 +32,24 @@ export interface FileFinding {
 /** The findings of a page of the check. */
 interface StoreCheckPage {
   readonly findings: readonly FileFinding[];
-  /** Files and uploads in the store that this page examined. */
+  /** The numbers of files and of uploads in the store that this page compared with the database. */
   readonly files: number;
   readonly uploads: number;
   /** The position of the next page; null: this was the last page. */
   readonly next: string | null;
-  /** Lost files were not marked, since the store has no files at all. */
+  /**
+   * True: missing files were not marked as lost, since the store has no files at all, which looks like a wrong store.
+   */
   readonly hasSkippedMarkingLost: boolean;
-  /** The pages of files are done: the next page examines uploads. */
+  /** True: all files were compared, and the next page examines uploads. */
   readonly isFilesPartDone: boolean;
 }
 
 /**
- * `rows` only marks rows as lost or found, even all of them if the store has no files. `all` also removes strays and
- * data of ended uploads, and corrects counts. It marks nothing as lost if the store has no files.
+ * What the check repairs:
+ * - `rows`: only marks rows as lost or found; marks even all of them as lost if the store has no files.
+ * - `all`: does the same, but marks nothing as lost if the store has no files. Also removes files without a row and
+ *   data of ended uploads, and corrects counts.
  */
 type Repair = 'none' | 'rows' | 'all';
 
@@ -56,19 +60,22 @@ interface StoreCheckDeps {
 }
 
 const PAGE_SIZE = 1_000;
-/** First characters of the position of a page: among the files after a key, or among the uploads after a key. */
+/**
+ * A page's position is one of these letters and a key. The page begins after that key, among the files or among the
+ * uploads.
+ */
 const FILES_CURSOR_PREFIX = 'f';
 const UPLOADS_CURSOR_PREFIX = 'u';
 
-/** Thrown to roll back a correction of counts that was made only to find wrong counts. */
+/** Thrown to roll back a transaction that corrected the counts only to find out which of them are wrong. */
 class RollbackError extends Error {
   override readonly name = 'RollbackError';
 }
 
 /**
- * Compares a page of the database with the store. A row is written before the first byte of its file, and deleted after
- * the file. The check lists the store first and reads the rows afterwards. So a listed file without a row belongs
- * neither to an account nor to an upload in progress. `repair` selects what is repaired.
+ * Compares a page of the store with the rows of the database. The server writes a row before the first byte of its
+ * file, and deletes it after the file. This check lists the store first and reads the rows afterwards. So a listed file
+ * without a row belongs neither to an account nor to an upload in progress.
  */
 export async function checkStorePage(
   deps: StoreCheckDeps,
@@ -88,7 +95,7 @@ async function checkFilesAndRowsPage(
   const listed = await store.list(after);
   const rows = await pool.run((sql) => listStoreCheckRows(sql, { after, limit: PAGE_SIZE }));
   const lastRow = rows.length < PAGE_SIZE ? null : rows.at(-1)!.id;
-  // The page ends at the key up to which both lists are complete.
+  // The page ends at the greatest key up to which both lists are complete: that of the store and that of the rows.
   const end = [listed.next, lastRow].filter((each) => each !== null).sort()[0] ?? null;
   const isWithin = (key: string): boolean => end === null || key <= end;
   const files = listed.files.filter(({ key }) => isWithin(key));
@@ -117,7 +124,7 @@ async function checkFilesAndRowsPage(
   };
 }
 
-/** Checks a file that the store has. */
+/** Compares a file in the store's listing with its row. */
 async function checkStoredFile(
   { pool, store }: StoreCheckDeps,
   { key: file, size: bytes }: StoredObject,
@@ -126,8 +133,7 @@ async function checkStoredFile(
   const isRepairing = repair !== 'none';
   const mark = (isThere: boolean): Promise<boolean> => pool.run((sql) => markLostOrFound(sql, file, isThere));
   if (rowOfStoredFile === undefined) {
-    // The file may have been deleted between the listing of the store and that of the rows: first the file, then its
-    // row.
+    // If the file and then its row were deleted after the listing of the store, nothing is wrong.
     if ((await store.size(file)) === null || (await hasRow(pool, file))) return null;
     const removes = repair === 'all';
     if (removes) await store.remove(file);
@@ -141,8 +147,8 @@ async function checkStoredFile(
 }
 
 /**
- * Checks a row whose file was not in the listing: since the listing the file may have appeared, or the row been
- * deleted.
+ * Checks a row whose file was not in the store's listing. Reads both again: after the listing, the file may have
+ * appeared, or the row may have been deleted.
  */
 async function checkMissingFile(
   { pool, store }: StoreCheckDeps,
@@ -170,7 +176,7 @@ async function checkLeftoverUploadsAndUsage(
     ),
   );
   const found: FileFinding[] = [];
-  // The sweep handles files in the state `removed`.
+  // The data of uploads in progress must stay, and the sweeper deletes that of files in the state `removed`.
   const suspects = uploads.filter(({ key }) => !['uploading', 'removed'].includes(rows.get(key)?.state ?? 'none'));
   const left = await filterUploadsStillInStore(store, suspects, after);
   await runInBatches(left, async ({ key: file, size: bytes }) => {
@@ -189,8 +195,8 @@ async function checkLeftoverUploadsAndUsage(
 }
 
 /**
- * The uploads of a page that the store still has. An upload may have ended between the listing and the read of its row.
- * Such an upload left the store before its row changed, so a later listing lacks it.
+ * Selects the uploads that a new listing of the store still has. An upload may have ended between the first listing and
+ * the read of its row. Its data left the store before its row changed, so the new listing lacks it.
  */
 async function filterUploadsStillInStore(
   store: FileStore,
@@ -200,13 +206,13 @@ async function filterUploadsStillInStore(
   if (uploads.length === 0) return [];
   const again = await store.listUploads(after);
   const pages = [again.files];
-  // Uploads that are new in the listing may move the last ones of this page to the next page.
+  // Uploads that began after the first listing may push the last ones of this page to the next page.
   if (again.next !== null) pages.push((await store.listUploads(again.next)).files);
   const there = new Set(pages.flat().map(({ key }) => key));
   return uploads.filter(({ key }) => there.has(key));
 }
 
-/** A finding for each account with a wrong count of used space, at most a page of them. */
+/** Returns a finding for each account whose count of used space is wrong, at most a page of them. */
 async function checkUsage(pool: Pool, repair: boolean): Promise<FileFinding[]> {
   let wrong = 0;
   try {

@@ -1,13 +1,13 @@
 import type { Readable } from 'node:stream';
 import { finished } from 'node:stream';
 
-/** The default buffer size in bytes. When the buffer is full, further bytes wait in the source. */
+/** The default size of the buffer in bytes. When the buffer is full, the source is paused. */
 export const DEFAULT_MAX_BUFFERED_BYTES = 2 * 1024 * 1024;
 
 /**
- * Takes chunks from a stream as they arrive, so that reading continues while earlier chunks are written. Between two
- * calls of `take` it holds `maxBytes` and one chunk at most. A stream's own iterator would wait for each chunk, and a
- * pipe would write them one by one.
+ * Buffers the chunks of a stream, so that reading continues while earlier chunks are written. Between two calls of
+ * `take` the buffer has at most `maxBytes` and one chunk. A stream's own iterator would wait for each chunk, and a pipe
+ * would write them one by one.
  */
 export class ChunkBuffer {
   readonly #source: Readable;
@@ -23,18 +23,21 @@ export class ChunkBuffer {
   constructor(source: Readable, maxBytes = DEFAULT_MAX_BUFFERED_BYTES) {
     this.#source = source;
     this.#maxBytes = maxBytes;
-    // Added before the first chunk: a source that has already failed reports its failure in the next turn of the event
-    // loop.
+    // The listener is added before the first chunk: a source that has already failed reports that in the next turn of
+    // the event loop.
     this.#removeEndListener = finished(source, { writable: false }, (error) => this.#end(error ?? null));
     source.on('data', this.#onData);
   }
 
-  /** The reason for an early end of the source; null: it ended normally, or has not ended. */
+  /** Why the source ended early; null: the source ended normally, or has not ended. */
   get error(): Error | null {
     return this.#sourceError;
   }
 
-  /** The chunks since the last `take`, at least one; null: the source has ended, and all chunks were taken. */
+  /**
+   * Waits for chunks, and returns all that came since the last `take`. Null: the source has ended, and all chunks were
+   * taken.
+   */
   async take(): Promise<Buffer[] | null> {
     if (this.#bufferedBytes === 0 && !this.#hasEnded) await new Promise<void>((resolve) => (this.#wake = resolve));
     if (this.#bufferedBytes === 0) return null;
@@ -48,7 +51,8 @@ export class ChunkBuffer {
   /** Detaches from the source and pauses it, but does not destroy it. Idempotent. */
   detachAndPause(): void {
     this.#source.off('data', this.#onData);
-    // Keeps the end listener of a source that has not ended: an unhandled failure would end the process.
+    // If the source has not ended, its listener for the end stays: a later failure without a listener would end the
+    // process.
     if (this.#hasEnded) this.#removeEndListener();
     else this.#source.pause();
   }

@@ -3,7 +3,7 @@ import { LocalStore } from './local-store.ts';
 import { S3Store } from './s3/s3-store.ts';
 import type { FileStore } from './store.ts';
 
-/** The configured store. It connects with its first call. */
+/** Creates the configured store, which connects only when a method is first called. */
 export function createFileStore(
   { localFilesFolder, s3 }: FileStoreConfig,
   options: { maxFileBytes: number },

@@ -8,14 +8,14 @@ import type { FileStore } from './store.ts';
 import { createFileStore } from './create-store.ts';
 import { Uploads } from './uploads.ts';
 
-/** The services that operations and edges use for files. */
+/** The services with which operations and HTTP routes handle files. */
 export interface FileServices {
   /** The store with the bytes of files. */
   readonly fileStore: FileStore;
-  /** Uploads in progress. */
+  /** Runs all uploads, and receives files that one request sends as a whole. */
   readonly uploads: Uploads;
   readonly resumableUploads: ResumableUploads;
-  /** Signs URLs of files (`signed-link.ts`). */
+  /** The key that signs URLs of files (`signed-link.ts`). */
   readonly fileLinkKey: Buffer;
 }
 
@@ -27,7 +27,10 @@ export function createFileServices(config: Config, { pool, log }: { pool: Pool; 
   return { fileStore, uploads, resumableUploads, fileLinkKey: fileLinkKey(config.secret) };
 }
 
-/** Aborts resumable uploads at once, and gives the other uploads `drainTimeoutMs` to complete. Idempotent. */
+/**
+ * Aborts resumable uploads at once, since their clients can resume, and gives the other uploads `drainTimeoutMs` to
+ * complete. Idempotent.
+ */
 export async function stopUploadsDrainingNonResumable(services: FileServices, drainTimeoutMs: number): Promise<void> {
   services.resumableUploads.abortWriters();
   await services.uploads.stop(drainTimeoutMs);

@@ -2,7 +2,10 @@ import { KlatchError } from '../errors.ts';
 import { SourceAbortedError } from './upload-stream.ts';
 import { StoreUnavailableError, StoreFullError } from './store.ts';
 
-/** The outcomes of a request that sends bytes of a file. `paused`: a part of a resumable upload was stored. */
+/**
+ * The outcomes of a request that uploads bytes of a file. `paused`: the bytes are stored, but the resumable upload is
+ * not complete.
+ */
 const uploadOutcomes = [
   'stored',
   'paused',

@@ -15,8 +15,8 @@ export class KeyedLimiter<Key> {
   }
 
   /**
-   * Takes a slot; null: no slot is free, in total or for this key. The returned function releases the slot, and may be
-   * called again.
+   * Takes a slot; null: no slot is free, in total or for this key. The returned function releases the slot; repeated
+   * calls of that function do nothing.
    */
   take(key: Key): (() => void) | null {
     const held = this.#heldByKey.get(key) ?? 0;

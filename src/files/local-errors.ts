@@ -2,7 +2,7 @@ import { NotInStoreError, StoreUnavailableError, StoreFullError } from './store.
 
 const DISK_FULL_CODES = new Set(['ENOSPC', 'EDQUOT']);
 
-/** Reasons of file system errors, for people. Errors with other codes appear with their code. */
+/** What a message to people says for an error code of the file system. For other codes it says the code. */
 const REASON_BY_ERRNO: Readonly<Record<string, string>> = {
   EACCES: 'the user of the server may not do that there: look at owner and rights of the folder',
   EPERM: 'the user of the server may not do that there: look at owner and rights of the folder',
@@ -19,7 +19,7 @@ const REASON_BY_ERRNO: Readonly<Record<string, string>> = {
 };
 
 /**
- * Translates a failure of the file system into a store error that contains no paths and keys: `description` names the
+ * Translates a failure of the file system into a store error without paths and keys; `description` names the store's
  * folder. Other errors are returned unchanged.
  */
 export function toStoreError(error: unknown, description: string): unknown {
@@ -30,12 +30,12 @@ export function toStoreError(error: unknown, description: string): unknown {
   return new StoreUnavailableError(`${description}: ${reason} (${code})`, { cause: error });
 }
 
-/** Whether a file system failed with this code. */
+/** True for a failure of the file system with this code, such as `ENOENT`. */
 export function isFileSystemErrorWithCode(error: unknown, code: string): boolean {
   return isFileSystemError(error) && error.code === code;
 }
 
-/** The error for a missing file. */
+/** The error for a file that the store does not have. `description`: the store's name for people. */
 export function notInStoreError(description: string): NotInStoreError {
   return new NotInStoreError(`${description} does not have this file`);
 }

@@ -13,14 +13,14 @@ import {
 } from './store.ts';
 
 /**
- * The name of the folder for uploads. It is within the location of the files, so that a finished upload is moved and
- * never copied.
+ * The folder of uploads in progress. It is inside the store's folder, so that a complete upload is renamed and never
+ * copied.
  */
 const UPLOADS_FOLDER = 'uploads';
 const FOLDER_MODE = 0o700;
 /**
- * The names of the 4,096 folders of files: the beginning of their keys. Keys are random, so the folders have about the
- * same size.
+ * A folder has the first two characters of its files' keys as its name, so there are 4,096 folders. Keys are random, so
+ * all folders have about as many files.
  */
 const KEY_PREFIX_PATTERN = /^[A-Za-z0-9_-]{2}$/;
 
@@ -39,7 +39,7 @@ export class LocalFolders {
     this.storeIdPath = join(location, STORE_ID_KEY);
   }
 
-  /** The folder of a file. */
+  /** The path of the folder that a file belongs to. */
   folderPathOf(key: FileKey): string {
     return join(this.location, key.slice(0, 2));
   }
@@ -52,14 +52,20 @@ export class LocalFolders {
     return join(this.uploadsFolder, key);
   }
 
-  /** Creates the location and the folder of uploads; the administrator creates the parent folder. */
+  /**
+   * Creates the store's folder and the folder of uploads in it. The parent folder must exist: the administrator creates
+   * it.
+   */
   async ensureStoreFolders(): Promise<void> {
-    // The location itself may be a symbolic link, which the administrator made.
+    // The store's folder itself may be a symbolic link that the administrator made, so this call does not refuse one.
     await createFolder(this.location);
     await this.ensureFolder(this.uploadsFolder);
   }
 
-  /** Creates a folder in the location, durably, unless it exists. Refuses a symbolic link in its place. */
+  /**
+   * Creates a folder in the store's folder and syncs that, unless the new folder exists. Refuses a symbolic link in its
+   * place.
+   */
   async ensureFolder(folder: string): Promise<void> {
     if (await createFolder(folder)) await syncFolder(this.location);
     else await this.requireRealFolder(folder);
@@ -74,7 +80,7 @@ export class LocalFolders {
     );
   }
 
-  /** A page of files after a key. */
+  /** Lists a page of files, from the first key after `after`. */
   async list(after: FileKey | null): Promise<StoredPage> {
     const entries = await readdir(this.location, { withFileTypes: true });
     const first = after?.slice(0, 2) ?? '';
@@ -91,7 +97,7 @@ export class LocalFolders {
     return { files, next: null };
   }
 
-  /** A page of uploads after a key. */
+  /** Lists a page of uploads, from the first key after `after`. */
   async listUploads(after: string | null): Promise<StoredPage> {
     const { files, isTruncated, last } = await listFolder(this.uploadsFolder, {
       after,
@@ -102,7 +108,7 @@ export class LocalFolders {
   }
 }
 
-/** Makes a folder's entries durable. */
+/** Syncs a folder (fsync), so that new, renamed and removed entries in it survive a crash. */
 export async function syncFolder(folder: string): Promise<void> {
   const handle = await open(folder, constants.O_RDONLY | constants.O_DIRECTORY);
   try {
@@ -124,8 +130,8 @@ async function createFolder(folder: string): Promise<boolean> {
 }
 
 /**
- * A page of the files in a folder, without names that are not file keys. `last`: the key after which the next page
- * starts.
+ * Lists a page of the files in a folder, without names that are not keys of files. `last` in the result: the last key
+ * of the page.
  */
 async function listFolder(
   folder: string,
@@ -144,7 +150,7 @@ async function listFolder(
   return { files, isTruncated: page.length < keys.length, last: page.at(-1) ?? after };
 }
 
-/** A file's key and size; null for a file that was deleted meanwhile, and for anything but a regular file. */
+/** The key and the size of a file; null if the file was deleted after the listing, or is not a regular file. */
 async function statStoredObject(path: string, key: FileKey): Promise<StoredObject | null> {
   try {
     const found = await lstat(path);

@@ -19,12 +19,13 @@ import {
 
 const FILE_MODE = 0o600;
 const { O_CREAT, O_NOFOLLOW, O_RDONLY, O_TRUNC, O_WRONLY } = constants;
-/** The size of a read: with Node's default of 64 KiB, a download spends most of its time between reads. */
+/** The bytes of one read of a file. With Node's default of 64 KiB, a download spends most of its time between reads. */
 const READ_CHUNK_BYTES = 512 * 1024;
 
 /**
- * Files in a folder. An upload is written to another folder, synced, and then moved, so that every file in the folder
- * of files is complete. Names come only from keys, no link leads out of the folder, and no other user may read it.
+ * Stores files in a folder. An upload is written to a folder of its own, synced, and then renamed into the folder of
+ * files, so that every file there is complete. File names are only keys, symbolic links are refused, and no other user
+ * of the machine may read the folders.
  */
 export class LocalStore implements FileStore {
   readonly description: string;
@@ -81,7 +82,7 @@ export class LocalStore implements FileStore {
 
   async prepareStoreForUpload(key: FileKey): Promise<UploadState> {
     checkFileKey(key);
-    // The first append creates the file: until then there is nothing to lose or to remove.
+    // No file is created here, but by the first append. Until then there is nothing to remove.
     await this.#translateErrors(() => this.#folders.ensureStoreFolders());
     return {};
   }
@@ -91,7 +92,7 @@ export class LocalStore implements FileStore {
     const { received, state } = progress;
     const { bytes, onProgress, mayFreeChunks = false } = source;
     const onDurable = (durableBytes: number): void => onProgress({ received: durableBytes, state });
-    // Created before the file is opened, so that the buffer receives a failure of the source during the opening.
+    // The buffer is created before the file is opened, so that it notices if the source fails meanwhile.
     const buffer = new ChunkBuffer(bytes);
     try {
       const { durableBytes, sourceError } = await this.#translateErrors(() =>
@@ -114,8 +115,8 @@ export class LocalStore implements FileStore {
         await this.#folders.ensureFolder(folder);
         await rename(this.#folders.uploadPathOf(key), this.#folders.filePathOf(key));
       }
-      // Syncs the folders even if the file was moved earlier: an earlier call may have been killed before the move was
-      // durable.
+      // The folders are synced even if the file was renamed by an earlier call: that call may have been killed before
+      // its sync.
       await Promise.all([syncFolder(folder), syncFolder(this.#folders.uploadsFolder)]);
     });
   }
@@ -174,7 +175,7 @@ export class LocalStore implements FileStore {
   ): Promise<AppendResult> {
     const handle = await this.#openUpload(key, received);
     try {
-      // The file's name is durable before any of its bytes count as safe.
+      // For a new file the folder is synced first: without its name, the bytes of the file would be lost in a crash.
       if (received === 0) await syncFolder(this.#folders.uploadsFolder);
       return await appendToFile(handle, received, to);
     } finally {
@@ -183,8 +184,8 @@ export class LocalStore implements FileStore {
   }
 
   /**
-   * Opens an upload for writing. Bytes after `received` stay until this writer overwrites them: on a shared folder,
-   * another node may still write and count them. If they were truncated, the other node's next write would leave a hole
+   * Opens an upload for writing. Does not truncate the bytes after `received`: in a shared folder, another node may
+   * still write such bytes and count them as received. After a truncation the other node's next write would leave a gap
    * of zeros.
    */
   async #openUpload(key: FileKey, received: number): Promise<FileHandle> {
@@ -205,7 +206,7 @@ export class LocalStore implements FileStore {
     }
   }
 
-  /** Truncates an upload to `received` bytes; false: there is no upload. */
+  /** Truncates the file of an upload to `received` bytes; false: there is no such file. */
   async #truncateUploadIfPresent(key: FileKey, received: number): Promise<boolean> {
     let handle: FileHandle;
     try {
@@ -223,7 +224,9 @@ export class LocalStore implements FileStore {
     }
   }
 
-  /** Truncates a file to `received` bytes; true: it was longer. Throws NotInStoreError when the file is shorter. */
+  /**
+   * Truncates a file to `received` bytes; true: the file was longer. Throws NotInStoreError when the file is shorter.
+   */
   async #truncateIfLonger(handle: FileHandle, received: number): Promise<boolean> {
     const isLonger = (await this.#requireSize(handle, received)) > received;
     if (isLonger) await handle.truncate(received);
@@ -231,7 +234,8 @@ export class LocalStore implements FileStore {
   }
 
   /**
-   * The size of a file. Throws NotInStoreError when it has fewer than `received` bytes: bytes that were safe are lost.
+   * The size of a file in bytes. Throws NotInStoreError when it is less than `received`: bytes that were already synced
+   * are lost.
    */
   async #requireSize(handle: FileHandle, received: number): Promise<number> {
     const found = await handle.stat();
@@ -251,7 +255,10 @@ export class LocalStore implements FileStore {
     throw notInStoreError(this.description);
   }
 
-  /** Rejects with NotInStoreError for a missing file, and with the error itself if the store's folder is missing. */
+  /**
+   * Always rejects: with NotInStoreError for a missing file; with the file system's error for another failure, and if
+   * the store's folder is missing.
+   */
   async #rejectMissing(error: unknown): Promise<never> {
     if (!isFileSystemErrorWithCode(error, 'ENOENT')) throw error;
     await lstat(this.#folders.location);
@@ -276,7 +283,8 @@ export class LocalStore implements FileStore {
       await unlink(path);
     } catch (error) {
       if (!isFileSystemErrorWithCode(error, 'ENOENT')) throw error;
-      // The file does not exist. The location must exist: if its file system is not mounted, nothing was removed.
+      // The file does not exist. If the store's folder does not exist either, its file system is not mounted, so this
+      // call must fail.
       await lstat(this.#folders.location);
       return;
     }

@@ -1,10 +1,10 @@
 import { isUtf8 } from 'node:buffer';
 import { fileTypeFromBuffer } from 'file-type';
 
-/** The number of bytes that identify a file's type. */
+/** So many bytes at the beginning of a file suffice to recognize its type. */
 export const SNIFFED_BYTES = 4_100;
 
-/** The type of files that nothing is known about. */
+/** The media type for files whose type is not recognized. */
 const UNKNOWN_MEDIA_TYPE = 'application/octet-stream';
 
 /** Types that a browser may display: images that cannot contain a program. */
@@ -16,7 +16,7 @@ const SAFE_IMAGE_TYPES: ReadonlySet<string> = new Set([
   'image/avif',
 ]);
 
-/** Control characters that do not occur in text. */
+/** Control characters that do not occur in text, so a file with one of them is not `text/plain`. */
 // oxlint-disable-next-line no-control-regex -- these are meant
 const NON_TEXT_CHARACTERS = /[\u0000-\u0008\u000e-\u001a\u001c-\u001f]/;
 
@@ -25,7 +25,10 @@ export function isSafeImage(type: string): boolean {
   return SAFE_IMAGE_TYPES.has(type);
 }
 
-/** The type of a file, from its first bytes; its name and its declared type are ignored. */
+/**
+ * Recognizes the media type of a file from its first bytes. The file's name and the type that the client declared do
+ * not matter.
+ */
 export async function sniffType(head: Buffer): Promise<string> {
   const bytes = head.subarray(0, SNIFFED_BYTES);
   const found = await fileTypeFromBuffer(bytes).catch(() => undefined); // A failing reader finds no type.
@@ -33,14 +36,17 @@ export async function sniffType(head: Buffer): Promise<string> {
   return bytes.length > 0 && isText(bytes) ? 'text/plain' : UNKNOWN_MEDIA_TYPE;
 }
 
-/** The type without parameters; a type with characters that could end a header is unknown. */
+/** The media type without parameters. A type with characters that could end an HTTP header becomes the unknown type. */
 function bareMediaTypeOrUnknown(mime: string): string {
   const type = mime.split(';', 1)[0]!.trim().toLowerCase();
   if (type === 'image/apng') return 'image/png';
   return /^[\w.+-]+\/[\w.+-]+$/.test(type) ? type : UNKNOWN_MEDIA_TYPE;
 }
 
-/** UTF-8 without control characters; the last character may be incomplete. */
+/**
+ * True if the bytes are UTF-8 without control characters. The last character may be incomplete, since `bytes` is only
+ * the beginning of a file.
+ */
 function isText(bytes: Buffer): boolean {
   for (let cut = 0; cut <= 3 && cut < bytes.length; cut += 1) {
     const whole = bytes.subarray(0, bytes.length - cut);

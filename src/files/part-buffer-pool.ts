@@ -4,30 +4,33 @@ import { StoreUnavailableError } from './store.ts';
 export const PART_MEMORY_BYTES = 256 * 1024 * 1024;
 const RESERVATION_TIMEOUT_MS = 30_000;
 /**
- * The share of the time-out after which a waiting upload reclaims a slot: the rest suffices to store the part in that
- * slot.
+ * After this share of its time-out, a waiting upload reclaims a slot. The rest of the time suffices to store the bytes
+ * in that slot.
  */
 const RECLAIM_AFTER_SHARE = 2 / 3;
 
-/** A slot for a part. */
+/** A slot in memory for one part of an S3 upload. */
 export interface PartReservation {
-  /** Called when the part is full: from here on only the store delays the part, and its slot is not reclaimed. */
+  /**
+   * Must be called when the part is full. From then on the slot is not reclaimed, since only the store can delay the
+   * part.
+   */
   markFull(): void;
-  /** Releases the slot. Called once. */
+  /** Releases the slot. Must be called exactly once. */
   release(): void;
 }
 
-/** A part that is being filled. */
+/** A part into which an upload's bytes are still arriving. */
 interface FillingPart {
   readonly fillingSinceMs: number;
   readonly reclaim: () => void;
 }
 
 /**
- * Limits the parts that are in memory at once. An upload that needs one more slot waits for its turn and reads nothing
- * meanwhile, so parallel uploads get slower but use no more memory. Slow uploads do not block the others: an upload
- * that has waited for most of its time-out reclaims the slot of the part that has been filling for longest. It does so
- * only if that part has been filling for longer than the upload has waited.
+ * Limits the parts of uploads that are in memory at once. An upload that needs a slot waits for its turn and reads
+ * nothing meanwhile. So parallel uploads get slower, but use no more memory. Slow uploads do not block the others. An
+ * upload that has waited for most of its time-out reclaims the slot whose part has been filling for the longest time,
+ * if that is longer than its own wait.
  */
 export class PartBufferPool {
   readonly #reservationTimeoutMs: number;
@@ -37,15 +40,15 @@ export class PartBufferPool {
   #freeSlots: number;
 
   constructor(partBytes: number, reservationTimeoutMs = RESERVATION_TIMEOUT_MS) {
-    // At least two, so that one part is filled while another is sent.
+    // At least two slots, so that one part is filled while another is sent.
     this.#freeSlots = Math.max(2, Math.floor(PART_MEMORY_BYTES / partBytes));
     this.#reservationTimeoutMs = reservationTimeoutMs;
   }
 
   /**
-   * Resolves when a slot is free. Rejects with StoreUnavailableError when none becomes free within the time-out.
-   * `reclaim` is called at most once, before `markFull`: the upload that fills the slot then has to store its bytes,
-   * and release the slot. `reclaim` null: the part is full already, and is never reclaimed.
+   * Takes a slot, and waits until one is free. Rejects with StoreUnavailableError when none becomes free within the
+   * time-out. The pool may call `reclaim` once before `markFull`: the upload then has to store the bytes that it has,
+   * and release the slot. `reclaim` null: the part is full already, so its slot is never reclaimed.
    */
   async take(reclaim: (() => void) | null): Promise<PartReservation> {
     if (this.#freeSlots > 0) this.#freeSlots -= 1;

@@ -13,13 +13,13 @@ export function freeChunkMemory(chunk: Buffer): void {
 }
 
 /**
- * Writes all bytes of a stream, which have to be `length` bytes, and ends the sink. No other code may hold the chunks:
- * each is freed when it is written. Rejects when
+ * Writes all bytes of the source to the sink and ends the sink. The source must have exactly `length` bytes. No other
+ * code may hold the chunks: the memory of each is freed when it is written. Rejects when
  * - source or sink fails,
- * - the length differs (before a byte too many is written), or
- * - the sink takes fewer bytes than `bounds` demand while the source waits for it.
+ * - the source has more bytes (then none beyond `length` is written) or fewer, or
+ * - the sink accepts fewer bytes in a window than `bounds` demands.
  *
- * It always destroys the source, but never the sink.
+ * Always destroys the source, but never the sink.
  */
 export async function pipeAndFreeChunks(
   source: Readable,
@@ -45,7 +45,7 @@ export async function pipeAndFreeChunks(
   });
   sink.on('drain', resume);
   const sinkFinished = finished(sink, { cleanup: true });
-  // The first failure is reported; a failure of the sink may only follow from it.
+  // Only the first failure is reported. A later failure of the sink may be its result, and must not end the process.
   sinkFinished.catch(() => {});
   try {
     await Promise.race([
@@ -64,11 +64,11 @@ export async function pipeAndFreeChunks(
 }
 
 /**
- * Checks that the sink takes chunks fast enough. It reports only whole chunks as taken. So each chunk has the time for
- * its length at the minimum speed, and one window more.
+ * Checks that the sink accepts chunks fast enough. A sink reports only whole chunks. So each chunk may take the time
+ * for its length at the minimum speed, and one window more.
  */
 class ThroughputWatchdog {
-  /** Rejects when a chunk takes too long. */
+  /** Rejects when the sink takes too long for a chunk; never resolves. */
   readonly tooSlow: Promise<never>;
   readonly #minThroughput: MinThroughput;
   readonly #timer: NodeJS.Timeout;
@@ -78,7 +78,7 @@ class ThroughputWatchdog {
   constructor(bounds: MinThroughput) {
     this.#minThroughput = bounds;
     const { promise, reject } = Promise.withResolvers<never>();
-    // If the transfer ends otherwise, nothing awaits this promise.
+    // Prevents an unhandled rejection: after another end of the transfer, nothing awaits this promise.
     promise.catch(() => {});
     this.tooSlow = promise;
     this.#timer = setInterval(() => {

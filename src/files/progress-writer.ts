@@ -9,17 +9,17 @@ import type { FileKey, UploadProgress } from './store.ts';
 const MIN_WRITE_INTERVAL_MS = 1_000;
 
 /**
- * Writes to the database up to which byte an upload is safe: one write at a time, and only the newest progress. The
- * next write makes up for a failed one. `onSuperseded` is called if the row does not fit the last write, because
- * another node writes to the upload, or the upload was removed.
+ * Writes to the database how many bytes of an upload are stored safely. Runs one write at a time, and writes only the
+ * newest progress, so a later write makes up for a failed one. Calls `onSuperseded` if the row differs from this
+ * writer's last write: another node writes to the upload, or the upload was removed.
  */
 export class ProgressWriter {
   readonly #deps: { readonly pool: Pool; readonly log: Log };
   readonly #id: FileKey;
   readonly #onSuperseded: (error: Error) => void;
   /**
-   * The least and the greatest value that `received` may have in the row. They differ after the answer to a write was
-   * lost.
+   * The least and the greatest value that `received` may have in the row. They differ after a commit whose outcome is
+   * unknown.
    */
   #minRowReceived: number;
   #maxRowReceived: number;
@@ -39,7 +39,8 @@ export class ProgressWriter {
   }
 
   /**
-   * Records that the upload is safe up to this progress, and writes it unless the last write is running or too recent.
+   * Records up to where the upload is stored safely. Writes that to the row, unless a write is running or the last one
+   * began less than a second ago.
    */
   record(progress: UploadProgress): void {
     this.#latestReportedProgress = progress;
@@ -59,7 +60,7 @@ export class ProgressWriter {
     await this.#runningWrite;
   }
 
-  /** Writes this progress once the running write has ended. Rejects when its own write fails. */
+  /** Waits for the running write, and then writes this progress. Rejects when this write fails. */
   async flush(progress: UploadProgress): Promise<void> {
     this.#latestReportedProgress = progress;
     await this.#runningWrite;

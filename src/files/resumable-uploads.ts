@@ -17,9 +17,12 @@ import {
 import { NotInStoreError, type UploadProgress } from './store.ts';
 import { newFileId, type Uploads, type UploadControl } from './uploads.ts';
 
-/** A request that has sent nothing for this long yields to a newer one: its client's network has changed. */
+/**
+ * A request that has sent nothing for this time counts as stalled, and a newer request of the same upload replaces it.
+ * Often the network of its client has changed.
+ */
 const TAKEOVER_AFTER_SILENCE_MS = 5_000;
-/** How long the newer request waits until the older one has stored its bytes. */
+/** How long the newer request waits for the stalled one to store its bytes. */
 const TAKEOVER_TIMEOUT_MS = 5_000;
 
 /** The state of a resumable upload. */
@@ -27,19 +30,19 @@ export interface UploadStatus {
   readonly id: string;
   readonly name: string;
   readonly size: number;
-  /** Bytes that are safe: the upload continues from there. */
+  /** Number of bytes that are stored safely. The client continues from this offset. */
   readonly offset: number;
-  /** When the upload expires unless more bytes come; null: it is complete. */
+  /** The time when the upload expires unless more bytes come; null: the upload is complete. */
   readonly expiresAt: Date | null;
 }
 
-/** A part of an upload. */
+/** The part of an upload that one request sends. */
 interface UploadChunk {
   /** The offset at which the part begins, as the client gives it. */
   readonly offset: number;
-  /** The length of the part as announced; null: unknown. */
+  /** The length of the part in bytes, as the request announces it; null: unknown. */
   readonly announcedChunkBytes: number | null;
-  /** The bytes of the part; called at most once, when the part is admitted. */
+  /** Returns the bytes of the part. Called at most once, when the part is accepted. */
   readonly bytes: () => Readable;
 }
 
@@ -52,7 +55,8 @@ interface UploadWriter {
 }
 
 /**
- * Uploads that come in parts and outlive connections and servers: the functions that tus needs, without its headers.
+ * Uploads that come in several requests and continue after a broken connection or a restart. The part of the tus
+ * protocol without its HTTP headers.
  */
 export class ResumableUploads {
   readonly #uploads: Uploads;
@@ -77,15 +81,19 @@ export class ResumableUploads {
     return this.append(id, accountId, { offset: 0, announcedChunkBytes: 0, bytes: () => Readable.from([]) });
   }
 
-  /** The state of an upload of this account. Throws `file_not_found` and `upload_expired`. */
+  /**
+   * Returns the state of an upload of this account, and ends a stalled request of the upload before. Throws
+   * `file_not_found` and `upload_expired`.
+   */
   async endStalledAndGetStatus(id: string, accountId: AccountId): Promise<UploadStatus> {
     const holder = this.#writers.get(id);
-    // The client wants to continue: the bytes that a silent request still holds are stored first, so that the offset
+    // The client wants to continue. A stalled request first stores the bytes that it has received, so that the offset
     // includes them.
     if (holder !== undefined && hasStalled(holder)) await this.#endWriter(holder, new KlatchError('upload_locked'));
     const file = await this.#requireOwnResumablyUploadedFile(id, accountId);
     const isComplete = file.state === 'uploading' && file.size > 0 && file.received === file.size;
-    // A server was killed between the last byte and the end of the upload: the client has nothing left to send.
+    // A server was killed after it had stored the last byte. The client has nothing left to send, so the upload is
+    // completed here.
     if (isComplete && !this.#writers.has(id)) {
       return this.append(id, accountId, { offset: file.size, announcedChunkBytes: 0, bytes: () => Readable.from([]) });
     }
@@ -94,8 +102,8 @@ export class ResumableUploads {
 
   /**
    * Stores a part. Throws `upload_locked` while another request sends a part, and `upload_conflict` if the part does
-   * not begin at the upload's offset. Throws the errors of `endStalledAndGetStatus` and Uploads.storeFile too. Bytes
-   * that arrived stay, whatever the outcome.
+   * not begin at the upload's offset. Also throws the errors of `endStalledAndGetStatus` and `Uploads.storeFile`. Bytes
+   * that arrived stay stored even if the call fails.
    */
   async append(id: string, accountId: AccountId, chunk: UploadChunk): Promise<UploadStatus> {
     return this.#uploads.runLimitedAndCounted({ accountId, conversationId: null }, async (control) => {
@@ -119,8 +127,8 @@ export class ResumableUploads {
   }
 
   /**
-   * Aborts and removes an upload, or removes the complete file. Throws `file_not_found`, also when a message has the
-   * file, and `upload_expired`.
+   * Aborts and removes an upload, or removes its complete file. Throws `upload_expired` and `file_not_found`, the
+   * latter also when a message has the file.
    */
   async remove(id: string, accountId: AccountId): Promise<void> {
     await this.#requireOwnUnexpiredFile(id, accountId);
@@ -131,7 +139,7 @@ export class ResumableUploads {
     throw new KlatchError('file_not_found', { sentence });
   }
 
-  /** Aborts the running requests: their clients continue later from the safe bytes. */
+  /** Aborts all running requests. Their clients can continue later from the stored bytes. */
   abortWriters(): void {
     for (const { abortController } of this.#writers.values()) abortController.abort(new KlatchError('stopping'));
   }
@@ -155,7 +163,7 @@ export class ResumableUploads {
       by.control.onStream(stream);
     };
     const isComplete = file.state === 'stored' || (remaining === 0 && size > 0);
-    // Without an announced length, only the body shows whether a part exceeds the upload.
+    // If the request announces no length, only its body shows whether it has bytes beyond the end of the upload.
     if (isComplete && chunk.announcedChunkBytes === null) {
       await requireNoBytesForWholeUpload(deps, { bytes: chunk.bytes(), size, signal, onStream });
     }
@@ -184,19 +192,18 @@ export class ResumableUploads {
   }
 
   /**
-   * The row of a file or an unexpired upload of this account that was begun as a resumable upload. To any other upload,
-   * only the request that began it may write.
+   * The row of this account's file or unexpired upload, if it was begun as a resumable upload. Throws `file_not_found`
+   * for others: only the request that began such an upload may write to it.
    */
   async #requireOwnResumablyUploadedFile(id: string, accountId: AccountId): Promise<FileRow> {
     const file = await this.#requireOwnUnexpiredFile(id, accountId);
     if (!file.isResumable) throw new KlatchError('file_not_found');
-    // The file was complete, but the store has lost its bytes. The client has to start again, and must not take the
-    // file for stored.
+    // The file was complete, but the store has lost its bytes. The error makes the client upload the file again.
     if (file.state === 'lost') throw new KlatchError('upload_expired');
     return file;
   }
 
-  /** The row of a file or an unexpired upload of this account. */
+  /** The row of a file or an unexpired upload of this account. Throws `file_not_found` if there is none. */
   async #requireOwnUnexpiredFile(id: string, accountId: AccountId): Promise<FileRow> {
     const file = await this.#uploads.deps.pool.run((sql) => findFile(sql, id));
     if (file === null || file.ownerId !== accountId) throw new KlatchError('file_not_found');
@@ -215,8 +222,8 @@ export class ResumableUploads {
   }
 
   /**
-   * Makes a request the only writer of an upload. Throws `upload_locked` while another request writes and has not
-   * stalled.
+   * Makes a request the only writer of an upload. Ends a writer that has stalled; throws `upload_locked` if the writer
+   * has not.
    */
   async #acquireUnlessActiveWriter(id: string): Promise<UploadWriter> {
     const holder = this.#writers.get(id);

@@ -1,7 +1,10 @@
-/** The number of items in a batch, for which the store is called in parallel. Nobody waits for this work. */
+/** The number of items that are processed in parallel. It is small, since no request waits for this work. */
 const BATCH_CONCURRENCY = 8;
 
-/** Calls `work` for each item, a batch at a time. Rejects with the first failure when its batch has ended. */
+/**
+ * Calls `work` for each item, a batch at a time. After a batch with failures, rejects with the first of them and starts
+ * no further batch.
+ */
 export async function runInBatches<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
   for (let at = 0; at < items.length; at += BATCH_CONCURRENCY) {
     const results = await Promise.allSettled(items.slice(at, at + BATCH_CONCURRENCY).map(work));
@@ -11,8 +14,8 @@ export async function runInBatches<T>(items: readonly T[], work: (item: T) => Pr
 }
 
 /**
- * Like `runInBatches`, for work that may fail for single items: resolves to the failures. It rejects if all items of a
- * full batch failed, since what they depend on is then unavailable.
+ * Like `runInBatches`, for work that may fail for single items: resolves to the failures. Rejects if all items of a
+ * full batch failed: then something that all of them need is unavailable.
  */
 export async function runBatchesCollectingPartialFailures<T>(
   items: readonly T[],

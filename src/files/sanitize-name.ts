@@ -1,8 +1,14 @@
 /** The longest file name that file systems accept, in bytes of UTF-8. */
 const MAX_NAME_BYTES = 255;
-/** A suffix after the last dot is an extension up to this length, in bytes; a shortened name keeps it. */
+/**
+ * The longest extension, in bytes, that a shortened name keeps. A longer suffix after the last dot does not count as an
+ * extension.
+ */
 const LONGEST_KEPT_EXTENSION_BYTES = 32;
-/** Longer inputs are cut first: the work stays small for any input, and no name can be that long. */
+/**
+ * The middle of a longer input, in UTF-16 units, is cut out first. So the work stays small for any input; no valid name
+ * is that long.
+ */
 const MAX_INPUT_LENGTH = 1_024;
 const DEFAULT_NAME = 'file';
 
@@ -12,14 +18,14 @@ const DEFAULT_NAME = 'file';
  */
 const INVISIBLE_CHARACTERS =
   /[\p{Cc}\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/gu;
-/** Characters that some file systems reject. */
+/** Characters that some file systems reject in names. */
 const RESERVED_CHARACTERS = /[<>:"|?*]/g;
 /** Names of devices on Windows, with any extension. */
 const WINDOWS_DEVICE_NAME = /^(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?=\.|$)/i;
 
 /**
- * Turns a given name into one that is valid on every file system. It is the part after the last separator, without
- * invisible characters, of at most 255 bytes, with its extension; `file` where nothing is left.
+ * Turns a given name into one that is valid on every file system. The result is the part after the last `/` or `\`,
+ * without invisible characters, shortened to 255 bytes before its extension. If nothing is left, the result is `file`.
  */
 export function sanitizeFileName(given: string): string {
   const cut =
@@ -33,7 +39,7 @@ export function sanitizeFileName(given: string): string {
     .replaceAll(INVISIBLE_CHARACTERS, '')
     .replaceAll(RESERVED_CHARACTERS, '_')
     .replaceAll(/\s+/g, ' ')
-    // A leading dot hides a file, and trailing dots get lost.
+    // Removes leading dots, which would hide the file on Unix.
     .replace(/^[. ]+/, '');
   const short = trimTrailingDotsSpaces(
     shortenKeepingExtension(trimTrailingDotsSpaces(clean).replace(WINDOWS_DEVICE_NAME, '_$&')),
@@ -41,7 +47,9 @@ export function sanitizeFileName(given: string): string {
   return short === '' ? DEFAULT_NAME : short;
 }
 
-/** Removes trailing dots and spaces. A regular expression for the end of a text would be tried at each position. */
+/**
+ * Removes trailing dots and spaces. Not with a regular expression, which would be tried at each position of the text.
+ */
 function trimTrailingDotsSpaces(name: string): string {
   let end = name.length;
   while (end > 0 && (name[end - 1] === '.' || name[end - 1] === ' ')) end -= 1;
@@ -57,7 +65,7 @@ function shortenKeepingExtension(name: string): string {
   return trimTrailingDotsSpaces(truncateToBytes(extension === '' ? name : name.slice(0, dot), maxBytes)) + extension;
 }
 
-/** The beginning of the text: as many whole characters as fit. */
+/** The longest beginning of the text, in whole characters, that fits into `maxBytes` of UTF-8. */
 function truncateToBytes(text: string, maxBytes: number): string {
   let bytes = 0;
   let end = 0;

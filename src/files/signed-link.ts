@@ -1,30 +1,36 @@
 import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
 import type { AccountId, ConversationId } from '../model/ids.ts';
 
-/** The reader of a link: an account, as long as it may read the file, or a receiver of a conversation. */
+/**
+ * The reader that a link is for: an account, as long as the account may read the file, or the receivers of a
+ * conversation's hooks.
+ */
 export type FileLinkReader =
   { readonly kind: 'account'; readonly id: AccountId } | { readonly kind: 'conversation'; readonly id: ConversationId };
 
-/** The contents of a link: file, name, reader and expiry. */
+/** What the signed URL of a file contains. */
 export interface FileLink {
   readonly file: { readonly id: string; readonly name: string };
   readonly reader: FileLinkReader;
   readonly expiresAt: Date;
 }
 
-/** Links for reverse webhooks are valid for this long; each attempt of a delivery creates new links. */
+/**
+ * The time for which a link in a delivery to a reverse webhook is valid. A later attempt of the delivery has newer
+ * links.
+ */
 export const HOOK_LINK_TTL_MS = 7 * 86_400_000;
 
 const LINK_KEY_LABEL = 'file-links-1';
 const READER_PATTERN = /^([ag])([1-9]\d{0,15})$/;
 const EXPIRES_PATTERN = /^[1-9]\d{0,11}$/;
 
-/** The key that signs links: derived from the server's secret, and used for nothing else. */
+/** Derives the key that signs links from the server's secret. The key is used for nothing else. */
 export function fileLinkKey(secret: string): Buffer {
   return Buffer.from(hkdfSync('sha256', secret, 'klatch', LINK_KEY_LABEL, 32));
 }
 
-/** The URL of a file for any client that has the URL: `<base>/v1/files/<id>/<name>?expires=…&for=…&signature=…`. */
+/** Creates a URL with which any client can read the file: `<base>/v1/files/<id>/<name>?expires=…&for=…&signature=…`. */
 export function signFileLink(key: Buffer, baseUri: string, link: FileLink): string {
   const { id, name } = link.file;
   const expires = String(Math.floor(link.expiresAt.getTime() / 1_000));
@@ -33,7 +39,9 @@ export function signFileLink(key: Buffer, baseUri: string, link: FileLink): stri
   return `${baseUri}/v1/files/${id}/${encodeURIComponent(name)}?expires=${expires}&for=${reader}&signature=${signature}`;
 }
 
-/** The reader of a link that is valid at this moment; null: the link has expired, was changed, or never was valid. */
+/**
+ * Checks a link, and returns the reader that it is for. Null: the link has expired, was changed, or never was valid.
+ */
 export function readerOfValidFileLink(
   key: Buffer,
   file: { readonly id: string; readonly name: string },
@@ -58,13 +66,13 @@ export function readerOfValidFileLink(
     : { kind: 'conversation', id: id as ConversationId };
 }
 
-/** The value of a parameter that occurs once; otherwise an empty text, which matches nothing. */
+/** The value of a query parameter that occurs exactly once; otherwise an empty string, which never matches. */
 function singleQueryValue(query: URLSearchParams, name: string): string {
   const values = query.getAll(name);
   return values.length === 1 ? values[0]! : '';
 }
 
-/** Signs the fields as JSON, so that no value can run into the next one. */
+/** Signs the fields as JSON: a plain concatenation would be the same for different fields. */
 function signLinkFields(key: Buffer, link: { id: string; name: string; expires: string; reader: string }): string {
   const { id, name, expires, reader } = link;
   return createHmac('sha256', key)

@@ -4,15 +4,15 @@ import { ensureStoreId, findStoreId, unassignNewStoreId, UNASSIGNED_STORE_ID } f
 import { StoreUnavailableError, type FileStore } from './store.ts';
 
 /**
- * How long a start waits for a store that does not answer. The server then starts without an answer, since messages do
- * not need the store.
+ * How long the start of the server waits for a store that does not answer. After that the server starts anyway, since
+ * messages do not need the store.
  */
 const START_WAIT_MS = 3_000;
 const RETRY_MS = 1_000;
-/** Digits of an id in messages for people. */
+/** So many digits of an id are shown in messages for people. */
 const SHOWN_DIGITS = 8;
 
-/** The store does not hold the files of this database. */
+/** Thrown when the store belongs to another database, so that it does not have this database's files. */
 export class StoreMismatchError extends Error {
   override readonly name = 'StoreMismatchError';
 }
@@ -24,12 +24,12 @@ export interface StoreIdDeps {
 }
 
 /**
- * Compares the id in the store with the id in the database, and writes both at a server's first start and after a
- * restore. Rejects with StoreMismatchError, and with the errors of store and database.
+ * Compares the id in the store with the id in the database. Writes both at a server's first start and after a restore.
+ * Rejects with StoreMismatchError if they differ, and with the errors of store and database.
  */
 export async function checkStoreId({ pool, store }: StoreIdDeps): Promise<void> {
-  // Reads the store before the database: another node that starts at the same time writes the id to the database before
-  // it writes it to the store.
+  // Reads the store before the database. Another node that starts at the same time writes the id to the database first
+  // and to the store afterwards.
   const foundBefore = await store.readStoreId();
   let expected = await pool.run(findStoreId);
   if (expected === null) {
@@ -66,7 +66,7 @@ function shorten(id: string): string {
   return id.slice(0, SHOWN_DIGITS);
 }
 
-/** Compares the ids at a start; if store or database do not answer, it retries until they do. */
+/** Compares the ids when the server starts. While the store or the database does not answer, retries every second. */
 export class StoreIdCheck {
   readonly #deps: StoreIdDeps & { readonly log: Log };
   #retryTimer: NodeJS.Timeout | null = null;
@@ -78,8 +78,9 @@ export class StoreIdCheck {
   }
 
   /**
-   * Resolves when the ids are equal, or after START_WAIT_MS without an answer; `onMatch` is called once the ids are
-   * equal. Rejects with StoreMismatchError; a mismatch that is found later goes to `onMismatch`.
+   * Resolves when the ids are equal, or after START_WAIT_MS without an answer. Rejects with StoreMismatchError. The
+   * comparison continues after that time: calls `onMatch` when the ids are equal, and `onMismatch` for a mismatch that
+   * is found after the promise has resolved.
    */
   async start(on: { onMatch: () => void; onMismatch: (error: StoreMismatchError) => void }): Promise<void> {
     let hasReturned = false;
@@ -118,7 +119,7 @@ export class StoreIdCheck {
     if (!this.#isStopped) onMatch();
   }
 
-  /** Warns once about an error. Other code already logs an unavailable store. */
+  /** Logs the first error as a warning. Does not log StoreUnavailableError, since other code does. */
   #warnOnce(error: unknown): void {
     if (this.#hasWarned || error instanceof StoreUnavailableError) return;
     this.#hasWarned = true;

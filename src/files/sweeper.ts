@@ -11,11 +11,11 @@ import type { Pool } from '../storage/db/pool.ts';
 import { runBatchesCollectingPartialFailures } from './run-in-batches.ts';
 import type { FileStore } from './store.ts';
 
-/** A removed file is deleted from the store within about a minute. */
+/** The interval of the sweeps: a removed file is deleted from the store within about a minute. */
 const SWEEP_INTERVAL_MS = 60_000;
 /**
- * How long a sweep holds its job lock; each page extends the lock. It is shorter than the interval of sweeps. Two
- * sweeps at once do no harm: every step may be repeated.
+ * How long a sweep holds its job lock; each page extends the lock by as much. It is shorter than the interval of the
+ * sweeps. If two nodes sweep at once, that does no harm: every step may be repeated.
  */
 const JOB_LOCK_MS = 50_000;
 const PAGE_SIZE = 200;
@@ -26,17 +26,16 @@ const MAX_PAGES = 100;
 interface FileSweeperDeps {
   readonly pool: Pool;
   readonly store: FileStore;
-  /** The name of this process among the nodes of the database. */
+  /** The name of this node in the job lock. */
   readonly nodeName: string;
-  /** How long a file may be in no message, and an upload may make no progress. */
+  /** A file that no message has, and an upload without progress, are deleted after this time. */
   readonly orphanRetentionMs: number;
   readonly log: Log;
 }
 
 /**
- * Deletes files from the store that are no longer used: those of deleted messages, those that no message took, and
- * uploads without progress. It deletes the file from the store before the row, so that no file stays in the store
- * without a row.
+ * Deletes files that are no longer used: those of deleted messages, those that no message ever had, and uploads without
+ * progress. Deletes each file before its row, so that no file stays in the store without a row.
  */
 export class FileSweeper {
   readonly #deps: FileSweeperDeps;
@@ -49,7 +48,7 @@ export class FileSweeper {
     this.#deps = deps;
   }
 
-  /** The first sweep comes an interval after the start, since nothing waits for it. */
+  /** Starts the timer. The first sweep begins after one interval, since nothing waits for it. */
   start(): void {
     this.#timer ??= setInterval(() => {
       this.#runningSweep ??= this.sweep().finally(() => (this.#runningSweep = null));
@@ -64,8 +63,8 @@ export class FileSweeper {
   }
 
   /**
-   * Runs one sweep; returns the number of deleted files. Null: another node sweeps, or the store or the database is
-   * unavailable.
+   * Runs one sweep, and returns the number of deleted files. Null: another node is sweeping, or the store or the
+   * database is unavailable.
    */
   async sweep(): Promise<number | null> {
     const { pool, nodeName: node, log } = this.#deps;
@@ -86,8 +85,8 @@ export class FileSweeper {
   }
 
   /**
-   * Logs only the first failure of an outage, since the sweeper retries all the time. `files`: how many files failed;
-   * undefined: all.
+   * Logs only the first failure of an outage, since every sweep would log it again. `files`: how many files could not
+   * be deleted; undefined: all.
    */
   #logFirstFailure(error: unknown, files?: number): void {
     const { log } = this.#deps;
@@ -117,7 +116,7 @@ export class FileSweeper {
   async #removeFile({ id, upload }: FileRow): Promise<void> {
     const { pool, store } = this.#deps;
     try {
-      // Without a state of an upload, the store has only the complete file.
+      // If the row has no state of an upload, the store has only the complete file.
       if (upload === null) await store.remove(id);
       else await store.abortAndRemove(id, upload);
     } catch (error) {

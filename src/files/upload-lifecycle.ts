@@ -37,18 +37,25 @@ export interface UploadDeps {
 }
 
 /**
- * The least limit on the incomplete uploads of an account. Inactive uploads are included: each is a row, and data in
- * the store.
+ * An account may always have so many incomplete uploads. Uploads without a running request count too: each has a row,
+ * and data in the store.
  */
 const MIN_UNFINISHED_UPLOAD_LIMIT = 100;
 /**
- * An upload without announced size reserves quota in steps: as many bytes again as have arrived, within these bounds.
+ * An upload whose size is not announced reserves quota in steps. A step is as large as the bytes that have arrived,
+ * within these bounds.
  */
 const MIN_QUOTA_STEP_BYTES = 256 * 1024;
 const MAX_QUOTA_STEP_BYTES = 16 * 1024 * 1024;
-/** Metadata and a thumbnail precede the size in a JPEG: a few segments of at most 64 KiB each. */
+/**
+ * So many bytes of a JPEG are read to find its width and height. Metadata and a thumbnail come before them: a few
+ * segments of at most 64 KiB each.
+ */
 const JPEG_HEADER_BYTES = 256 * 1024;
-/** How often the row of a completely stored file is written, so that the file survives a short loss of the database. */
+/**
+ * So many attempts are made to write the row of a completely stored file, so that a short outage of the database does
+ * not lose the file.
+ */
 const FINISH_ROW_ATTEMPTS = 3;
 const FINISH_RETRY_DELAY_MS = 500;
 
@@ -60,15 +67,18 @@ interface Upload {
   readonly progress: UploadProgress;
 }
 
-/** The source of an upload's bytes. */
+/** The bytes that one request sends for an upload. */
 interface UploadSource {
   readonly bytes: Readable;
   /** True: the upload ends with these bytes. */
   readonly isLast: boolean;
-  /** True: the final progress is recorded in the row too, whatever the outcome. */
+  /**
+   * True: the last progress is written to the row even if the request fails, so that another request can continue from
+   * there.
+   */
   readonly isResumable: boolean;
   readonly signal: AbortSignal;
-  /** Called with the upload's stream as soon as that exists. */
+  /** Called with the stream of the upload as soon as the stream exists. */
   readonly onStream?: (flow: UploadStream) => void;
 }
 
@@ -79,8 +89,8 @@ interface ProgressAndHead {
 }
 
 /**
- * Inserts a file's row, then begins its upload in the store, so that the store never has data without a row. Throws
- * `too_large`, `storage_quota_exceeded` and `quota_exceeded`.
+ * Inserts the row of a file, and then begins its upload in the store. In this order the store never has data without a
+ * row. Throws `too_large`, `storage_quota_exceeded` and `quota_exceeded`.
  */
 export async function openUpload(deps: UploadDeps, upload: NewUpload): Promise<Upload> {
   const { pool, limits } = deps;
@@ -97,7 +107,7 @@ export async function openUpload(deps: UploadDeps, upload: NewUpload): Promise<U
   }
 }
 
-/** Begins an upload in the store and records its state. */
+/** Begins an upload in the store and writes the store's state of it to the row. */
 export async function beginInStore({ pool, store }: UploadDeps, id: FileKey): Promise<UploadProgress> {
   const state = await store.prepareStoreForUpload(id);
   const isNoted = await pool.run((sql) =>
@@ -108,8 +118,8 @@ export async function beginInStore({ pool, store }: UploadDeps, id: FileKey): Pr
 }
 
 /**
- * Writes a source's bytes to the store, and records the progress. Rejects with the errors of the store or the source,
- * and with `too_large`, `storage_quota_exceeded` and `request_timeout`.
+ * Writes the bytes of a source to the store, and the progress to the row. Rejects with the errors of the store or the
+ * source, and with `too_large`, `storage_quota_exceeded` and `request_timeout`.
  */
 export async function receiveBytes(deps: UploadDeps, upload: Upload, source: UploadSource): Promise<ProgressAndHead> {
   const { store, counts, limits, bounds } = deps;
@@ -128,7 +138,7 @@ export async function receiveBytes(deps: UploadDeps, upload: Upload, source: Upl
   source.onStream?.(stream);
   try {
     const onProgress = (durable: UploadProgress): void => progressWriter.record(durable);
-    // Node copies each chunk of a request's body, so no other code holds it.
+    // Node copies each chunk of a request's body, so no other code uses its memory.
     const mayFreeChunks = bytes instanceof IncomingMessage;
     const reached = await store.append(id, progress, { bytes: stream, onProgress, isLast, mayFreeChunks });
     if (source.isResumable) await progressWriter.flush(reached);
@@ -146,8 +156,8 @@ export async function receiveBytes(deps: UploadDeps, upload: Upload, source: Upl
 }
 
 /**
- * Reads a source that must be empty, since all `size` bytes of the upload have arrived. Rejects with `too_large` at its
- * first byte, and like `receiveBytes` for a source that is cut or silent.
+ * Reads a source that must be empty, since all `size` bytes of the upload have arrived. Rejects with `too_large` if the
+ * source has a byte. Rejects like `receiveBytes` if the source fails or stalls.
  */
 export async function requireNoBytesForWholeUpload(
   { bounds }: UploadDeps,
@@ -173,7 +183,7 @@ export async function requireNoBytesForWholeUpload(
 }
 
 /**
- * Completes an upload: its file then exists, and has a type. `head`: the file's first bytes, if the caller has them.
+ * Completes an upload: its file then exists, with a media type. `head`: the file's first bytes, if the caller has them.
  */
 export async function completeUpload(
   deps: UploadDeps,
@@ -192,7 +202,8 @@ export async function completeUpload(
 
 /**
  * Marks a file that no message has as removed, so that no request finds it, and deletes it from the store. If the store
- * or the database is unavailable, the sweep finishes the work. False: there is no such file, or a message has it.
+ * or the database is unavailable meanwhile, the next sweep deletes it. False: there is no such file, or a message has
+ * it.
  */
 export async function discardUnattachedFile(
   deps: UploadDeps,
@@ -212,8 +223,8 @@ export async function discardUnattachedFile(
 }
 
 /**
- * Called after a writer has failed. If the upload was removed meanwhile, only this call removes the bytes that the
- * writer stored after the removal. Never rejects.
+ * Must be called after a writer has failed. If the upload was removed while the writer ran, this call removes the bytes
+ * that the writer stored after that. Never rejects.
  */
 export async function abortIfRemoved({ pool, store, log }: UploadDeps, id: FileKey): Promise<void> {
   try {
@@ -237,7 +248,10 @@ function toUsageLimits({ storagePerUserBytes, storageTotalBytes }: LimitsConfig)
   return { maxAccountBytes: storagePerUserBytes, maxTotalBytes: storageTotalBytes };
 }
 
-/** Reserves quota before the bytes arrive: a step at a time, and never more than the limit. */
+/**
+ * Returns a function that reserves quota for an upload before its bytes are stored: a step at a time, at most up to the
+ * limit for one file.
+ */
 function quotaReserver(deps: UploadDeps, { id, progress }: Upload): (total: number) => Promise<void> {
   const { pool, limits } = deps;
   let granted = 0;
@@ -281,9 +295,9 @@ async function finishRowWithRetry(
 }
 
 /**
- * The width and height in the header of an image; null for other files. In a JPEG, metadata and a thumbnail may come
- * first, so it reads up to `JPEG_HEADER_BYTES` from the store. If the store fails here, the picture has no size, but
- * the upload succeeds.
+ * The width and height in the header of an image; null for other files. In a JPEG they may come after metadata and a
+ * thumbnail, so up to `JPEG_HEADER_BYTES` are read from the store. If that fails, the upload succeeds with a picture of
+ * unknown size.
  */
 async function pictureSizeOf(
   { store, log }: UploadDeps,

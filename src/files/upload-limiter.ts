@@ -2,9 +2,12 @@ import { KlatchError } from '../errors.ts';
 import type { AccountId } from '../model/ids.ts';
 import type { UploadStream } from './upload-stream.ts';
 
-/** Added to the bytes of each upload, so that an upload that has just begun is not the slowest. */
+/**
+ * This many bytes are added to the bytes of each upload when its speed is computed. So an upload that has just begun is
+ * not the slowest.
+ */
 const HEAD_START_BYTES = 256 * 1024;
-/** How long a new upload waits until the evicted one has stored its bytes. */
+/** How long a new upload waits for the evicted one to store its bytes. */
 const EVICTION_TIMEOUT_MS = 5_000;
 
 /** The slot of one upload in progress. */
@@ -13,14 +16,14 @@ export class UploadPermit {
   readonly #abortController = new AbortController();
   readonly #startedAt = performance.now();
   #stream: UploadStream | null = null;
-  /** Called when the slot is released: hands it to the upload that evicted this one. */
+  /** Set when another upload evicts this one: called when this slot is released, to hand it to that upload. */
   onSlotHandover: (() => void) | null = null;
 
   constructor(owner: AccountId) {
     this.owner = owner;
   }
 
-  /** Aborts when the upload is evicted. */
+  /** Is aborted when the upload is evicted. */
   get signal(): AbortSignal {
     return this.#abortController.signal;
   }
@@ -33,7 +36,7 @@ export class UploadPermit {
     return ((this.#stream?.receivedBytes ?? 0) + HEAD_START_BYTES) / (performance.now() - this.#startedAt + 1);
   }
 
-  /** From now on the speed of this stream counts as the speed of the upload. */
+  /** Sets the stream whose speed is from now on the speed of the upload. */
   readonly measureSpeedOf = (stream: UploadStream): void => {
     this.#stream = stream;
   };
@@ -44,9 +47,9 @@ export class UploadPermit {
 }
 
 /**
- * Limits parallel uploads, in total and per owner. When all slots are taken, a new upload evicts the slowest one of the
- * owners that hold more slots than its own owner. So slow uploads cannot block others, however many there are, and
- * restarting an upload gains nothing.
+ * Limits parallel uploads, in total and per owner. When all slots are taken, a new upload evicts another one: the
+ * slowest upload of all owners that hold more slots than the new upload's owner. So slow uploads cannot block others,
+ * however many there are, and restarting an upload gains nothing.
  */
 export class UploadLimiter {
   readonly #maxTotal: number;
@@ -66,8 +69,8 @@ export class UploadLimiter {
   }
 
   /**
-   * Takes a slot, and evicts another upload if necessary. Throws `too_many_uploads`. The caller has to release the
-   * permit in the end.
+   * Takes a slot, and evicts another upload if necessary. Throws `too_many_uploads`. The caller must pass the permit to
+   * `release` when its upload ends.
    */
   async take(owner: AccountId): Promise<UploadPermit> {
     const held = this.#held.get(owner) ?? 0;
@@ -109,7 +112,10 @@ export class UploadLimiter {
   }
 }
 
-/** Evicts the upload and resolves when its slot is free for the caller; false: it takes too long. */
+/**
+ * Evicts the upload, and resolves to true when its slot is free for the caller. False: the slot was not released in
+ * time.
+ */
 function evictAndAwaitSlot(permit: UploadPermit): Promise<boolean> {
   const sentence = 'All places for uploads are taken and this one was the slowest: please repeat it later';
   return new Promise((resolve) => {

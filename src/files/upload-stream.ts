@@ -9,29 +9,29 @@ export interface MinThroughput {
 }
 
 /**
- * 820 bytes a second, the speed of the slowest telephone line. The window is shorter than the 30 s after which the
- * listener cuts a dead connection.
+ * 820 bytes a second, the speed of the slowest telephone line. The window is shorter than the 30 s after which the HTTP
+ * listener closes a dead connection.
  */
 export const MIN_UPLOAD_AND_DOWNLOAD_THROUGHPUT: MinThroughput = { windowMs: 20_000, windowBytes: 16 * 1024 };
 
-/** The source ended early: its client has disconnected. */
+/** Thrown when the source ends before its last byte, because its client has disconnected. */
 export class SourceAbortedError extends Error {
   override readonly name = 'SourceAbortedError';
 }
 
 export interface UploadStreamOptions {
-  /** The most bytes of the stream. The next byte fails the stream with the error of `createExcessError`. */
+  /** The most bytes that the stream passes on. One byte more fails the stream with the error of `createExcessError`. */
   readonly maxBytes: number;
   readonly createExcessError: () => Error;
-  /** Awaited before the byte with the number `receivedBytes` passes; rejects where there is no space. */
+  /** Awaited before the stream passes on `receivedBytes` bytes in total. Rejects if the quota is used up. */
   readonly reserveQuota: ((receivedBytes: number) => Promise<void>) | null;
   readonly bounds: MinThroughput;
 }
 
 /**
- * A client's bytes on their way to the store: counted, bounded and watched. The stream fails if its source fails or is
- * too long. The stream also fails if the source is too slow, unless the store delays it. It does not destroy the
- * source, so that the client can still get an answer.
+ * Passes a client's bytes on to the store, and counts them. The stream fails if its source fails, has too many bytes,
+ * or is too slow for another reason than the store. Never destroys the source, so that the client can still get an
+ * answer.
  */
 export class UploadStream extends Transform {
   readonly #options: UploadStreamOptions;
@@ -48,7 +48,7 @@ export class UploadStream extends Transform {
     this.#options = options;
     this.#source = source;
     this.#throughputTimer = setInterval(() => this.#checkThroughput(), options.bounds.windowMs);
-    // A reader of this stream gets the failure anyway; a failure without a reader must not end the process.
+    // Prevents the end of the process if the stream fails while nothing reads it. A reader gets the failure anyway.
     this.on('error', () => {});
     finished(source, { writable: false }, (error) => {
       if (error) this.destroy(new SourceAbortedError('the source ended before its time', { cause: error }));
@@ -61,7 +61,7 @@ export class UploadStream extends Transform {
     return this.#receivedBytes;
   }
 
-  /** The stream's first bytes, as many as identify the file's type. */
+  /** The first bytes of the stream, from which the file's type is recognized. */
   get head(): Buffer {
     return this.#head;
   }
@@ -80,7 +80,7 @@ export class UploadStream extends Transform {
       done(createExcessError());
       return;
     }
-    // A copy: a slice would keep the whole chunk in memory.
+    // `concat` makes a copy: a slice of the chunk would keep the whole chunk in memory.
     if (this.#head.length < SNIFFED_BYTES) {
       this.#head = Buffer.concat([this.#head, chunk.subarray(0, SNIFFED_BYTES - this.#head.length)]);
     }

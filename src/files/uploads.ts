@@ -17,15 +17,15 @@ import {
 } from './upload-lifecycle.ts';
 import { UploadLimiter, type UploadPermit } from './upload-limiter.ts';
 
-/** A file that one request sends. */
+/** A file that one request uploads as a whole. */
 interface NewFile extends Uploader {
   /** The name as the client gave it; `storeFile` sanitizes it. */
   readonly name: string;
-  /** The length that the request announces, which the file may not exceed; null: unknown. */
+  /** The length in bytes that the request announces; the file may not exceed it. Null: unknown. */
   readonly announcedBytes: number | null;
   /**
-   * The bytes of the file. Called once when the file is admitted, before any byte is read. A failed upload does not
-   * destroy the source.
+   * Returns the bytes of the file. Called once, when the upload gets a slot; no byte is read before. A failed upload
+   * does not destroy the returned stream.
    */
   readonly bytes: () => Readable;
   /** When this signal is aborted, the upload is aborted with the signal's reason. */
@@ -33,8 +33,8 @@ interface NewFile extends Uploader {
 }
 
 /**
- * The parts of an upload's slot that its work uses: the signal that aborts the work, and a callback for the measured
- * stream.
+ * What the work of one upload gets: a signal that aborts it, and a callback to which it passes its stream, so that the
+ * upload's speed is measured.
  */
 export interface UploadControl {
   readonly signal: AbortSignal;
@@ -42,8 +42,8 @@ export interface UploadControl {
 }
 
 /**
- * A new id of a file, in the store and everywhere else. It does not begin with a dash: commands would take it for an
- * option.
+ * Creates the id of a new file, which is also its key in the store. It does not begin with a dash, since commands would
+ * take it for an option.
  */
 export function newFileId(): string {
   for (;;) {
@@ -52,10 +52,7 @@ export function newFileId(): string {
   }
 }
 
-/**
- * Uploads into the store: a bounded number at once, in total and per account. Every upload goes through here, whatever
- * its source.
- */
+/** Runs all uploads into the store: a bounded number at once, in total and per account. */
 export class Uploads {
   readonly deps: UploadDeps;
   readonly #limiter: UploadLimiter;
@@ -74,19 +71,22 @@ export class Uploads {
     return this.deps.counts;
   }
 
-  /** Uploads that receive bytes right now. */
+  /** The number of uploads that are running. */
   get running(): number {
     return this.#limiter.running;
   }
 
-  /** Logs at once, for the administrator, when the store is unusable. Messages flow without it. */
+  /**
+   * Checks the store, and logs an error for the administrator if it is unusable. Does not throw, since messages do not
+   * need the store.
+   */
   checkStoreAndLogUnusable(): void {
     const { store, log } = this.deps;
     store.checkUsable().catch((error: unknown) => log.error('the store of files cannot be used', { error }));
   }
 
   /**
-   * Stores a whole file, which no message has yet. A failed upload leaves no data. Rejects with `too_large`,
+   * Stores a file, which no message has yet. A failed upload leaves no data. Rejects with `too_large`,
    * `storage_quota_exceeded`, `too_many_uploads`, `quota_exceeded`, `request_timeout`, `stopping`, SourceAbortedError,
    * and with the errors of store and database.
    */
@@ -109,17 +109,17 @@ export class Uploads {
     });
   }
 
-  /** Discards a file that no message took; a file of a message stays. Never rejects: the sweep finishes the work. */
+  /** Deletes a file unless a message has it. Never rejects: after a failure the next sweep deletes the file. */
   async discardIfUnattached(id: string): Promise<void> {
     await discardSafely(this.deps, id);
   }
 
-  /** Discards an owner's file that no message has; false: the owner has no such file. */
+  /** Deletes this account's file unless a message has it; false: a message has it, or the account has no such file. */
   async discardOwnIfUnattached(id: string, accountId: AccountId): Promise<boolean> {
     return discardUnattachedFile(this.deps, id, accountId);
   }
 
-  /** Runs an upload in a slot of its owner and counts its outcome. Throws `too_many_uploads` and `stopping`. */
+  /** Takes a slot for the upload, runs `work`, and counts its outcome. Throws `too_many_uploads` and `stopping`. */
   async runLimitedAndCounted<Result>(
     uploader: Uploader,
     work: (control: UploadControl) => Promise<{ outcome: UploadOutcome; result: Result }>,
@@ -143,8 +143,8 @@ export class Uploads {
   }
 
   /**
-   * Takes no new uploads, gives the current ones `timeoutMs`, and cuts the rest; resolves when none is left.
-   * Idempotent.
+   * Accepts no new uploads, gives the running ones `timeoutMs` to end, and then aborts the rest. Resolves when none is
+   * left. Idempotent.
    */
   async stop(timeoutMs: number): Promise<void> {
     this.#isStopping = true;

@@ -10,8 +10,8 @@ import { readBuildId } from './browser/web-files.ts';
 import { sendJson, sendMethodNotAllowed } from './responses.ts';
 
 /**
- * `/v1/about` (facts that clients need before they connect, signed), `/v1/keys` (the keys that verify the signatures),
- * and `/v1/openapi.json` (the operations that may be called).
+ * Serves `/v1/about` (facts that clients need before they connect, signed), `/v1/keys` (the keys that verify the
+ * signatures), and `/v1/openapi.json` (the operations that may be called).
  */
 export function aboutKeysOpenApiRoutes(services: Services): Router {
   const { config, version, serverKeys, activations } = services;
@@ -23,7 +23,7 @@ export function aboutKeysOpenApiRoutes(services: Services): Router {
     endpoints: announcedEndpoints(services),
     registration,
     version,
-    // The push services that devices can be registered with; `webPush` null: no browsers.
+    // The push services that devices can be registered with; `webPush` null: this server sends no pushes to browsers.
     push: {
       google: configuredAppIds(config, 'google'),
       apple: configuredAppIds(config, 'apple'),
@@ -50,7 +50,10 @@ export function aboutKeysOpenApiRoutes(services: Services): Router {
   return router;
 }
 
-/** The document is made at the first request: it takes some 20 ms, and most servers are never asked for it. */
+/**
+ * The OpenAPI document is made at the first request for it. Making it takes some 20 ms, and most servers get no such
+ * request.
+ */
 function openApiHandler({ config, version }: Services): RequestHandler {
   let document: object | null = null;
   return (_req, res) => {

@@ -11,9 +11,9 @@ import { parseJsonBodyAsInput } from './json-body.ts';
 import { sendJson, sendMethodNotAllowed, sendThrownError } from './responses.ts';
 
 /**
- * `POST /v1/api/<operation>`: every operation except those of the server's own command line. The caller sends
- * `Authorization: Bearer` with the token of a session, or the cookie of a session; without either it is anonymous. The
- * body is the input, the answer the output.
+ * Serves `POST /v1/api/<operation>` for every operation except those of the server's own command line. The caller sends
+ * `Authorization: Bearer` with the token of a session, or the cookie of a session; without either, the caller is
+ * anonymous. The body is the operation's input, and the answer is its output.
  */
 export function apiRoutes(
   services: Services,
@@ -22,7 +22,8 @@ export function apiRoutes(
 ): Router {
   const serve = async (req: Request, res: Response, operation: Operation): Promise<void> => {
     const caller = await authenticator.authenticate(req);
-    // Checked before the body is read: the body of a caller who may not call the operation is not worth reading.
+    // The permission is checked before the body is read: the body of a caller who may not call the operation is not
+    // worth reading.
     authorizeCaller(operation, caller);
     const limits = limitsOf(operation);
     const body = await readBody(req, res, bodySizeLimit(services.config.http, limits));

@@ -28,8 +28,8 @@ import { signInLinkPage } from './sign-in-link-page.ts';
 import { webhookRoutes } from './webhook-routes.ts';
 
 /**
- * Answers while the database is opened and brought up to date: the server is alive, and not ready. Browsers get the
- * page of the browser client, which shows that the server is starting.
+ * The HTTP interface while the database is opened and brought up to date. `/v1/status` says that the server is alive,
+ * browsers get the page of the browser client, and every other request gets the error `starting`.
  */
 export function createStatusOnlyStartingApp(config: Config, log: Log): Express {
   const app = express();
@@ -87,7 +87,7 @@ function createExpress(services: Services, options: AppDeps): Express {
   app.use('/v1/webhooks', reverseWebhookRoutes(services, tokenAuth, options.proxies));
   app.use('/v1/webhooks', misaddressedPosts({ tokenAuth, refusedPosts }));
   app.use('/v1/groups/invites', invitePreviewRoutes(services, options.proxies));
-  // Silent, since the starting app has logged a missing browser client already.
+  // Logs nothing: the app that answered during the start has already logged a missing browser client.
   app.use(webRoutes(config, silentLog()));
   app.use('/v1/sign-in', signInLinkPage(config));
   app.use('/v1/session', sessionRoutes(services, authenticator));
@@ -110,14 +110,14 @@ function corsHandler(origins: readonly string[]): RequestHandler {
   return cors({
     origin: origins.includes('*') ? '*' : [...origins],
     methods: ['GET', 'HEAD', 'POST', 'PATCH', 'DELETE'],
-    // A page of another origin reads only listed headers: when to repeat after a 429 or 503, and where to continue an
-    // upload.
+    // A page of another origin can read only the headers listed here. They say when to repeat a request after a 429 or
+    // 503, and where to continue an upload.
     exposedHeaders: ['Retry-After', ...exposedFileHeaders],
     maxAge: 600,
   });
 }
 
-/** Refuses requests while the server stops: on open connections they still arrive after the listener has closed. */
+/** Refuses requests while the server stops: they still arrive on open connections after the listener has closed. */
 function refuseWhileStopping(stopping: () => boolean): RequestHandler {
   return (_req, res, next) => {
     if (!stopping()) {
@@ -136,8 +136,8 @@ const requireHost: RequestHandler = (req, _res, next) => {
 };
 
 /**
- * Replaces the percent signs in a path with broken percent-encoding. No token or hook has such a path, so each route
- * gives its own answer about an unknown token or hook.
+ * Replaces each `%` by `!` in a path with broken percent-encoding, which the router would refuse. No token or hook has
+ * such a path, so each route answers as for an unknown token or hook.
  */
 const replacePercentsIfUndecodable: RequestHandler = (req, _res, next) => {
   try {

@@ -9,11 +9,14 @@ import { klatchCookiesIn } from '../operations/core/session-cookie.ts';
 import { AuthThrottle } from './auth-throttle.ts';
 import { requireOwnPage } from './browser/own-page.ts';
 
-/** Sources for which the rate of anonymous requests is tracked. */
+/** The most sources (client networks) whose rate of anonymous requests is tracked at the same time. */
 const MAX_SOURCES = 10_000;
 const BEARER_PATTERN = /^bearer +([^\s,]{1,200}) *$/i;
 const TOKEN_ERRORS: ReadonlySet<ErrorCode> = new Set(['unauthenticated']);
-/** Errors that a wrong guess at a token, code or link gets. Each such answer is slowed down. */
+/**
+ * Errors that answer a wrong guess at a code, a link or an invitation. A source that gets many of them gets each after
+ * a delay.
+ */
 const GUESS_ERRORS: ReadonlySet<ErrorCode> = new Set(['invalid_code', 'activation_expired', 'invalid_invite']);
 
 /** Authenticates requests by the token or the cookie of a session, or as anonymous, and limits their rate. */
@@ -36,9 +39,9 @@ export class Authenticator {
   }
 
   /**
-   * The caller of a request: by a session's token in Authorization, or by the session cookie if a page of the own
-   * origin sent it. A request with the cookie of an ended session is anonymous, since a page cannot omit the cookie.
-   * Throws:
+   * Finds the caller of a request by a session's token in Authorization, or by the session cookie from a page of this
+   * server's own origin. A request with the cookie of an ended session is anonymous, since a page cannot omit the
+   * cookie. Throws:
    * - `unauthenticated`, after a delay for a source that tries many tokens
    * - `forbidden` for a cookie that a page of another origin sent
    * - `invalid_input` for a cookie beside Authorization

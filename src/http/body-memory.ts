@@ -1,11 +1,14 @@
-/** Bytes of bodies that this process reads at once: 64 of the largest that http.max-body-size allows by default. */
+/**
+ * The most bytes of bodies that are being read in this process: 64 bodies of the largest size that http.max-body-size
+ * allows by default.
+ */
 const MAX_TOTAL_BODY_BYTES = 64 * 1024 * 1024;
 
 /** Counts the bytes that have arrived of one request's body. */
 export interface BodyMemoryHandle {
-  /** Adds arrived bytes. While all bodies together have too many bytes, the largest body is aborted. */
+  /** Adds arrived bytes. While all bodies together exceed the limit, the largest body is aborted. */
   add(bytes: number): void;
-  /** Subtracts the body's bytes from the total. May be called again. */
+  /** Subtracts the body's bytes from the total. A second call does nothing. */
   release(): void;
 }
 
@@ -33,8 +36,8 @@ export class BodyMemory {
   }
 
   /**
-   * Tracks a body that begins to be read. `abort` is called if the body has to make room for others; its bytes are then
-   * subtracted already.
+   * Tracks a body that begins to be read. `abort` is called if the body has to make room for others, after the body's
+   * bytes were subtracted from the total.
    */
   track(abort: () => void): BodyMemoryHandle {
     const body: TrackedBody = { bytes: 0, abort };
@@ -62,5 +65,5 @@ export class BodyMemory {
   }
 }
 
-/** Shared by everything in this process that reads a body. */
+/** All code in this process that reads bodies shares this bound. */
 export const processBodyMemory = new BodyMemory(MAX_TOTAL_BODY_BYTES);

@@ -4,14 +4,14 @@ import { KlatchError, SAFE_REPEAT_HINT } from '../errors.ts';
 import { originalUrlOf, sendError } from './responses.ts';
 
 /**
- * Paths of requests that take no Idempotency-Key: those about reverse webhooks, which post no message, and operations.
+ * Paths of requests that take no Idempotency-Key: those about reverse webhooks, which post no message, and those of
+ * operations.
  */
 const PATHS_WITHOUT_IDEMPOTENCY_KEY = /^\/v1\/(?:api\/|webhooks\/[^/?]*\/reverse(?:[/?]|$))/;
 
 /** A connection without traffic for this long during a request is cut: its client does not read the answer. */
 export const STALL_TIMEOUT_MS = 30_000;
 
-/** A request with its deadline. */
 type TimedRequest = IncomingMessage & { deadline?: NodeJS.Timeout };
 /** A connection with the request on it that is exempt from the deadline. */
 type ExemptSocket = Socket & { exemptRequest?: IncomingMessage };
@@ -33,14 +33,14 @@ export function exemptFromDeadline(req: TimedRequest): void {
 }
 
 /**
- * Removes the deadline of an upload, and until the answer the time-out of its connection: a slow store stalls the
+ * Removes the deadline of an upload. Until the answer, its connection has no time-out either: a slow store stalls the
  * connection too. Meanwhile the speed of the upload's bytes and the time-outs of the store bound the request.
  */
 export function disableTimeoutsUntilAnswered(req: TimedRequest, res: ServerResponse): void {
   exemptFromDeadline(req);
   const { socket } = req;
   socket.setTimeout(0);
-  // Restored when the answer ends, before Node sets its time-out for the wait for the next request.
+  // The time-out is restored when the answer ends, before Node sets its time-out for the wait for the next request.
   res.once('prefinish', () => socket.setTimeout(STALL_TIMEOUT_MS));
 }
 

@@ -6,7 +6,9 @@ import { KlatchError } from '../errors.ts';
  * ignored.
  */
 export const MAX_PARTS = 200;
-/** Bound of the headers of one part. Dicer takes 100 ms for a form that is 1 MiB of headers. */
+/**
+ * The most bytes of headers of one part. The parser (Dicer) takes 100 ms for a form that consists of 1 MiB of headers.
+ */
 const MAX_PART_HEADER_BYTES = 8 * 1_024;
 const MAX_PART_HEADERS = 16;
 /** A form is parsed in pieces of this size; a refused form is read only to the end of the current piece. */
@@ -14,15 +16,15 @@ const CHUNK_BYTES = 16 * 1_024;
 
 const invalid = (sentence: string): KlatchError => new KlatchError('invalid_input', { sentence });
 
-/** Whether the body begins as JSON: a multipart form begins with a boundary. */
+/** Whether the body begins like a JSON object. A multipart form begins with a boundary instead. */
 export const beginsLikeObject = (body: Buffer): boolean => body.toString('latin1', 0, 64).trimStart().startsWith('{');
 
 /** The error for a form with more than MAX_PARTS parts. */
 export const tooManyPartsError = (): KlatchError => invalid(`The form has more than ${MAX_PARTS} parts`);
 
 /**
- * The parser of all multipart forms: it alone reads the boundary from the header, and bounds the parts. A part with a
- * file name is a file, whatever its type, as browsers have it. Throws where the type names no boundary.
+ * Makes the parser of a multipart form, which takes the boundary from Content-Type and bounds the parts. A part with a
+ * file name is a file, whatever its type, as for browsers. Throws if Content-Type names no boundary.
  */
 export function createMultipartParser(headers: BusboyHeaders, maxFieldBytes: number): InstanceType<typeof Busboy> {
   return new Busboy({

@@ -1,9 +1,9 @@
-/** Minimum size of the buffer once it grows. */
+/** The smallest size of the buffer after a second chunk has come. */
 const MIN_GROWN_BYTES = 16 * 1024;
 
 /**
- * A body that comes in chunks, in one buffer: each separate chunk takes some 130 bytes more than it holds, and a sender
- * may send a million chunks of one byte.
+ * Joins the chunks of a body in one buffer. Each separate chunk would take some 130 bytes more than it holds, and a
+ * sender may send a million chunks of one byte.
  */
 export class GrowingBuffer {
   #buffer: Buffer | null = null;
@@ -20,7 +20,7 @@ export class GrowingBuffer {
     this.#bytes = bytes;
   }
 
-  /** Everything so far, without a copy. */
+  /** All bytes so far, without a copy. */
   toBuffer(): Buffer {
     return this.#buffer?.subarray(0, this.#bytes) ?? Buffer.alloc(0);
   }

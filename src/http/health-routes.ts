@@ -7,8 +7,8 @@ const DATABASE_PING_TIMEOUT_MS = 1_000;
 const DATABASE_PING_CACHE_TTL_MS = 250;
 
 /**
- * Serves `/v1/status` (the server is alive), `/v1/ready` (it can do its work), and the answer of `/v1/live` to a
- * request that does not ask for WebSocket.
+ * Serves `/v1/status` (the server is alive) and `/v1/ready` (it can do its work). Also answers requests to `/v1/live`
+ * that do not ask for WebSocket.
  */
 export function healthRoutes(services: Services): Router {
   const router = Router({ caseSensitive: true });

@@ -76,7 +76,7 @@ export function parseRegistration(body: Buffer): HookRequest {
  */
 export function parseHookUpdate(body: Buffer): HookChangesAndSecretRotation {
   const input = parseBody(body, updateSchema, '{"paused": true}');
-  // Refused, since otherwise a body with only a misspelt field would be answered as if it had been obeyed.
+  // A body without a known field is refused: otherwise the answer to a misspelt field would look like a success.
   if (Object.keys(input).length === 0) {
     const sentence = `The body names nothing to change: give one or more of ${Object.keys(updateSchema.shape).join(', ')}`;
     throw new KlatchError('invalid_input', { sentence });

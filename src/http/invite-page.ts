@@ -143,7 +143,7 @@ const HTML_ENTITIES: Readonly<Record<string, string>> = {
   "'": '&#39;',
 };
 
-/** A text as the content of an element or of a quoted attribute. */
+/** Escapes a text for use as the content of an element or of a quoted attribute. */
 export function escapeHtml(text: string): string {
   return text.replaceAll(/[&<>"']/g, (sign) => HTML_ENTITIES[sign]!);
 }

@@ -9,7 +9,9 @@ import { pageHeaders, renderInvite, renderInviteError } from './invite-page.ts';
 import { sendJson, jsonResponseHeaders, tagErrorCode, sendMethodNotAllowed, sendThrownError } from './responses.ts';
 import { AuthThrottle } from './auth-throttle.ts';
 
-/** `GET /v1/groups/invites/<token>`: the group of an invitation, as JSON for programs and as a page for people. */
+/**
+ * Serves `GET /v1/groups/invites/<token>`: the group of an invitation, as JSON for programs and as a page for people.
+ */
 export function invitePreviewRoutes(services: Services, proxies: TrustedProxies): Router {
   const { config, log } = services;
   const authThrottle = new AuthThrottle(config.limits.unknownTokensPerSecondPerSource);
@@ -57,7 +59,7 @@ function registrationOf({ config, activations }: Services): Config['registration
   return config.registration === 'open' && activations.providers.length === 0 ? 'invite' : config.registration;
 }
 
-/** The token is after the #, which browsers send to no server, so no proxy logs it. */
+/** In `joinLink` the token is after the #. Browsers send that part to no server, so no proxy logs it. */
 function linksOf({ inviteBaseUri, http, web }: Config, token: string): { link: string; joinLink: string | null } {
   return {
     link: `${inviteBaseUri}/${token}`,

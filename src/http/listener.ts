@@ -12,7 +12,7 @@ import { jsonResponseHeaders } from './responses.ts';
  */
 const TIMEOUT_CHECK_INTERVAL_MS = 1_000;
 const KEEP_ALIVE_TIMEOUT_MS = 65_000;
-/** How long the bytes of a refused client are read and discarded: closing at once could lose the answer. */
+/** The time for which the bytes of a refused client are read and discarded: closing at once could lose the answer. */
 const LINGER_MS = 1_000;
 
 /** The part of the configuration that a listener uses. */
@@ -38,12 +38,12 @@ export class HttpListener {
   #stopping: Promise<void> | null = null;
   readonly #rejectedSockets = new WeakSet<Socket>();
   readonly #httpSockets = new Set<HttpSocket>();
-  /** One function for all connections. */
+  /** Removes a closed connection from `#httpSockets`. All connections share this one function. */
   readonly #removeSocket: (this: Socket) => void;
   #handler: RequestListener;
   #upgradeListener: UpgradeListener | null = null;
 
-  /** `keys` are the keys of the configuration that name the port, for errors about it. */
+  /** `keys`: the configuration keys of the address and the port, for error messages about them. */
   constructor(
     config: HttpListenConfig,
     startingHandler: RequestListener,
@@ -94,12 +94,12 @@ export class HttpListener {
     this.#server.on('clientError', (error, socket) => this.#rejectRequest(error, socket as HttpSocket));
   }
 
-  /** From now on this handler answers. */
+  /** Sets the handler that answers all further requests. */
   setHandler(handler: RequestListener): void {
     this.#handler = handler;
   }
 
-  /** From now on this listener takes the sockets of requests that ask for WebSocket at `/v1/live`. */
+  /** Sets the listener that takes the sockets of all further requests for WebSocket at `/v1/live`. */
   setUpgradeListener(upgrade: UpgradeListener): void {
     this.#upgradeListener = upgrade;
   }
@@ -126,7 +126,8 @@ export class HttpListener {
   async #stop(timeoutMs: number): Promise<void> {
     if (!this.#server.listening) return;
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
-    // From here on Node no longer closes connections without a complete request, nor those whose request was answered.
+    // After `close`, Node closes neither connections without a complete request nor those whose request was answered.
+    // So they are closed here.
     for (const socket of this.#httpSockets) closeAfterResponse(socket);
     const timer = setTimeout(() => this.#server.closeAllConnections(), timeoutMs);
     await closed;
@@ -135,7 +136,8 @@ export class HttpListener {
 
   /** A request that Node's parser refuses, or that took too long, gets a JSON answer; then its connection is closed. */
   #rejectRequest(error: NodeJS.ErrnoException, socket: HttpSocket): void {
-    // Node reports a time-out once for each request, and the request goes on if nobody closes its connection.
+    // A file transfer may take longer than the time-out. Node reports the time-out once, and the request continues if
+    // nobody closes its connection.
     if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && isDeadlineExempt(socket)) return;
     if (!socket.writable || error.code === 'ECONNRESET') {
       socket.destroy();

@@ -15,7 +15,7 @@ import { GrowingBuffer } from './growing-buffer.ts';
 export interface FormFile {
   /** The file's name as it was sent. */
   readonly name: string;
-  /** Called once, when the file is admitted. */
+  /** Called once, when the store has admitted the file. Returns the content of the file. */
   readonly bytes: () => Readable;
   /** When this signal is aborted, the upload ends with the signal's reason. */
   readonly signal: AbortSignal;
@@ -36,7 +36,7 @@ export interface MultipartOptions {
   /** Runs a piece of parsing, and charges its time to the sender. */
   readonly chargeParseTime: <T>(work: () => T) => T;
   readonly store: (file: FormFile) => Promise<Attachment>;
-  /** Sees every byte of the body, as it was sent. */
+  /** Gets every byte of the body, as it was sent. */
   readonly onChunk: (chunk: Buffer) => void;
   /** Discards a file that was stored. Does not reject. */
   readonly discardFile: (id: string) => Promise<void>;
@@ -84,7 +84,7 @@ export class MultipartReceiver {
   #fileCount = 0;
   /** The first error in a body that has had no file so far, and may be no form. It is thrown at the end of the body. */
   #deferredFormError: KlatchError | null = null;
-  /** Whether an error in the form fails it at once: so from the first file on, and after the whole body was read. */
+  /** True from the first file on, and after the whole body was read: an error in the form then fails it at once. */
   #parseErrorsFailAtOnce = false;
   readonly #nonFileTimeout: PausableTimeout;
   #storeQueue: Promise<void> = Promise.resolve();
@@ -141,7 +141,7 @@ export class MultipartReceiver {
     await Promise.all(this.#files.splice(0).map(({ attachment }) => this.#options.discardFile(attachment.id)));
   }
 
-  /** Reads without an iterator, which cannot be aborted while it waits for a sender that has stopped. */
+  /** Reads the request by its events: an iterator cannot be aborted while it waits for a sender that has stopped. */
   #readAll(req: IncomingMessage): Promise<void> {
     const { signal } = this.#abortController;
     return new Promise((resolve, reject) => {
@@ -179,14 +179,14 @@ export class MultipartReceiver {
     return null;
   }
 
-  /** Charges the time of parsing only before the first file: the bytes of a file are bounded by its upload. */
+  /** Charges the time of parsing only before the first file: the upload of a file bounds its bytes. */
   #writeToParser(chunk: Buffer): boolean {
     const write = (): boolean => this.#parser.write(chunk);
     return this.#body === null ? write() : this.#options.chargeParseTime(write);
   }
 
   async #drainParserThenCheckSize(): Promise<void> {
-    // Without a file the parser waits for nothing: by the next turn it has parsed the whole chunk.
+    // Without a file the parser waits for nothing: by the next turn of the event loop it has parsed the whole chunk.
     if (this.#body !== null) await setImmediate();
     if (this.#body === null) await this.#parserDrained();
     this.#failIfFormTooLarge();
@@ -237,7 +237,8 @@ export class MultipartReceiver {
   }
 
   #enqueueFileOrFail(field: string | undefined, stream: BusboyFileStream, name: string): void {
-    // A stream fails with its form. The reader of the stream gets the error as well, so it is ignored here.
+    // The stream of a file fails together with its form. The reader of the stream gets the error as well, so this
+    // listener ignores it.
     stream.on('error', () => {});
     if (this.#body !== null) {
       this.#body = null;
@@ -347,7 +348,7 @@ class PausableTimeout {
 class HashStream extends Transform {
   readonly #hash = createHash('sha256');
 
-  /** Available once the stream has ended. */
+  /** Can be read once, after the stream has ended. */
   get sha256(): string {
     return this.#hash.digest('hex');
   }

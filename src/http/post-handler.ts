@@ -59,7 +59,7 @@ export function createPostHandler(
     try {
       if (integration.archived) throw new KlatchError('group_archived');
       const source = proxies.sourceKeyOf(req);
-      // Checked before the body is read as well, since decompressing a body takes time too.
+      // The parse budget is also checked before the body is read, since decompressing a body takes time too.
       if (!parseBudget.hasTimeLeft(source)) throw parseBudgetExhaustedError();
       const delay = rateLimitDelay(rate, integration, limits.tokenQueueTimeoutMs);
       if (delay !== null) await delay;
@@ -89,8 +89,9 @@ export function createPostHandler(
 }
 
 /**
- * Handles nearly all requests, those with a plain path and a cached token, without Express. Express is a fifth of a
- * post's cost (43 against 34 µs). Returns false, having done nothing, for any other request: Express then handles it.
+ * Handles posts with a plain path and a cached token, which are nearly all requests, without Express. Express is a
+ * fifth of a post's cost (43 µs with it, 34 µs without). Returns false, having done nothing, for any other request:
+ * Express then handles it.
  */
 export function createCachedTokenFastPath(
   services: Services,

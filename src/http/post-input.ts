@@ -15,11 +15,14 @@ import { urlEncodedForm } from './url-encoded-form.ts';
 const NOT_OBJECT_PATTERN = /^\s*\{\s*[^\s"}]/;
 const looksLikeObject = (source: string): boolean => source.trimStart().startsWith('{');
 
-/** Fields of forms that hold the whole post as JSON: of Slack and GitHub, of Discord, of Uptime Kuma. */
+/**
+ * Fields of forms that hold the whole post as JSON: `payload` of Slack and GitHub, `payload_json` of Discord, `data` of
+ * Uptime Kuma.
+ */
 const JSON_FIELDS = ['payload', 'payload_json', 'data'] as const;
 /**
- * Fields that make a form without `text` a post: a multipart form always, another one only if KNOWN_FIELDS has all its
- * fields.
+ * Any of these fields makes a form without the field `text` a post. For a url-encoded form this holds only if
+ * KNOWN_FIELDS has all its fields.
  */
 const TEXT_FIELDS = ['message', 'body', 'msg', 'content'] as const;
 /** The fields that programs' forms have. A body with another field may be a text that happens to hold `=`. */
@@ -108,7 +111,7 @@ function postFromForm(form: Form, context: PostContext): PostInput | Ignored | n
  */
 function jsonField(name: (typeof JSON_FIELDS)[number], source: string | null, limits: JsonLimits): JsonObject | null {
   if (source === null) return null;
-  // Text without a bracket at its start is not parsed: the parser takes 5 ms for 1 MiB of white space.
+  // Text without an opening brace at its start is not parsed: the parser takes 5 ms for 1 MiB of white space.
   const value = looksLikeObject(source) ? parseJsonRepairingControls(source, limits, `${name}:`).value : undefined;
   if (isObject(value)) return value;
   if (name === 'payload') throw invalid('payload: must be a JSON object with text');

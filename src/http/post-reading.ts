@@ -22,8 +22,8 @@ export async function readFormFields(body: Buffer, headers: PostContext['headers
 }
 
 /**
- * Reads a post from its whole body; `fields` is the result of `readFormFields`. Pure, so that it is the same on the
- * event loop and in a thread. `charge` measures the time for which texts of alerts are written later. Throws
+ * Reads a post from its whole body; `fields` is the result of `readFormFields`. It is pure, so that it works alike on
+ * the event loop and in a thread. `charge` later runs the writing of an alert's texts, and charges its time. Throws
  * KlatchError.
  */
 export function readPost(

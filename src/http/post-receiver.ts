@@ -79,7 +79,7 @@ async function revalidateTokenAndReject(
   const integration = await tokens.findBypassingCache(token).catch(() => undefined);
   if (integration === null) throw new KlatchError('invalid_token');
   if (integration?.archived === true) throw new KlatchError('group_archived');
-  // The post was checked with a secret that has changed since.
+  // The signatures of the post were checked with a secret that was changed meanwhile.
   if (integration !== undefined && integration.admission !== remembered.admission)
     throw new KlatchError('signing_changed');
   throw error;

@@ -8,14 +8,14 @@ import type { TaggedResponse } from './responses.ts';
 export const routeKinds = ['send', 'reverse', 'token_status', 'health', 'api', 'files', 'other'] as const;
 type RouteKind = (typeof routeKinds)[number];
 
-/** How a request was answered; `none`: its client left before that. */
+/** The classes of the statuses that requests were answered with; `none`: the client left before the answer. */
 export const statusClasses = ['2xx', '3xx', '4xx', '5xx', 'none'] as const;
 type StatusClass = (typeof statusClasses)[number];
 
 /** The requests of one kind of route. */
 interface RouteStatusesAndDurations {
   readonly statuses: Record<StatusClass, number>;
-  /** From the request's headers to the end of its answer. */
+  /** The time from the arrival of a request's headers to the end of its answer. */
   readonly durationS: Histogram;
 }
 
@@ -26,7 +26,7 @@ const HEALTH_PATHS = new Set(['/v1/status', '/v1/ready', '/v1/about']);
 /** Counts the requests of a listener and its answers; for metrics. */
 export class RequestCounts {
   readonly byRoute: Readonly<Record<RouteKind, RouteStatusesAndDurations>>;
-  /** Refusals by their error code. */
+  /** The number of answers with each error code. */
   readonly errors: Record<ErrorCode, number>;
 
   constructor() {
@@ -47,7 +47,7 @@ export class RequestCounts {
     this.errors = Object.fromEntries(codes.map((code) => [code, 0])) as Record<ErrorCode, number>;
   }
 
-  /** A listener that calls the given one and counts. */
+  /** Returns a listener that calls `listener`, and counts its requests and answers. */
   counting(listener: RequestListener): RequestListener {
     return (req, res) => {
       const startedAt = performance.now();

@@ -28,7 +28,7 @@ export function sendJson(
   body: unknown,
   headers: Record<string, string> = {},
 ): void {
-  // Not res.json: it computes an ETag, which costs and which no-store makes useless.
+  // `res.json` is not used: it computes an ETag, which takes time, and which `no-store` makes useless.
   sendText(res, { status, text: JSON.stringify(body) }, headers, jsonResponseHeaders);
 }
 
@@ -76,7 +76,7 @@ const isUploadStatusRequest = (req: IncomingMessage): boolean =>
   req.method === 'HEAD' && originalUrlOf(req).startsWith('/v1/files/uploads/');
 const STATUSES_SHOWN_AS_UPLOAD_LOCKED: ReadonlySet<number> = new Set([429, 503]);
 
-/** The one place that shows an error over HTTP. */
+/** Sends an error. All errors of handlers are shown over HTTP here, and nowhere else. */
 export function sendError(res: ServerResponse, error: KlatchError, extraBodyFields: Record<string, string> = {}): void {
   const headers: Record<string, string> =
     error.retryAfterS === null ? {} : { 'retry-after': String(error.retryAfterS) };
@@ -127,7 +127,7 @@ export function sendThrownError(
   sendError(res, shown, options.extraBodyFields);
 }
 
-/** Express's last handler. */
+/** The last handler of Express, which answers with an error that another handler threw. */
 export function errorHandler(log: Log): ErrorRequestHandler {
   return (error: unknown, _req, res, _next) => sendThrownError(res, error, { log });
 }

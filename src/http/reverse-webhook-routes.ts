@@ -18,7 +18,7 @@ import { hookIdOf, parseHookLogRequest, parseRedelivery, parseRegistration, pars
 import { sendJson, sendMethodNotAllowed, parseBudgetExhaustedError } from './responses.ts';
 import type { TokenGrant, TokenAuth, TokenHandler, WithToken } from './token-auth.ts';
 
-/** The routes below `/v1/webhooks/:token/reverse`. */
+/** Serves `/v1/webhooks/:token/reverse` and the paths below it. */
 export function reverseWebhookRoutes(services: Services, tokenAuth: TokenAuth, proxies: TrustedProxies): Router {
   const router = Router({ caseSensitive: true });
   const withToken = tokenAuth.withVerifiedToken();
@@ -33,7 +33,8 @@ export function reverseWebhookRoutes(services: Services, tokenAuth: TokenAuth, p
     .post(
       withToken(async (req, res, { integration }) => {
         const actor = actorByToken(integration);
-        // Limited before the body is read: the body of a registration that comes too often is neither read nor parsed.
+        // The rate is checked before the body is read: the body of a registration above the rate is neither read nor
+        // parsed.
         limitGroupHookRegistrations(services, actor);
         const request = await readInput(req, res, parseRegistration);
         sendJson(res, 201, await registerNewHook(services, actor, request));
@@ -132,7 +133,7 @@ function addDeliveryRoutes(router: Router, services: Services, { withToken, read
     .all(withToken(async (req, res) => sendMethodNotAllowed(req, res, ['POST'])));
 }
 
-/** The link to the next page is relative to this one: it does not hold the token. */
+/** Sends a page of a hook's delivery log. The link to the next page is relative, so it does not hold the token. */
 function sendHookLog(res: Response, { attempts, next }: HookLogPage, limit: number): void {
   const rows = attempts.map(({ last_seq: last, last_rev: lastRev, ...row }) => ({
     ...row,

@@ -3,7 +3,7 @@ import type { Config } from '../config/config.ts';
 import { pageHeaders, renderSignIn } from './invite-page.ts';
 import { jsonResponseHeaders, sendMethodNotAllowed } from './responses.ts';
 
-/** `GET /v1/sign-in`: the page of a sign-in link in a browser. It is the same for every link, and without one. */
+/** Serves `GET /v1/sign-in`, the page that a sign-in link opens in a browser. The page is the same for every link. */
 export function signInLinkPage(config: Config): Router {
   const html = renderSignIn(config);
   const headers = { ...jsonResponseHeaders, ...pageHeaders(), 'content-length': Buffer.byteLength(html) };

@@ -19,7 +19,7 @@ type TokenFinder = (req: Request) => string;
 /** Makes a request handler that calls `handler` only with a valid token, before the body is read. */
 export type WithToken = (handler: TokenHandler) => RequestHandler;
 
-/** Finds the group of the token in the path, for all routes below `/v1/webhooks/:token`. */
+/** Finds the group of a request's integration token. The token is in the path, unless the route names another place. */
 export class TokenAuth {
   readonly #services: Services;
   readonly #proxies: TrustedProxies;
@@ -38,8 +38,8 @@ export class TokenAuth {
   }
 
   /**
-   * For requests whose token is not checked a second time: asks the database each time, so that a rotation on another
-   * node takes effect at once.
+   * For requests whose token is not checked a second time. It asks the database each time, so that a rotation on
+   * another node takes effect at once.
    */
   withVerifiedToken(): WithToken {
     return this.#authorizeBy((token) => this.#services.tokens.findBypassingCache(token));

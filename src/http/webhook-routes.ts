@@ -9,7 +9,7 @@ import type { TokenAuth } from './token-auth.ts';
 /** Methods that a misconfigured program uses in place of POST. */
 const POST_LIKE_METHODS: ReadonlySet<string> = new Set(['PUT', 'PATCH']);
 
-/** `POST /v1/webhooks/:token` and `/status`. */
+/** Serves `POST /v1/webhooks/:token`, and `/v1/webhooks/:token/status`. */
 export function webhookRoutes(options: {
   tokenAuth: TokenAuth;
   handlePost: PostHandler;
@@ -42,7 +42,7 @@ export function withPostErrors(handler: RequestHandler, log: Log): RequestHandle
   };
 }
 
-/** Answers whether a token exists, for any method. Only here an unknown token gets 410. */
+/** Answers whether a token exists, for any method. An unknown token gets 410 here, and at no other path. */
 function tokenStatus(tokenAuth: TokenAuth): RequestHandler {
   return async (req, res) => {
     if ((await tokenAuth.verify(req)) !== null) sendJson(res, 200, { status: 'Ok' });

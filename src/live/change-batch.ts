@@ -60,7 +60,7 @@ export class ChangeBatch {
   /** The number of the batch's changes that a follower with everything up to `rev` already has. */
   countUpTo(rev: Rev): number {
     if (rev <= this.afterRev) return 0;
-    // Starts at the newest: a follower usually lacks only a few changes of a batch.
+    // The search starts at the newest change: a follower usually lacks only a few changes of a batch.
     let count = this.#revs.length;
     while (count > 0 && this.#revs[count - 1]! > rev) count -= 1;
     return count;

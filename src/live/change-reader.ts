@@ -11,7 +11,7 @@ import { logFailureByKind } from './log-failure.ts';
 
 const PAGE_ROWS = 500;
 const PAGE_BYTES = 256 * 1024;
-/** Bound of the cache over all conversations, for clients that reconnect. */
+/** The most bytes of cached batches of all conversations. Clients that reconnect get batches from the cache. */
 const CACHE_BYTES = 32 * 1024 * 1024;
 const CACHE_TTL_MS = 60_000;
 /** Catch-up reads leave one of the pool's two connections to fan-out reads, for which many followers wait. */
@@ -19,7 +19,7 @@ const MAX_CONCURRENT_CATCH_UP_READS = 1;
 const MAX_CONCURRENT_FAN_OUT_READS = 2;
 const RETRY_DELAY_MS = 300;
 
-/** Why there is no batch: the conversation no longer exists, or the database is unreachable. */
+/** The reason why there is no batch: the conversation no longer exists, or the database is unreachable. */
 export type ReadFailure = 'gone' | 'away';
 
 interface BatchOwner {
@@ -89,7 +89,7 @@ export class ChangeReader {
     }
   }
 
-  /** Waits, by default until a retry makes sense; resolves early when the server stops. */
+  /** Waits for `ms`, by default for the time before a retry. Resolves earlier if the server stops. */
   async pause(ms = RETRY_DELAY_MS): Promise<void> {
     try {
       await wait(ms, undefined, { signal: this.#stopController.signal });

@@ -1,4 +1,4 @@
-/** The code with which the server closes a connection. On tcp the last line holds it. */
+/** The code with which the server closes a connection. On a TCP connection the last line holds the code. */
 export const closeCodes = {
   /** The client closed its side, and has received its answers. */
   normal: 1000,

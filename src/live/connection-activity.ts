@@ -1,10 +1,10 @@
 import type { LiveConnection } from './transport/live-connection.ts';
 
-/** Whether a connection gave a sign of life between two checks. */
+/** Tells whether a connection gave a sign of life between two checks. */
 export class ConnectionActivity {
   readonly #connection: LiveConnection;
   #bytesRead = 0;
-  /** Null: the connection was not full at the last check. */
+  /** The `bytesSent` of the connection at the last check. Null: its send queue was not full then. */
   #bytesSent: number | null = null;
 
   constructor(connection: LiveConnection) {
@@ -14,8 +14,8 @@ export class ConnectionActivity {
   /**
    * True in one of these cases:
    * - Bytes arrived since the last check.
-   * - A full connection sent bytes: its client is busy reading, and may get to our ping late.
-   * - The input is paused and the connection is not full: such a client cannot give a sign.
+   * - A full connection sent bytes: its client is busy reading, and may answer our ping late.
+   * - The input is paused and the connection is not full: the server reads no sign of life from such a client.
    */
   wasActive(isInputPaused: boolean): boolean {
     const { bytesRead, bytesSent, isFull } = this.#connection;

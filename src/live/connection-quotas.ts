@@ -5,7 +5,10 @@ import type { ConnectionRejection } from './live-counts.ts';
 /** The share of connections without a sign-in that one source may hold: a quarter. */
 const UNAUTHENTICATED_PER_SOURCE_DIVISOR = 4;
 
-/** Bounds on connections: in total, those that have not signed in, and those of one source. */
+/**
+ * Bounds the number of connections: all, those that have not signed in, and those of one source that have not signed
+ * in.
+ */
 export class TotalAndUnauthenticatedQuotas {
   readonly #config: LiveConfig;
   readonly #unauthenticatedBySource = new Map<SourceKey, number>();
@@ -39,7 +42,7 @@ export class TotalAndUnauthenticatedQuotas {
     return null;
   }
 
-  /** A connection that `acquire` has accepted signed in, or ended without a sign-in. */
+  /** To be called when a connection that `acquire` has accepted signs in, or ends without a sign-in. */
   releaseUnauthenticated(source: SourceKey): void {
     this.#unauthenticated -= 1;
     const remaining = (this.#unauthenticatedBySource.get(source) ?? 1) - 1;
@@ -47,7 +50,7 @@ export class TotalAndUnauthenticatedQuotas {
     else this.#unauthenticatedBySource.set(source, remaining);
   }
 
-  /** A connection that `acquire` has accepted ended; `releaseUnauthenticated` was called for it before. */
+  /** To be called when a connection that `acquire` has accepted has ended, after `releaseUnauthenticated`. */
   release(): void {
     this.#total -= 1;
   }

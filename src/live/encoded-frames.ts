@@ -48,7 +48,8 @@ export class EncodedFrames {
 function encode(texts: readonly string[], { frameOverheadBytes, write }: FrameFormat): ConcatenatedFrames {
   const lengths = texts.map((text) => Buffer.byteLength(text));
   const total = lengths.reduce((sum, length) => sum + length + frameOverheadBytes(length), 0);
-  // Not from the shared pool of Node.js: a cached slice of the pool would hold all of it in memory.
+  // The buffer is not taken from the shared pool of Node.js: a cached slice of the pool would keep the whole pool in
+  // memory.
   const bytes = Buffer.allocUnsafeSlow(total);
   const frameEnds = new Uint32Array(texts.length);
   let at = 0;

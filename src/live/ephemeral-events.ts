@@ -17,16 +17,19 @@ import { EncodedFrames } from './encoded-frames.ts';
 import type { SendableSession } from './sendable-session.ts';
 import { logFailureByKind } from './log-failure.ts';
 
-/** In larger conversations nobody gets typing or presence notifications: they would cost more than the messages do. */
+/**
+ * The most members for presence notifications, and the most followers on a node for typing notifications. In larger
+ * conversations these would cost more than the messages do.
+ */
 const MAX_EPHEMERAL_CONVERSATION_SIZE = 200;
-/** Interval of typing notifications for one account that continues typing. */
+/** The shortest interval between two typing notifications about one account in one conversation. */
 const TYPING_THROTTLE_MS = 2_000;
 const MAX_TYPING_THROTTLES = 10_000;
 const MAX_CACHED_ACCOUNT_SUMMARIES = 10_000;
 const ACCOUNT_SUMMARY_TTL_MS = 60_000;
-/** Accounts with a queued change, one change for each: more than a cluster has online. */
+/** The most accounts with a queued change; each has one. A cluster has fewer accounts online. */
 const MAX_QUEUED_ACCOUNTS = 1_000_000;
-/** Accounts for which one query finds the audience. */
+/** The most accounts in one query, which finds the conversations whose followers get the changes of the accounts. */
 const ACCOUNTS_PER_QUERY = 200;
 const QUERY_TIMEOUT_MS = 1_500;
 
@@ -34,13 +37,13 @@ const QUERY_TIMEOUT_MS = 1_500;
 interface QueuedAccountChange {
   /** Null: the account neither came online nor went offline. */
   readonly online: boolean | null;
-  /** True: the account has another nick or name. */
+  /** True: the account has a new nick or name. */
   readonly isRenamed: boolean;
 }
 
 /**
- * Sends sessions events that are not stored: typing, reads and settings of the account's other devices, presence, and
- * new names. When a query fails, typing events are lost, and changes of accounts are queued again.
+ * Sends events that are not stored to sessions: typing, reads and settings of the account's other devices, presence,
+ * and new names. When a query fails, typing events are lost, and changes of accounts are queued again.
  */
 export class EphemeralEvents {
   readonly #bus: Bus;
@@ -82,8 +85,8 @@ export class EphemeralEvents {
   }
 
   /**
-   * An account came online or went offline. A later tick sends the newest state, even if the account changed back
-   * before the tick. A client may have read the list of online accounts in between.
+   * Queues the news that an account came online or went offline. A later tick sends the newest state, even if the
+   * account changed back before the tick. In between, a client may have read the list of online accounts.
    */
   queuePresenceChange(accountId: AccountId, online: boolean): void {
     this.#queue(accountId, { online, isRenamed: false });
@@ -98,7 +101,7 @@ export class EphemeralEvents {
     });
   }
 
-  /** Called about every second. */
+  /** Begins to send the queued changes of accounts, unless changes are being sent. Called about every second. */
   startSendingAccountChanges(): void {
     if (this.#queuedAccounts.size > 0 && !this.#isSendingAccounts) void this.#sendAccountChanges();
   }

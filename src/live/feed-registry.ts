@@ -16,7 +16,7 @@ const FEEDS_PER_POLL_QUERY = 5_000;
  */
 const POLL_INTERVAL_MS = 10_000;
 
-/** Conversations that changed while a caller reads a list of conversations. */
+/** Collects the conversations that change while the calling code reads a list of conversations. */
 class ChangeRecorder {
   readonly #changedConversations = new Set<ConversationId>();
   #allMayHaveChanged = false;
@@ -46,7 +46,7 @@ export class FeedRegistry {
   readonly reader: ChangeReader;
   /** Called when the log began a new epoch: all subscriptions must be made again. */
   onNewEpoch: () => void = () => {};
-  /** Null until the first read. */
+  /** The newest log epoch that a read found; null until the first read. */
   #epoch: LogEpoch | null = null;
   readonly #bus: Bus;
   readonly #pool: Pool;
@@ -111,12 +111,12 @@ export class FeedRegistry {
   }
 
   /**
-   * Records the log epoch that a read found. Once the epoch was raised, existing feeds may be ahead of the database, so
-   * later subscribers get new feeds.
+   * Records the log epoch that a read found. After a rise of the epoch, which means that changes were lost, existing
+   * feeds may be ahead of the database. So later subscribers get new feeds.
    */
   observeEpoch(epoch: LogEpoch): void {
     const before = this.#epoch;
-    // The epoch is the same, or this read began before the epoch was raised and another read found that.
+    // The epoch is the same. Or this read began before the epoch was raised, and another read has found the new epoch.
     if (before !== null && epoch <= before) return;
     this.#epoch = epoch;
     if (before === null) return;
@@ -125,7 +125,7 @@ export class FeedRegistry {
     this.onNewEpoch();
   }
 
-  /** Records every notification until `stopRecording`. */
+  /** Returns a recorder, which collects the conversations of all notifications until `stopRecording`. */
   startRecording(): ChangeRecorder {
     const recorder = new ChangeRecorder();
     this.#recorders.add(recorder);
@@ -137,8 +137,8 @@ export class FeedRegistry {
   }
 
   /**
-   * The feed of a conversation whose newest change was `head` a moment ago; each caller releases it. `mayBeStale`:
-   * there may be a newer change whose notification did not reach the feed.
+   * The feed of a conversation. `head` is the newest rev that the calling code found in the database. `mayBeStale`:
+   * there may be a newer change whose notification did not reach the feed. The calling code has to release the feed.
    */
   acquire(conversationId: ConversationId, head: Rev, mayBeStale: boolean): Feed {
     let feed = this.#feeds.get(conversationId);
@@ -164,8 +164,8 @@ export class FeedRegistry {
   }
 
   /**
-   * Notifications may have been lost: finds the conversations that have new changes. Their cached batches may be
-   * outdated as well.
+   * Finds the conversations with changes that their feeds have not read, because notifications were lost. Drops the
+   * cached batches of these conversations, which may be outdated, and wakes the feeds.
    */
   async #poll(): Promise<void> {
     this.#shouldPollAgain = true;

@@ -5,7 +5,7 @@ import type { ChangeBatch } from './change-batch.ts';
 
 /**
  * A catch-up read begins up to this many revs below the client's rev, so that clients that lack a little more can share
- * it.
+ * the read.
  */
 const READ_ALIGNMENT_REVS = 64;
 
@@ -19,7 +19,7 @@ const MAX_BROADCAST_COOLDOWN_MS = 40;
 
 /** A subscriber that gets each change from a feed, in order. */
 export interface Follower {
-  /** The follower has everything up to here. */
+  /** The follower has all changes up to this rev. */
   readonly rev: Rev;
   readonly session: SendableSession;
   deliver(batch: ChangeBatch): void;
@@ -27,12 +27,12 @@ export interface Follower {
 
 /**
  * The changes of one conversation that clients on this node follow. After a notification the feed reads changes once,
- * encodes them once, and gives them to all followers in one tick. A follower that lacks more calls `changesAfter`;
- * followers that lack the same share one read.
+ * encodes them once, and gives them to all followers in one tick. A follower that lacks earlier changes calls
+ * `changesAfter`. Followers that lack the same changes share one read.
  */
 export class Feed {
   readonly conversationId: ConversationId;
-  /** Attached followers have everything up to here. */
+  /** Attached followers have all changes up to this rev. */
   rev: Rev;
   /** The number of attached followers and of those that catch up. The registry drops the feed when none is left. */
   refCount = 0;
@@ -52,20 +52,22 @@ export class Feed {
     this.#reader = reader;
   }
 
-  /** A notification or a newer head announced more changes. */
+  /** Starts a read. To be called when a notification or a newer head announces more changes. */
   wake(): void {
     this.#hasUnreadChanges = true;
     if (!this.#isReading) void this.#readLoop();
   }
 
-  /** An older message changed: the cache may hold a text that was deleted since. */
+  /**
+   * Drops all cached batches. To be called when an older message changes: the cache may hold a text that was deleted.
+   */
   invalidateCache(): void {
     this.#cacheGeneration += 1;
     for (const batch of this.#cachedBatches) this.#reader.evict(batch);
     this.#cachedBatches = [];
   }
 
-  /** The reader has evicted a batch. */
+  /** Forgets a batch that the reader has evicted from its cache. */
   onEvicted(batch: ChangeBatch): void {
     this.#cachedBatches = this.#cachedBatches.filter((each) => each !== batch);
   }
@@ -99,7 +101,7 @@ export class Feed {
     return read;
   }
 
-  /** One read at a time; notifications that arrive meanwhile cause one more. */
+  /** Runs one read at a time. Notifications that arrive during a read cause one more read. */
   async #readLoop(): Promise<void> {
     this.#isReading = true;
     while (this.#hasUnreadChanges && this.refCount > 0) {

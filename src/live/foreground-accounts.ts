@@ -5,14 +5,14 @@ export class ForegroundAccounts {
   /** The number of foreground sessions of each account. */
   readonly #foregroundSessionCounts = new Map<AccountId, number>();
 
-  /** Adds a session; true: the account's first. */
+  /** Adds a foreground session. True: it is the account's first one on this node. */
   addSession(accountId: AccountId): boolean {
     const before = this.#foregroundSessionCounts.get(accountId) ?? 0;
     this.#foregroundSessionCounts.set(accountId, before + 1);
     return before === 0;
   }
 
-  /** Removes a session; true: the account's last. */
+  /** Removes a foreground session. True: it was the account's last one on this node. */
   removeSession(accountId: AccountId): boolean {
     const remaining = (this.#foregroundSessionCounts.get(accountId) ?? 0) - 1;
     if (remaining > 0) this.#foregroundSessionCounts.set(accountId, remaining);

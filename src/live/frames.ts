@@ -27,12 +27,12 @@ export function joinedNotification(conversation: ConversationId, rev: Rev): stri
   return serializeNotification('conversation.joined', { conversation, rev });
 }
 
-/** The account has left the conversation; no change of it follows. */
+/** The account has left the conversation; no change of the conversation follows. */
 export function leftNotification(conversation: ConversationId): string {
   return serializeNotification('conversation.left', { conversation });
 }
 
-/** The account has read up to here, on one of its devices. */
+/** The account has read up to `seq`, on one of its devices. */
 export function readPositionNotification(conversation: ConversationId, seq: Seq): string {
   return serializeNotification('conversation.read', { conversation, seq });
 }

@@ -3,13 +3,14 @@ import { runInNewContext } from 'node:vm';
 
 /** Fewer sign-ins leave too little garbage for a collection. */
 const MIN_AUTHENTICATIONS_FOR_GC = 1_000;
-/** Ticks without a new sign-in before a collection: the other clients have all connected. */
+/** Ticks (of a second) without a new sign-in before a collection: by then all clients of the rush have connected. */
 const IDLE_TICKS_BEFORE_GC = 2;
 
 /**
  * Frees the garbage of many clients that signed in at once. Ten thousand of them take 80 MiB of objects that are
  * garbage before all have connected. An idle server then allocates too little for V8 to start a collection. This class
- * starts one when nobody has signed in for two seconds; V8 then returns memory to the system some seconds later.
+ * starts a collection when nobody has signed in for two seconds; V8 then returns memory to the system some seconds
+ * later.
  */
 export class IdleGc {
   readonly #collect: () => void;

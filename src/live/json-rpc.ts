@@ -20,7 +20,7 @@ const requestSchema = z.object({
 interface RpcError {
   readonly code: number;
   readonly message: string;
-  /** The catalogue's stable code. */
+  /** The stable code of the error in this server's list of errors. */
   readonly data?: { readonly code: string };
 }
 

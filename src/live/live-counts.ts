@@ -1,7 +1,7 @@
 import { liveTransports, type LiveTransport } from '../model/transport.ts';
 import { closeCodes, type CloseReason } from './close-codes.ts';
 
-/** Why a connection was refused. */
+/** The reasons for which connections are refused. */
 const connectionRejections = [
   'too_many_connections',
   'too_many_unauthenticated',

@@ -17,8 +17,8 @@ import type { LiveCounts, DisconnectReason } from './live-counts.ts';
 import { Session, type SessionHost, type SessionState } from './session.ts';
 
 /**
- * Rate of requests before the sign-in, for each source: a thousand clients of one network reconnect at once after a
- * restart. A separate rate slows clients that present invalid tokens.
+ * The rate of requests before the sign-in for each source. It lets a thousand clients of one network reconnect at once
+ * after a restart. A separate rate slows clients that present invalid tokens.
  */
 const UNAUTHENTICATED_REQUEST_RATE = { perSecond: 500, burst: 5_000, keys: 10_000 };
 const MAX_REJECTION_DELAY_MS = 5_000;
@@ -160,9 +160,9 @@ export class LiveSessions implements SessionHost {
   }
 
   /**
-   * Checks heartbeats and deadlines of all sessions: one timer for all of them, every `intervalMs`. After a pause of
-   * the process, this tick runs before the process reads what clients sent meanwhile. So a pause counts for at most two
-   * intervals.
+   * Checks heartbeats and deadlines of all sessions. One timer for all sessions calls this every `intervalMs`. After a
+   * pause of the process, this tick runs before the process reads what clients sent meanwhile. So a pause counts for at
+   * most two intervals.
    */
   tick(intervalMs: number): void {
     const atMs = performance.now();

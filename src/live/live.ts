@@ -27,7 +27,7 @@ const MAX_SESSION_TICK_INTERVAL_MS = 2_000;
 const REVALIDATE_INTERVAL_MS = 60_000;
 /** After a lost notification of these kinds, a session or a membership may have changed. */
 const EVENTS_WHOSE_LOSS_REVALIDATES = ['sessionsEnded', 'accountsChanged', 'membersChanged'] as const;
-/** Interval at which queued ephemeral events are sent together. */
+/** The interval at which presence, queued ephemeral events and the collection of idle garbage are handled. */
 const PRESENCE_AND_GC_TICK_MS = 1_000;
 const LIST_NODES_TIMEOUT_MS = 1_500;
 
@@ -133,7 +133,7 @@ export class Live {
     for (const endpoint of this.#endpoints) await endpoint.start();
   }
 
-  /** A request of the HTTP interface that wants to become a WebSocket. */
+  /** Takes over the socket of a request of the HTTP interface that asks for WebSocket. */
   upgrade(request: IncomingMessage, socket: Socket, head: Buffer): void {
     this.#upgrades.handle(request, socket, head);
   }
@@ -158,7 +158,10 @@ export class Live {
     this.feeds.stop();
   }
 
-  /** Notifications may have been lost, or time has passed: checks whether all sessions are still valid. */
+  /**
+   * Checks whether all sessions and memberships are still valid: notifications may have been lost, or a session may
+   * have expired.
+   */
   async #revalidate(): Promise<void> {
     this.#shouldRevalidateAgain = true;
     if (this.#isRevalidating) return;

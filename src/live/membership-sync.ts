@@ -60,7 +60,7 @@ export class MembershipSync {
     if (!this.#isRechecking) void this.#recheckPending();
   }
 
-  /** Notifications may have been lost: rechecks each membership that differs from what the sessions follow. */
+  /** Rechecks each membership that differs from what the sessions follow: its notification may have been lost. */
   async reconcile(): Promise<void> {
     const accounts = [...this.#sessions.accounts];
     for (let start = 0; start < accounts.length && !this.#isStopped; start += ACCOUNTS_PER_QUERY) {
@@ -102,7 +102,7 @@ export class MembershipSync {
     const byKey = new Map(found.map((each) => [mapKey(each), each]));
     for (const key of keys) {
       const name = mapKey(key);
-      // The membership changed again during this query: the next answer decides.
+      // The membership changed again during this query: the answer of the next query decides.
       if (this.#pendingRechecks.has(name)) continue;
       for (const { subscriptions } of this.#sessions.ofAccount(key.accountId)) {
         subscriptions?.applyMembership(key.conversationId, byKey.get(name) ?? null);

@@ -5,18 +5,24 @@ import { MAX_SILENCE_MS, RemotePresence } from './remote-presence.ts';
 
 /** A client that reconnects within this time does not count as offline. */
 const OFFLINE_GRACE_MS = 5_000;
-/** How often each node sends the number of its last change: a node that missed that change asks for a snapshot. */
+/**
+ * The interval at which each node sends the number of its last change: a node that missed that change asks for a
+ * snapshot.
+ */
 const POSITION_INTERVAL_MS = 5_000;
-/** Least time between two snapshots. All nodes receive each snapshot, so one answers all requests of that time. */
+/**
+ * The least time between two snapshots of this node. All nodes receive each snapshot, so one snapshot answers all
+ * requests that came in this time.
+ */
 const SNAPSHOT_INTERVAL_MS = 2_000;
-/** How often a node that received updates of other nodes looks up which of these have stopped. */
+/** The interval at which a node that received updates of other nodes looks up which of these have stopped. */
 const LIST_LIVE_NODES_INTERVAL_MS = 5_000;
 /** Margin for timers that are late on a busy machine, and for notifications on their way. */
 const STALENESS_MARGIN_MS = 5_000;
 
 /**
- * For so many ms an account may count as in the foreground after its user left the app. The time passes until a dead
- * connection misses its heartbeats, or until the other nodes drop a node that died.
+ * The most milliseconds for which an account counts as in the foreground after its user left the app. They pass until a
+ * dead connection has missed its heartbeats, or until the other nodes drop a node that died.
  */
 export function maxPresenceStalenessMs(heartbeatMs: number): number {
   return Math.max(2 * heartbeatMs + OFFLINE_GRACE_MS, MAX_SILENCE_MS) + STALENESS_MARGIN_MS;
@@ -32,19 +38,23 @@ interface PresenceDeps {
 }
 
 /**
- * Which accounts have a live connection in the foreground, on this node and on others. Each node numbers the changes of
- * its own set and sends them one by one. A node that misses one asks for the whole set; nothing is repeated otherwise.
+ * Tracks which accounts have a live connection in the foreground, on this node and on others. Each node numbers the
+ * changes of its own set and sends them one by one. A node that misses a change asks for the whole set. Otherwise no
+ * change is sent twice.
  */
 export class Presence {
   readonly #deps: PresenceDeps;
   readonly #remote: RemotePresence;
   /** The accounts that were announced as online on this node: with a session in the foreground, now or a moment ago. */
   readonly #announced = new Set<AccountId>();
-  /** When to announce accounts as offline whose last connection on this node closed or went to the background. */
+  /**
+   * The times at which to announce accounts as offline whose last connection on this node closed or went to the
+   * background.
+   */
   readonly #offlineDueMsByAccount = new Map<AccountId, number>();
   /**
-   * The number of the last change. It starts at the current time, so that the node's next process begins higher. Other
-   * nodes then do not mix up the changes of both processes.
+   * The number of the last change. It starts at the current time, so that the next process of this node begins with a
+   * higher number. Other nodes then do not mix up the changes of both processes.
    */
   #lastChangeNumber = Date.now();
   #isSnapshotWanted = false;
@@ -90,7 +100,7 @@ export class Presence {
     return [...new Set([...this.#announced, ...this.#remote.accounts])];
   }
 
-  /** The account's first session in the foreground on this node started. */
+  /** Announces the account as online. To be called when its first session in the foreground on this node starts. */
   firstForegroundSessionStarted(accountId: AccountId): void {
     this.#offlineDueMsByAccount.delete(accountId);
     if (this.#announced.has(accountId)) return;
@@ -98,20 +108,23 @@ export class Presence {
     this.#announce(accountId, true);
   }
 
-  /** The account's last session in the foreground on this node ended; this is announced after OFFLINE_GRACE_MS. */
+  /**
+   * To be called when the account's last session in the foreground on this node ends. The account is announced as
+   * offline after OFFLINE_GRACE_MS.
+   */
   lastForegroundSessionEnded(accountId: AccountId): void {
     this.#offlineDueMsByAccount.set(accountId, performance.now() + OFFLINE_GRACE_MS);
   }
 
   /**
-   * The account's last session in the foreground on this node went to the background. The next tick announces the
-   * account as offline, so that quick switches cost little.
+   * To be called when the account's last session in the foreground on this node goes to the background. The next tick
+   * announces the account as offline, so that quick switches cost little.
    */
   lastForegroundSessionBackgrounded(accountId: AccountId): void {
     this.#offlineDueMsByAccount.set(accountId, performance.now());
   }
 
-  /** Called about every second. */
+  /** Announces due changes, and sends due requests and snapshots. Called about every second. */
   tick(): void {
     const nowMs = performance.now();
     for (const [accountId, dueMs] of this.#offlineDueMsByAccount) {

@@ -1,23 +1,25 @@
 import type { PresenceUpdate } from '../bus/bus.ts';
 import type { AccountId } from '../model/ids.ts';
 
-/** Bounds the memory; a cluster has a few nodes. */
+/** The most other nodes whose presence is kept, which bounds the memory. A cluster has only a few nodes. */
 const MAX_NODES = 1_000;
-/** Least time before a node that has not answered gets another request; the greatest time is twice this. */
+/**
+ * The least time before a node that has not answered is asked for its snapshot again. The longest time is twice this.
+ */
 const REQUEST_INTERVAL_MS = 2_000;
-/** A node that sent something within this time is running, even if its row has expired. */
+/** A node that sent something within this time is running, even if its row in the database has expired. */
 const HEARD_RECENTLY_MS = 12_000;
-/** A silent node is dropped after this time, even when its row cannot be read. */
+/** A node that has sent nothing for this time is dropped, even when its row in the database cannot be read. */
 export const MAX_SILENCE_MS = 120_000;
 /**
- * A node is dropped after its row is missing in this many checks. After an outage of the database, all rows have
- * expired for a moment.
+ * A node is dropped when its row was missing in this many checks one after the other. After an outage of the database,
+ * all rows have expired for a moment.
  */
 const MISSING_LISTINGS_BEFORE_DROP = 2;
 
 /** The online accounts of another node. */
 interface RemoteNode {
-  /** The number of the last change in `accounts`. */
+  /** The number of the last change that `accounts` includes. */
   number: number;
   /** False: changes were missed, and a snapshot is needed. */
   isCurrent: boolean;
@@ -33,7 +35,7 @@ interface RemoteNode {
 export class RemotePresence {
   readonly #onChange: (accountId: AccountId, online: boolean) => void;
   readonly #nodes = new Map<string, RemoteNode>();
-  /** On how many other nodes an account is online. */
+  /** The number of other nodes on which an account is online. */
   readonly #nodeCountByAccount = new Map<AccountId, number>();
 
   /** `onChange`: called when an account comes online on the first other node, or goes offline on the last one. */
@@ -68,7 +70,9 @@ export class RemotePresence {
     else this.#onAccountChange(node, update);
   }
 
-  /** The nodes to ask for their snapshot now; they are due again after the interval. */
+  /**
+   * Returns the nodes to ask for their snapshots now. A node that does not answer is returned again after the interval.
+   */
   takeDueRequests(): string[] {
     const nowMs = performance.now();
     const due = [...this.#nodes].filter(([, node]) => !node.isCurrent && node.requestDueMs <= nowMs);

@@ -1,7 +1,9 @@
 /** The longest wait of setTimeout; a longer one fires at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
-/** When a session expires, by the wall clock: a timer, and a comparison for callers that may be ahead of the timer. */
+/**
+ * Calls `onExpired` when a session expires by the wall clock. `isExpired` is for code that may run before a late timer.
+ */
 export class SessionExpiry {
   readonly #expiresAtMs: number;
   readonly #onExpired: () => void;
@@ -13,7 +15,10 @@ export class SessionExpiry {
     this.#start();
   }
 
-  /** The clock may have been set since the timer was started, and a busy process runs timers late. */
+  /**
+   * Whether the session has expired by now. The timer may not have run yet: somebody may have set the clock since its
+   * start, and a busy process runs timers late.
+   */
   get isExpired(): boolean {
     return this.#expiresAtMs <= Date.now();
   }

@@ -65,7 +65,7 @@ export class SessionRevalidator {
     }
   }
 
-  /** Runs before the look-up: an open connection counts as use, so its session does not expire. */
+  /** Extends sessions before they are looked up: an open connection counts as use, so its session does not expire. */
   async #touchIdle(sessions: readonly Session[]): Promise<void> {
     const ids = sessions.filter(({ caller }) => caller!.expiresAt !== null).map((session) => sessionIdOf(session));
     if (ids.length === 0) return;

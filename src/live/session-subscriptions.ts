@@ -44,7 +44,7 @@ export class SessionSubscriptions {
   readonly session: SendableSession;
   readonly #feeds: FeedRegistry;
   readonly #subscriptions = new Map<ConversationId, Subscription>();
-  /** Null until a subscription lacks changes. */
+  /** The subscriptions that lack changes; null until the first subscription lacks some. */
   #catchUpQueue: Set<Subscription> | null = null;
   /** Conversations whose membership changed before the session started following; null: it has started. */
   #membershipChangesBeforeStart: Set<ConversationId> | null = new Set();
@@ -56,8 +56,8 @@ export class SessionSubscriptions {
   }
 
   /**
-   * Reads the conversations to follow with `list`, and returns the rev where each begins. Nothing is sent before
-   * `startFollowingTakingChangedMemberships`.
+   * Reads the conversations to follow with `list`, and returns the rev after which each is followed. Nothing is sent
+   * before `startFollowingTakingChangedMemberships`.
    */
   async load(
     { since, default: start }: SubscriptionStartPoints,
@@ -79,7 +79,10 @@ export class SessionSubscriptions {
     }
   }
 
-  /** Starts sending. Returns the conversations whose membership changed before: the caller rechecks them. */
+  /**
+   * Starts sending. Returns the conversations whose membership changed before the start: the caller has to recheck
+   * them.
+   */
   startFollowingTakingChangedMemberships(): ReadonlySet<ConversationId> {
     const membershipChangesBeforeStart = this.#membershipChangesBeforeStart ?? new Set();
     this.#membershipChangesBeforeStart = null;
@@ -88,7 +91,7 @@ export class SessionSubscriptions {
     return membershipChangesBeforeStart;
   }
 
-  /** The account's membership has changed: sends nothing of the conversation until `applyMembership`. */
+  /** Sends nothing of the conversation until `applyMembership`, since the account's membership has changed. */
   suspend(conversationId: ConversationId): void {
     if (this.#membershipChangesBeforeStart !== null) {
       this.#membershipChangesBeforeStart.add(conversationId);
@@ -100,7 +103,7 @@ export class SessionSubscriptions {
     subscription.feed.attached.delete(subscription);
   }
 
-  /** Applies the current membership; null: the account is not a member. */
+  /** Applies the account's current membership. `found` is null if the account is not a member. */
   applyMembership(conversationId: ConversationId, found: MembershipWithRevs | null): void {
     // The session has not started following: its start returns the conversation for a recheck.
     if (this.#membershipChangesBeforeStart !== null) return;

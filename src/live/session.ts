@@ -33,7 +33,7 @@ const MAX_QUEUED_REQUESTS = 256;
 /** A client exceeds its rate limit when its next request would have to wait longer than this. */
 const MAX_RATE_DELAY_MS = 2_000;
 const MAX_REJECTED_TOKENS = 5;
-/** Bound of a client's requests before it signs in; a sign-in takes a handful. */
+/** The most requests of a client before it signs in. A sign-in takes only a few. */
 const MAX_UNAUTHENTICATED_REQUESTS = 100;
 /** Time for a client to read its queued frames and to end the connection from its side. */
 const CLOSE_TIMEOUT_MS = 10_000;
@@ -60,11 +60,11 @@ export interface SessionHost {
   delayRejection(source: SourceKey): Promise<void>;
   /** Null, or a promise that resolves when the session's pending revalidation has ended. */
   whenRevalidated(session: Session): Promise<void> | null;
-  /** An open session went to the foreground or background. */
+  /** Called when an open session goes to the foreground or background. */
   foregroundChanged(session: Session): void;
   /** Reads the account's membership from the database, and applies it to all its sessions. */
   recheckMembership(conversationId: ConversationId, accountId: AccountId): void;
-  /** A session is closing, or closed. */
+  /** Called when a session begins to close, and when it is closed. */
   onClosingOrClosed(
     session: Session,
     transition: { stateBeforeTransition: SessionState; disconnectReason: DisconnectReason },
@@ -312,7 +312,7 @@ export class Session implements LiveSession, ConnectionListener {
     return dueInMs;
   }
 
-  /** One request after the other, in the order in which they came. */
+  /** Serves one request after the other, in the order in which they came. */
   async #serveQueue(): Promise<void> {
     this.#isServing = true;
     for (let next = this.#requestQueue.shift(); next !== undefined && this.isOpen; next = this.#requestQueue.shift()) {

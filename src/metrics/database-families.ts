@@ -3,7 +3,7 @@ import type { Database } from '../storage/database.ts';
 import type { PoolMetrics } from '../storage/db/pool.ts';
 import { counter, gauge, histogram, singleSample, type Family, type Sample } from './family.ts';
 
-/** Connections and calls of this process to the database. */
+/** Metrics on the connections and calls of this process to the database. */
 export function databaseFamilies({ pools }: Database, report: DeliveryReportCache): Family[] {
   const labels = ['pool'];
   const eachPool = <Value>(value: (pool: PoolMetrics) => Value) => {

@@ -5,7 +5,7 @@ import type { DnsResolver } from '../outbound/dns-resolver.ts';
 import type { LaneReport } from '../storage/hooks/lane-report.ts';
 import { byLabel, counter, gauge, histogram, singleSample, type Family, type Sample } from './family.ts';
 
-/** Deliveries of this process. */
+/** Metrics on the deliveries of this process. */
 export function deliveryFamilies(lanes: LaneManager, expired: { readonly lostEvents: number }): Family[] {
   const { counts } = lanes;
   return [
@@ -78,7 +78,7 @@ function laneFamilies(lanes: LaneManager): Family[] {
   ];
 }
 
-/** The hooks of all processes, from the report in the database. */
+/** Metrics on the hooks of all processes, which are read from the database. */
 export function hookFamilies(report: DeliveryReportCache): Family[] {
   const known = (values: (latest: LaneReport) => readonly Sample<number>[]) => async () => {
     const latest = await report.read();
@@ -115,7 +115,7 @@ export function hookFamilies(report: DeliveryReportCache): Family[] {
   ];
 }
 
-/** Look-ups of receivers' names. */
+/** Metrics on the DNS look-ups of receivers' names. */
 export function dnsLookupFamilies({ counts }: DnsResolver): Family[] {
   return [
     counter(

@@ -4,8 +4,9 @@ const INTERVAL_MS = 50;
 const BOUNDS_S = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
 
 /**
- * The delay of a timer in the event loop. Every request and delivery waits for this time in addition to its own work. A
- * histogram counts the delays: percentiles would be reset by each scrape, and scrapers would see different ones.
+ * Measures the delay of a timer in the event loop. Every request and delivery waits for this time in addition to its
+ * own work. A histogram counts the delays: percentiles would be reset by each scrape, and scrapers would see different
+ * ones.
  */
 export class EventLoopDelay {
   readonly delayS = new Histogram(BOUNDS_S);

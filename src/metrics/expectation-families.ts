@@ -1,6 +1,6 @@
 import { gauge, singleSample, type Family } from './family.ts';
 
-/** Overdue expectations of groups. `overdue` null: the number has not been determined yet. */
+/** Metrics on overdue expectations of groups. `overdue` null: the number has not been determined yet. */
 export function expectationFamilies(expectations: { readonly overdue: number | null }): Family[] {
   return [
     gauge(

@@ -15,7 +15,7 @@ import { processFamilies } from './process-families.ts';
 import { pushFamilies } from './push-families.ts';
 import { signInFamilies } from './sign-in-families.ts';
 
-/** The parts of the server that keep the values. */
+/** The parts of the server that keep the values of the metrics. */
 export interface MetricSources extends Pick<HttpSources, 'requests' | 'connections' | 'limit'> {
   readonly services: Services;
   readonly live: Live;

@@ -7,7 +7,7 @@ export interface Sample<Value> {
   readonly value: Value;
 }
 
-/** Resolves without samples if the value is unknown, which is not the same as 0. */
+/** Reads the samples of a metric. Resolves without samples if the value is unknown, which is not the same as 0. */
 type Collect<Value> = () => readonly Sample<Value>[] | Promise<readonly Sample<Value>[]>;
 
 /**
@@ -17,7 +17,7 @@ type Collect<Value> = () => readonly Sample<Value>[] | Promise<readonly Sample<V
 export interface Family {
   readonly name: string;
   readonly type: 'counter' | 'gauge' | 'histogram';
-  /** One sentence. */
+  /** One sentence about the metric. */
   readonly help: string;
   readonly labels: readonly string[];
   readonly lines: () => Promise<readonly ExpositionLine[]>;

@@ -1,7 +1,7 @@
 import type { Uploads } from '../files/uploads.ts';
 import { byLabel, counter, gauge, singleSample, type Family } from './family.ts';
 
-/** Uploads into the store, and downloads through this process. */
+/** Metrics on uploads into the store, and on downloads through this process. */
 export function fileFamilies(uploads: Uploads): Family[] {
   const { counts } = uploads;
   return [

@@ -12,7 +12,7 @@ export interface HttpSources {
   readonly sessions: SessionCache;
 }
 
-/** The HTTP interface: requests, answers and refusals. */
+/** Metrics on the HTTP interface: requests, answers and refusals. */
 export function httpFamilies({ requests, connections, limit, tokens, sessions }: HttpSources): Family[] {
   const { byRoute, errors } = requests;
   return [

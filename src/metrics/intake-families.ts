@@ -2,7 +2,7 @@ import type { RefusedPostRecorder } from '../operations/core/refused-post-record
 import type { MessageLog } from '../storage/messages/message-log.ts';
 import { byLabel, counter, gauge, histogram, singleSample, type Family } from './family.ts';
 
-/** The intake of posts into the log. */
+/** Metrics on the intake of posts into the message log. */
 export function intakeFamilies(log: MessageLog): Family[] {
   const { counts } = log;
   return [
@@ -47,7 +47,7 @@ export function intakeFamilies(log: MessageLog): Family[] {
   ];
 }
 
-/** Posts that were refused before they reached the log. */
+/** Metrics on posts that were refused before they reached the message log. */
 export function refusedPostFamilies({ counts }: RefusedPostRecorder): Family[] {
   return [
     counter(

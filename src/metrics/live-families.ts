@@ -2,7 +2,9 @@ import type { Live } from '../live/live.ts';
 import { liveTransports } from '../model/transport.ts';
 import { byLabel, counter, gauge, singleSample, type Family, type Sample } from './family.ts';
 
-/** Live clients: their number, the messages sent to them, and the reasons why their connections were closed. */
+/**
+ * Metrics on live clients: their number, the messages sent to them, and the reasons why their connections were closed.
+ */
 export function liveFamilies(live: Live): Family[] {
   const { counts, feeds, sessions } = live;
   return [

@@ -4,7 +4,7 @@ import type { PushQueue } from '../push/queue.ts';
 import type { PendingPushCount } from '../storage/push/push-devices.ts';
 import { counter, gauge, histogram, type Family, type Sample } from './family.ts';
 
-/** Pushes by vendor. Waiting pushes are those of all processes; all other values are of this process. */
+/** Metrics on pushes by vendor. Waiting pushes are those of all processes; all other values are of this process. */
 export function pushFamilies(push: PushQueue): Family[] {
   const counts = (kind: DeviceKind): PushCounts => push.counts.get(kind)!;
   const labels = ['vendor'];

@@ -4,9 +4,9 @@ import { HttpListener } from '../http/listener.ts';
 import type { Log } from '../log.ts';
 import { metricsListener } from './exposition.ts';
 
-/** A scrape is answered within two seconds, so a stop need not wait longer for one. */
+/** A stopping server waits for a scrape for at most this long, within which a scrape is answered. */
 export const SCRAPE_STOP_TIMEOUT_MS = 2_000;
-/** The limit of concurrent connections to the metrics. */
+/** The maximum number of concurrent connections to the port of the metrics. */
 const MAX_SCRAPE_CONNECTIONS = 64;
 
 /**

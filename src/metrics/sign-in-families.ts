@@ -1,7 +1,7 @@
 import type { ActivationCodes } from '../operations/core/activation-codes.ts';
 import { byLabel, counter, singleSample, type Family } from './family.ts';
 
-/** Sign-ins and sign-ups, and failed attempts. */
+/** Metrics on sign-ins and sign-ups, and on failed attempts. */
 export function signInFamilies({ metrics }: ActivationCodes): Family[] {
   return [
     counter({ name: 'klatch_activations_started_total', help: 'Proofs of an address that were begun.' }, () =>

@@ -10,10 +10,10 @@ export interface SenderAlert {
   readonly state: AlertStatus;
 }
 
-/** The state of an alert. */
+/** The state of an alert, as the server stores it. */
 export interface PostedAlertState {
   readonly state: AlertStatus;
-  /** When it began to fire. */
+  /** The time at which the alert began to fire. */
   readonly since: Date;
   /** The sender's own alerts, in the order of their first reports; empty if the sender does not distinguish any. */
   readonly senderAlerts: readonly SenderAlert[];
@@ -28,17 +28,18 @@ export interface AlertUpdate {
   readonly occurredAt: Date;
 }
 
-/** The result of an update. */
+/** The change of an alert that an update makes. */
 export interface AlertChange {
   readonly before: PostedAlertState | null;
   readonly after: PostedAlertState;
   /**
-   * The server did not know the alert, or it was resolved and fires again. A new message shows the alert from now on.
+   * True: the server did not know the alert, or the alert was resolved and fires again. A new message then shows the
+   * alert.
    */
   readonly isNewIncident: boolean;
 }
 
-/** The most sender's alerts that are stored with one alert. */
+/** The maximum number of sender's alerts that are stored with one alert. */
 export const MAX_SENDER_ALERTS = 500;
 
 /**
@@ -64,7 +65,7 @@ const firingIdOf = ({ fingerprint, startsAt }: SenderAlert): string => `${starts
 
 /**
  * At most MAX_SENDER_ALERTS of a report's alerts, firing ones first. The same alerts always give the same selection, so
- * that a repetition is recognized.
+ * that a repeated report is recognized.
  */
 function limitSenderAlerts(alerts: readonly SenderAlert[]): readonly SenderAlert[] {
   if (alerts.length <= MAX_SENDER_ALERTS) return alerts;
@@ -84,8 +85,8 @@ function createKnownOrOutdatedCheck(known: readonly SenderAlert[]): (alert: Send
     const start = alert.startsAt.getTime();
     const same = others.find(({ startsAt }) => startsAt.getTime() === start);
     if (same !== undefined) return isFiring(alert) || !isFiring(same);
-    // Outdated if `known` has a later start. If both starts fire, the sender has corrected the start: Alertmanager
-    // takes the earliest that it gets.
+    // The alert is outdated if `known` has a later start. If both starts fire, the sender has corrected the start:
+    // Alertmanager takes the earliest start that it gets.
     return others.some((other) => other.startsAt.getTime() > start && !(isFiring(alert) && isFiring(other)));
   };
 }
@@ -101,8 +102,8 @@ function mergeSenderAlerts(
   for (const alert of reportedChanges)
     if (merged.get(firingIdOf(alert))?.state !== 'resolved') merged.set(firingIdOf(alert), alert);
   const reportedFingerprints = new Set(reported.map(({ fingerprint }) => fingerprint));
-  // An alert that still fires here, but that the sender no longer reports (a silence, a removed rule) while it says
-  // that nothing fires. It is forgotten, so that it counts as new if it fires again.
+  // An alert is forgotten if it still fires here, while the sender no longer reports it (a silence, a removed rule) and
+  // says that nothing fires. So it counts as new if it fires again.
   const isForgotten = (alert: SenderAlert): boolean =>
     state === 'resolved' && isFiring(alert) && !reportedFingerprints.has(alert.fingerprint);
   const kept = [...merged.values()].filter((alert) => !isForgotten(alert));

@@ -8,7 +8,7 @@ export const DEVICE_TOKEN_SEAL_PURPOSE = 'device-token';
 /** A browser's subscription as its own `PushSubscription.toJSON()` has it. */
 export interface WebSubscription {
   readonly endpoint: string;
-  /** Base64url: the browser's public key and its authentication secret (RFC 8291). */
+  /** The browser's public key and its authentication secret (RFC 8291), in base64url. */
   readonly keys: { readonly p256dh: string; readonly auth: string };
 }
 

@@ -1,15 +1,18 @@
 import { holdsInvisible } from './invisible-text.ts';
 
-/** How long a group may wait for the next post with a key. */
+/** The bounds of the time in which a group may expect the next post with a key. */
 const EXPECTATION_BOUNDS_S = { min: 60, max: 366 * 86_400 } as const;
 export const MAX_EXPECTATIONS_PER_GROUP = 100;
-/** In UTF-16 units. */
+/** The maximum length of a key in UTF-16 units. */
 const MAX_EXPECTATION_KEY_LENGTH = 200;
 
 /** An expectation as a post names it. Each post with the key of an expectation is a sign of life. */
 export interface PostedExpectation {
   readonly key: string;
-  /** Seconds: sets the interval. `off`: removes the expectation. Null: changes nothing. */
+  /**
+   * A number: sets the time, in seconds, in which the next post is expected. `off`: removes the expectation. Null:
+   * changes nothing.
+   */
   readonly within: number | 'off' | null;
   /** Whether the post is refused where the group has as many expectations as it may have. */
   readonly isRefusedOverLimit: boolean;
@@ -38,7 +41,8 @@ const SHOWN_UNITS = [
 ] as const;
 
 /**
- * Seconds of a duration such as `26h`, in the notation of the configuration; null where it is none or out of bounds.
+ * The seconds of a duration such as `26h`, in the notation of the configuration; null if the text is no duration, or
+ * the duration is out of bounds.
  */
 export function parseWithin(text: string): number | null {
   const match = DURATION_PATTERN.exec(text.trim());

@@ -3,29 +3,32 @@ export const hookFormats = ['klatch', 'mattermost', 'ntfy', 'discord', 'slack'] 
 export type HookFormat = (typeof hookFormats)[number];
 export type ForeignHookFormat = Exclude<HookFormat, 'klatch'>;
 
-/** Kinds of sender whose messages a hook can leave out. */
+/** The kinds of senders whose messages a hook can leave out. */
 type SkippableKind = 'webhook' | 'bot';
 
-/** Entries of a hook's `triggers`, and characters (UTF-16 units) of each. */
+/** The maximum number of a hook's triggers, and the maximum length of each in UTF-16 units. */
 export const MAX_TRIGGERS = 20;
 export const MAX_TRIGGER_LENGTH = 50;
-/** The limit of `maxAgeS`. A week is longer than the three days after which a failing hook is parked by default. */
+/** The maximum of `maxAgeS`. A week is longer than the three days after which a failing hook is parked by default. */
 export const MAX_MAX_AGE_S = 7 * 24 * 60 * 60;
 
-/** A command that a bot gets late does harm: the person who typed it has long given up on it. */
+/**
+ * The default `maxAgeS` of a hook with Mattermost's format. A command that a bot gets late does harm: the person who
+ * typed it has long given up on it.
+ */
 const BOT_MAX_AGE_S = 300;
 
 /** Selects the messages of its group that a hook gets. */
 export interface HookFilter {
   readonly skip: readonly SkippableKind[];
   readonly triggers: readonly string[];
-  /** In seconds; null: messages of any age. */
+  /** The maximum age of a message that the hook gets, in seconds; null: any age. */
   readonly maxAgeS: number | null;
 }
 
 /**
  * The filter of a hook that has none of its own. Bots of other products do not copy `klatch-hops`, so two of them would
- * answer each other for ever. Hooks with their formats therefore get no posts of webhooks and bots.
+ * answer each other for ever. Hooks with the formats of other products therefore get no posts of webhooks and bots.
  */
 export function defaultFilter(format: HookFormat): HookFilter {
   if (format === 'klatch') return { skip: [], triggers: [], maxAgeS: null };

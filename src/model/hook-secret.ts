@@ -1,6 +1,6 @@
 import { createHmac, createSecretKey, randomBytes, type KeyObject } from 'node:crypto';
 
-/** Standard Webhooks asks for 24 to 64 random bytes. */
+/** The length of a new secret. Standard Webhooks asks for 24 to 64 random bytes. */
 const SECRET_BYTES = 32;
 const PREFIX = 'whsec_';
 
@@ -9,16 +9,16 @@ export function newHookSecret(): string {
   return PREFIX + randomBytes(SECRET_BYTES).toString('base64');
 }
 
-/** The key of a `whsec_` secret. A KeyObject, since signing with bytes makes one each time and is six times as slow. */
+/** The key of a `whsec_` secret, as a KeyObject: signing with bytes creates one each time and is six times as slow. */
 export function hookSecretKey(secret: string): KeyObject {
   return createSecretKey(secret.slice(PREFIX.length), 'base64');
 }
 
-/** Length of Mattermost's tokens; in hexadecimal digits it holds 104 bits. */
+/** The length of Mattermost's tokens. A token of 26 hexadecimal digits holds 104 bits. */
 const TOKEN_LENGTH = 26;
 
 /**
- * A token for a receiver that cannot verify signatures to recognise requests by: 26 characters of 0-9 and a-f. It is
+ * A token by which a receiver that cannot verify signatures recognizes requests: 26 characters of 0-9 and a-f. It is
  * derived from the secret, so it changes with the secret, and it reveals nothing about the secret.
  */
 export function hookToken(secretKey: KeyObject): string {

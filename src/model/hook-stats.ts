@@ -1,4 +1,6 @@
-/** Upper bounds of the duration buckets, in ms; one more bucket counts longer requests. */
+/**
+ * The upper bounds of the buckets that count requests by their duration, in ms. One more bucket counts longer requests.
+ */
 export const DURATION_BOUNDS_MS = [5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000] as const;
 
 /**

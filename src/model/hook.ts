@@ -44,7 +44,7 @@ export const documentedHookTransitions: Readonly<Record<HookState | 'removed', N
   removed: { restore: 'active' },
 };
 
-/** The facts that the state is derived from. */
+/** The facts that a hook's state is derived from. */
 export interface HookHealth {
   readonly pausedAt: Date | null;
   readonly failures: number;
@@ -52,8 +52,8 @@ export interface HookHealth {
 }
 
 /**
- * The state at a moment. It is derived and never stored, so that it cannot disagree with the counters. A hook that has
- * failed for `parkAfterMs` is `parked`; the server attempts its deliveries as before.
+ * The state of a hook at the time `nowMs`. It is derived and never stored, so that it cannot disagree with the
+ * counters. A hook that has failed for `parkAfterMs` is `parked`; the server attempts its deliveries as before.
  */
 export function hookState(health: HookHealth, nowMs: number, parkAfterMs: number): HookState {
   if (health.pausedAt !== null) return 'paused';
@@ -66,7 +66,7 @@ export function hookState(health: HookHealth, nowMs: number, parkAfterMs: number
 export interface HookStateCriteria {
   readonly paused: boolean;
   readonly failedIfRelevant: boolean | null;
-  /** Failing for `parkAfterMs` or longer. */
+  /** Whether the hook has been failing for `parkAfterMs` or longer. */
   readonly longFailingIfRelevant: boolean | null;
 }
 

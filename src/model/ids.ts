@@ -27,12 +27,12 @@ export function messageId(conversationId: ConversationId, seq: Seq, logEpoch: Lo
   return `${conversationId}:${seq}${epochSuffix(logEpoch)}`;
 }
 
-/** The end of an id that shows the log epoch; empty in epoch 0. */
+/** The end of a public id that shows the log epoch; empty in epoch 0. */
 export function epochSuffix(logEpoch: LogEpoch): string {
   return logEpoch === 0 ? '' : `.${logEpoch}`;
 }
 
-/** A message by its public id. */
+/** The parts of a message's public id. */
 export interface MessagePosition {
   readonly conversationId: ConversationId;
   readonly seq: Seq;

@@ -20,7 +20,7 @@ export const MAX_INCOMING_SECRET_LENGTH = 256;
 export const INCOMING_SECRET_LENGTH_PROBLEM = `must have ${MIN_LENGTH} to ${MAX_INCOMING_SECRET_LENGTH} visible ASCII characters`;
 const VISIBLE_ASCII_PATTERN = /^[\x21-\x7e]*$/;
 const STANDARD_PREFIX = 'whsec_';
-/** Base64 of 12 bytes or more. */
+/** A secret of Standard Webhooks: `whsec_` and the base64 of 12 bytes or more. */
 const STANDARD_PATTERN = /^whsec_[A-Za-z0-9+/]{16,}={0,2}$/;
 
 /** The problem with a secret that somebody chose, as a sentence; null: none. */

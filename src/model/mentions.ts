@@ -1,6 +1,6 @@
 /**
- * `@nick` after no letter, digit or sign: an e-mail address is no mention. A nick may contain `.`, `_` and `-`, but not
- * end with one of them.
+ * A mention: `@nick` that follows no letter, digit or one of the signs `._@/-`, so that an e-mail address is no
+ * mention. A nick may contain `.`, `_` and `-`, but not end with one of them.
  */
 const MENTION = /(?<![\p{L}\p{N}._@/-])@([A-Za-z0-9](?:[A-Za-z0-9._-]{0,30}[A-Za-z0-9])?)(?![A-Za-z0-9])/gu;
 const MAX_MENTIONS = 50;

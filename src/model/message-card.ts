@@ -17,7 +17,7 @@ export interface MessageCard {
   /** Address of a picture, which the server does not fetch. */
   readonly image?: string | undefined;
   readonly footer?: string | undefined;
-  /** ISO 8601, in UTC. */
+  /** A time in ISO 8601, in UTC. */
   readonly time?: string | undefined;
 }
 

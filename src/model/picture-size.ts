@@ -1,4 +1,4 @@
-/** How large a picture is shown, in pixels. */
+/** The size in which a picture is shown, in pixels. */
 export interface PictureSize {
   readonly width: number;
   readonly height: number;
@@ -63,7 +63,7 @@ function readJpeg(bytes: Buffer): PictureSize | null {
   while (at + 4 <= bytes.length && bytes[at] === 0xff) {
     const marker = bytes[at + 1]!;
     if (marker === 0xff) {
-      // A fill byte.
+      // The first of the two bytes 0xff only fills space before a marker.
       at += 1;
       continue;
     }
@@ -97,8 +97,8 @@ const FIRST_TURNED_ORIENTATION = 5;
 const LAST_ORIENTATION = 8;
 
 /**
- * Whether the orientation exchanges width and height, as with a camera that was held upright: browsers turn the picture
- * by it.
+ * Whether the EXIF orientation exchanges width and height, as with a camera that was held upright: browsers turn the
+ * picture by it.
  */
 function isExifTurned(segment: Buffer): boolean {
   if (ascii(segment, 0, 6) !== EXIF_HEADER) return false;

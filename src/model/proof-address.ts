@@ -24,7 +24,7 @@ const DOMAIN_PATTERN = /^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z0-9](?:[
 const PHONE_SEPARATORS = /[\s().\-/\u2010-\u2015]/g;
 const E164_PATTERN = /^\+[1-9][0-9]{6,14}$/;
 
-/** Reads an address as people write it; returns a sentence that says what is wrong with anything else. */
+/** Reads an address as people write it. If the text is no address, returns a sentence that says what is wrong. */
 export function parseProofAddress(text: string): ProofAddress | string {
   const trimmed = text.trim();
   return trimmed.includes('@') ? parseEmail(trimmed) : parsePhone(trimmed);

@@ -1,12 +1,15 @@
-/** When failed deliveries to webhooks and failed pushes are tried again (`delivery.retry`, `push.retry`). */
+/** The times at which failed deliveries and failed pushes are tried again (`delivery.retry`, `push.retry`). */
 export interface RetryPolicy {
   /** Delays before each retry, in ms; the last one applies to all later retries. At least one. */
   readonly retryDelaysMs: readonly number[];
-  /** A receiver's longer `Retry-After` is reduced to this, in ms. */
+  /** A longer `Retry-After` of a receiver is reduced to this time, in ms. */
   readonly retryAfterMaxMs: number;
 }
 
-/** Share by which a delay varies in both directions, so that what failed together is not retried together. */
+/**
+ * The share by which a delay varies at random in both directions, so that requests that failed together are not retried
+ * together.
+ */
 const JITTER = 0.2;
 
 /**

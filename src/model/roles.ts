@@ -1,8 +1,11 @@
-/** The kind of a message's sender, for its readers. An integration's messages are `webhook`. */
+/**
+ * The kind of a message's sender, as readers see it. Messages that come through a group's webhook are of the kind
+ * `webhook`.
+ */
 export type SenderKind = 'user' | 'bot' | 'webhook';
 
-/** What an account may do in the installation as a whole. */
+/** The rights of an account in the installation as a whole. */
 export type InstallationRole = 'admin' | 'user' | 'bot';
 
-/** What a member may do in a group. */
+/** The rights of a member in a group. */
 export type GroupRole = 'owner' | 'admin' | 'member';

@@ -3,8 +3,8 @@ import ipaddr from 'ipaddr.js';
 declare const brand: unique symbol;
 
 /**
- * The key that stands for all callers of one network. Rate limiters and counters by source take this type alone, so
- * that no counter can use a whole IPv6 address by mistake: one customer has 2^64 of them.
+ * The key that stands for all callers of one network. Rate limiters and counters by source take this type alone. So no
+ * counter can use a whole IPv6 address by mistake, of which one customer has 2^64.
  */
 export type SourceKey = string & { readonly [brand]: 'SourceKey' };
 
@@ -25,7 +25,10 @@ export function sourceKey(address: string): SourceKey {
   return ipv6NetworkKey(parsed.parts, IPV6_PARTS_OF_64);
 }
 
-/** The key of the /48 around an IPv6 source, which is what providers assign to a site; an IPv4 source as it is. */
+/**
+ * The key of the /48 network around an IPv6 source: providers assign networks of this size to a site. An IPv4 source
+ * stays as it is.
+ */
 export function siteKey(source: SourceKey): SourceKey {
   const [address, bits] = source.split('/');
   return bits === '64' ? ipv6NetworkKey(ipaddr.IPv6.parse(address!).parts, IPV6_PARTS_OF_48) : source;

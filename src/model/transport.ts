@@ -1,4 +1,4 @@
-/** Transports of the texts of live connections, with the schemes of their addresses. */
+/** The transports of live connections, with the URL schemes of their addresses. */
 export const liveTransportSchemes = {
   websocket: { plain: 'ws', tls: 'wss' },
   tcp: { plain: 'tcp', tls: 'tls' },

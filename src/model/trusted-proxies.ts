@@ -5,7 +5,10 @@ import { sourceKey, type SourceKey } from './source-key.ts';
 
 type CidrRange = readonly [ipaddr.IPv4 | ipaddr.IPv6, number];
 
-/** The most addresses whose source key is cached: to parse an address takes longer than to parse a small post. */
+/**
+ * The maximum number of addresses whose source keys are cached: to parse an address takes longer than to parse a small
+ * post.
+ */
 const MAX_CACHED_ADDRESSES = 10_000;
 
 /** The proxies whose `X-Forwarded-For` is trusted (`http.trusted-proxies`). Nothing else reads that header. */
@@ -13,7 +16,7 @@ export class TrustedProxies {
   readonly #ranges: readonly CidrRange[];
   readonly #sourceKeyByAddress = new BoundedCache<string, SourceKey>(MAX_CACHED_ADDRESSES);
 
-  /** Addresses and CIDR ranges. */
+  /** `proxies` holds addresses and CIDR ranges. */
   constructor(proxies: readonly string[]) {
     this.#ranges = proxies.map((proxy) => {
       if (proxy.includes('/')) return ipaddr.parseCIDR(proxy);
@@ -40,8 +43,8 @@ export class TrustedProxies {
   }
 
   /**
-   * The nearest address that is no trusted proxy. The client at that address may have made up the addresses before it
-   * in the header.
+   * The address of the client: the nearest one that is no trusted proxy. The client at that address may have made up
+   * the addresses before it in the header.
    */
   clientAddress(request: IncomingMessage): string {
     let address = request.socket.remoteAddress ?? '';

@@ -50,7 +50,7 @@ import { serverStatus } from './server/server-status.ts';
 
 /** All operations by name. Every interface that serves operations serves all of them. */
 export function operationTable(): ReadonlyMap<string, Operation> {
-  // In the order of the documents, by noun. A noun with many operations takes several lines.
+  // The operations are in the order of the documents, by noun. A noun with many operations takes several lines.
   const all = [
     [startSignIn, verifySignIn, signUp],
     [findAccount, searchForAccounts, createUser, listUsersAndBots],

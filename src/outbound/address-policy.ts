@@ -7,18 +7,18 @@ import type { OwnPublicHosts } from './public-hosts.ts';
 
 type CidrRange<A extends Address> = readonly [A, number];
 
-/** An entry of `delivery.allow` that cannot be read; the message is a sentence for the administrator. */
+/** Thrown for an invalid entry of `delivery.allow`. The message is a sentence for the administrator. */
 export class InvalidAllowEntryError extends Error {
   override readonly name = 'InvalidAllowEntryError';
 }
 
-/** The ranges of the entries `loopback` and `private` of `delivery.allow`. */
+/** The address ranges that the entries `loopback` and `private` of `delivery.allow` stand for. */
 const NAMED_RANGES: ReadonlyMap<string, readonly string[]> = new Map([
   ['loopback', ['127.0.0.0/8', '::1/128']],
   ['private', ['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', 'fc00::/7']],
 ]);
 
-/** ipaddr.js calls all of these "reserved"; the log names the reason for the administrator. */
+/** Ranges that ipaddr.js calls "reserved", with a more exact reason, which the administrator finds in the log. */
 const RULES_BY_CIDR: readonly (readonly [string, string])[] = [
   ['192.0.2.0/24', 'documentation'],
   ['198.51.100.0/24', 'documentation'],
@@ -29,7 +29,10 @@ const RULES_BY_CIDR: readonly (readonly [string, string])[] = [
   ['192.88.99.0/24', '6to4'],
 ];
 
-/** Names for the ranges of ipaddr.js; a range that is not listed here is "special-purpose" and is refused as well. */
+/**
+ * The name of the rule for each refused range of ipaddr.js. A range that is not listed here is refused as
+ * "special-purpose".
+ */
 const RULE_OF_RANGE: ReadonlyMap<string, string> = new Map([
   ['unspecified', 'unspecified'],
   ['broadcast', 'broadcast'],
@@ -52,26 +55,31 @@ const RULE_OF_RANGE: ReadonlyMap<string, string> = new Map([
 const HOST_LABEL = '[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?';
 const HOST_NAME = new RegExp(`^${HOST_LABEL}(?:\\.${HOST_LABEL})*$`);
 /**
- * WHATWG URLs read a host whose last label is a number as an IPv4 address, so such an entry could never match a name.
+ * A host name whose last label is a number. `URL` reads such a host as an IPv4 address, so an entry with it could never
+ * match a name.
  */
 const ENDS_IN_NUMBER = /(?:^|\.)(?:\d+|0x[0-9a-f]*)$/;
 
-/** Sources of public addresses that are still refused, because they lead to this server or to its neighbours. */
+/** Where the policy finds the public addresses that lead to this server or its neighbours, and so are refused. */
 interface OwnOrNeighbourSources {
-  /** Default: the machine's interfaces and on-link prefixes, read at run time. */
+  /**
+   * The addresses of this machine's interfaces, and its on-link IPv6 prefixes. By default they are read from the
+   * operating system.
+   */
   readonly machine?: OwnOrNeighbourAddresses;
   /** The addresses to which `http.base-uri` and `public-endpoints` resolve. */
   readonly ownPublicHosts?: OwnPublicHosts;
 }
 
 /**
- * Decides which addresses outgoing requests may connect to (the contract's "Address policy"):
+ * Decides which addresses outgoing requests may connect to (docs/reverse-webhooks.md, "Where deliveries may go"):
  * - public unicast addresses that are neither the server's own nor its neighbours',
  * - addresses that `delivery.allow` lists.
  *
- * An IPv4-mapped IPv6 address reaches an IPv4 host, so IPv4 entries decide about it. It must be listed even if the IPv4
- * address is a public one: no receiver needs that spelling, and attackers bypass filters with it. All other addresses
- * that carry an IPv4 address (`::a.b.c.d`, NAT64, 6to4, Teredo, ISATAP) need an IPv6 entry of their own.
+ * An IPv4-mapped IPv6 address reaches an IPv4 host, so the IPv4 entries of `delivery.allow` decide about it. It is
+ * refused without an entry even if the IPv4 address is public: no receiver needs that spelling, and attackers bypass
+ * filters with it. All other IPv6 addresses that contain an IPv4 address (`::a.b.c.d`, NAT64, 6to4, Teredo, ISATAP)
+ * need an IPv6 entry.
  */
 export class AddressPolicy {
   readonly #allowedIpv4Ranges: CidrRange<ipaddr.IPv4>[] = [];
@@ -96,15 +104,16 @@ export class AddressPolicy {
   }
 
   /**
-   * Call this before `violatedRule` decides about a connection: it resolves once the server's own names were looked up.
+   * Must be called before `violatedRule` decides about a connection. Resolves when the server's own host names have
+   * been looked up at least once.
    */
   async refreshPublicHostsIfDue(): Promise<void> {
     await this.#ownPublicHosts?.refreshIfDueAwaitFirst();
   }
 
   /**
-   * Null when a connection to `address` (as a resolver or a URL gives it, including a zone id) is allowed for the host
-   * name `host`. Else the short name of the rule that refuses it.
+   * Returns the short name of the rule that refuses a connection to `address` for the host name `host`; null if it is
+   * allowed. The address may have a zone id.
    */
   violatedRule(address: string, host: string): string | null {
     if (isIP(address) === 0) return 'not an address';
@@ -120,9 +129,12 @@ export class AddressPolicy {
   }
 
   /**
-   * The check at registration, for the host of a URL. Null for an allowed literal address. Also null for a name that is
-   * not the server's own or that `delivery.allow` lists: the look-up at each attempt decides about it. Else the rule
-   * that refuses the host. Spellings such as `0x7f.1` are read as URLs do.
+   * Checks the host of a URL when a hook is registered. Returns the rule that refuses the host; null for:
+   * - an address that is allowed,
+   * - a name, since the addresses of each attempt decide about it; except for the server's own names, which
+   *   `delivery.allow` must list.
+   *
+   * Spellings of an address such as `0x7f.1` are read as `URL` reads them.
    */
   violatedRuleBeforeLookup(host: string): string | null {
     const literal = ipLiteralOf(host);
@@ -135,8 +147,8 @@ export class AddressPolicy {
   }
 
   /**
-   * Whether `delivery.allow` names the host of a URL, by its name or by an address that it spells. The administrator
-   * then means this very host, and not just any public one.
+   * True if `delivery.allow` lists the host of a URL, by its name or by its address. Then the administrator allows
+   * exactly this host, and not only as one of all public hosts.
    */
   isHostAllowListed(host: string): boolean {
     const literal = ipLiteralOf(host);
@@ -155,8 +167,8 @@ export class AddressPolicy {
   }
 
   /**
-   * A range inside ::ffff:0:0/96 is stored as the IPv4 range that it means; a wider one (`::/0`) covers no mapped
-   * address.
+   * Adds a range of allowed addresses. A range of IPv4-mapped addresses (inside ::ffff:0:0/96) is stored as the IPv4
+   * range. A wider one, such as `::/0`, allows no IPv4-mapped address.
    */
   #allowRange([address, prefix]: CidrRange<Address>): void {
     if (address.kind() === 'ipv4') {
@@ -199,8 +211,8 @@ export class AddressPolicy {
 }
 
 /**
- * Null for public unicast; else the name of the rule. Ranges that no list names are refused: the lists may be
- * incomplete.
+ * Returns the name of the rule that refuses an address; null for a public unicast address. IPv6 ranges in no list are
+ * refused too, since the lists may be incomplete.
  */
 function refusingRuleOf(address: Address): string | null {
   for (const [cidr, rule] of RULES_BY_CIDR) if (matches(address, ipaddr.parseCIDR(cidr))) return rule;
@@ -208,11 +220,12 @@ function refusingRuleOf(address: Address): string | null {
   if (range !== 'unicast') return RULE_OF_RANGE.get(range) ?? 'special-purpose';
   if (address.kind() === 'ipv4') return null;
   const { parts } = address as ipaddr.IPv6;
-  // ipaddr.js (like request-filtering-agent) takes `::127.0.0.1` for unicast.
+  // ipaddr.js (like request-filtering-agent) regards `::127.0.0.1` as unicast.
   if (parts.slice(0, 6).every((part) => part === 0)) return 'IPv4-compatible IPv6';
-  // ISATAP (RFC 5214): a host with such an interface tunnels to the IPv4 address at the end, with any prefix.
+  // ISATAP (RFC 5214): a host with such an interface sends to the IPv4 address in the last 32 bits, whatever the
+  // prefix.
   if (((parts[4] ?? 0) & 0xfdff) === 0 && parts[5] === 0x5efe) return 'ISATAP';
-  // IANA has delegated no unicast outside 2000::/3.
+  // IANA has delegated no IPv6 unicast addresses outside 2000::/3.
   return ((parts[0] ?? 0) & 0xe000) === 0x2000 ? null : 'reserved';
 }
 
@@ -221,8 +234,8 @@ function matches(address: Address, [range, prefix]: CidrRange<Address>): boolean
 }
 
 /**
- * `10.1.0.0/16`, `fd00::/8` or one address; null for anything else. Only full spellings: `10.1/16` is too easy to
- * misread.
+ * Parses a range such as `10.1.0.0/16` or `fd00::/8`, or a single address; null for anything else. Abbreviations such
+ * as `10.1/16` are refused, since they are easy to misread.
  */
 function parseRange(text: string): CidrRange<Address> | null {
   const [address = '', prefix, ...more] = text.split('/');
@@ -235,8 +248,8 @@ function parseRange(text: string): CidrRange<Address> | null {
 }
 
 /**
- * Parses an address that `isIP` has accepted; the zone id does not matter to the rules. An IPv6 address passes through
- * a URL, which writes it in pure hexadecimal: ipaddr.js 2.5 takes `::127.0.0.1` for `::ffff:127.0.0.1`.
+ * Parses an address that `isIP` has accepted, without its zone id, which does not matter to the rules. `URL` first
+ * writes an IPv6 address in pure hexadecimal, since ipaddr.js 2.5 mistakes `::127.0.0.1` for `::ffff:127.0.0.1`.
  */
 function parseWithoutZone(address: string): Address {
   const [bare = ''] = address.split('%');

@@ -4,26 +4,28 @@ import type { AssignableHandler, ReuseTrackingConnection } from './keep-alive-co
 import { parseRetryAfter } from './retry-after.ts';
 
 /**
- * The outcome of one POST. If it is neither delivered nor has a category, it says nothing about the receiver (see
- * `detail`).
+ * The outcome of one POST. If `delivered` is false and `category` is null, the outcome says nothing about the receiver,
+ * and `detail` has the reason.
  */
 export interface HttpAttemptOutcome {
   readonly delivered: boolean;
-  /** Why the attempt failed; null when the request was delivered or not sent. */
+  /** Why the attempt failed; null if the request was delivered, or was not sent for a reason of this server. */
   readonly category: FailureCategory | null;
-  /** The HTTP status, when headers arrived. */
+  /** The HTTP status of the answer; null: no headers arrived. */
   readonly code: number | null;
-  /** From the moment the request got its connection slot to the outcome; whole milliseconds. */
+  /** The time from the moment when the request got its connection slot until the outcome, in whole milliseconds. */
   readonly durationMs: number;
-  /** `Retry-After` of an answer outside 2xx, in milliseconds, not capped. */
+  /** The `Retry-After` of an answer other than 2xx, in milliseconds, without an upper bound; null: there is none. */
   readonly retryAfterMs: number | null;
-  /** For a delivery, if the caller requested it: the answer's body, or why it is missing. */
+  /**
+   * The body of a 2xx answer, or why it is missing. Present only if the caller requested the body (`keptAnswerBytes`).
+   */
   readonly answer?: Buffer | MissingAnswer;
-  /** For the server's log only: error code, address rule; never the URL's path or query. */
+  /** For the server's log only: an error code, or the rule of the address policy; never the URL's path or query. */
   readonly detail: string | null;
 }
 
-/** Why a body is missing: it exceeded its bound, or it broke off or did not end in time. */
+/** Why a requested body is missing: it exceeded its bound, or did not arrive completely in time. */
 type MissingAnswer = 'too large' | 'incomplete';
 
 /** The bounds of one attempt. */
@@ -33,31 +35,38 @@ interface AttemptBounds {
   readonly responseBodyReadMs: number;
 }
 
-/** The callbacks of an attempt, and the bound of the answer's body in its outcome. */
+/** The callbacks of an attempt, and the bound for the body of the answer in its outcome. */
 interface AttemptCallbacks {
   /** Hands the request to undici. */
   readonly dispatch: (handler: AssignableHandler) => void;
   /** Called in the tick in which the request is written; false: the attempt does not send it. */
   readonly beforeWrite: (() => boolean) | undefined;
   readonly onSettled: (attempt: AttemptInFlight) => void;
-  /** Maximum bytes of a 2xx answer's body in the outcome; undefined: the outcome has no body. */
+  /** The most bytes of a 2xx answer's body that the outcome may have; undefined: the outcome has no body. */
   readonly keptAnswerBytes: number | undefined;
 }
 
-/** The attempt skips 1xx answers, but fails after more of them than this: such a receiver sends nothing else. */
+/**
+ * The most 1xx answers that an attempt skips. After one more it fails, since such a receiver hardly sends anything
+ * else.
+ */
 const MAX_INTERIM_RESPONSES = 16;
 
 /**
- * One POST in flight: undici's handler, the clock, and the rule of the reused connection.
+ * One POST in flight: it is undici's handler, has a clock, and may repeat the request after a failure of a reused
+ * connection.
  *
- * The clock: `responseHeadersTimeoutMs` from the moment a connection slot is assigned, including look-up, connecting
- * and a repetition. Before that, the attempt waits for at most the same time in undici's queue. After the headers, the
- * body has `responseBodyReadMs`; a body for the outcome must end within `responseHeadersTimeoutMs` instead. undici's
- * own timers are off: they tick in half seconds and bound each request, not each attempt.
+ * The clock:
+ * - The attempt waits for at most `responseHeadersTimeoutMs` in undici's queue for a connection slot.
+ * - From then on, look-up, connecting, a repetition and the answer's headers may take `responseHeadersTimeoutMs`
+ *   together. A body for the outcome must end within this time too.
+ * - Another body is read for at most `responseBodyReadMs` after the headers.
  *
- * The rule: a receiver may close an idle connection just as we write to it. The request is repeated once, on a new
- * socket, if both hold: a socket that carried requests before fails, and no byte was read from it since this request
- * began.
+ * undici's own timers are off: they tick in half seconds and bound each request, not each attempt.
+ *
+ * The repetition: a receiver may close an idle connection while this server writes to it. The request is repeated once,
+ * on a new socket, if both hold: the socket that failed had carried requests before, and no byte was read from it since
+ * this request began.
  */
 export class AttemptInFlight implements AssignableHandler {
   readonly #bounds: AttemptBounds;
@@ -72,7 +81,7 @@ export class AttemptInFlight implements AssignableHandler {
   #bytesReadBeforeRequest = 0;
   #interimResponses = 0;
   #receivedBodyBytes = 0;
-  /** Null: the outcome has no body of the answer. */
+  /** The received chunks of the body for the outcome; null: the outcome has no body. */
   #answerChunks: Buffer[] | null = null;
   #isAnswerComplete = false;
   #statusCode: number | null = null;
@@ -106,7 +115,7 @@ export class AttemptInFlight implements AssignableHandler {
     return true;
   }
 
-  /** undici calls this in the tick of the socket write, right before it. */
+  /** undici calls this right before it writes the request to the socket, in the same tick. */
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller;
     if (!this.#isSettled && this.#mayWrite()) {
@@ -137,7 +146,7 @@ export class AttemptInFlight implements AssignableHandler {
       this.#answerChunks = [];
       return;
     }
-    // Nearly every answer is short and ends in this same turn: it needs no timer.
+    // Nearly every answer is short, and ends in this turn of the event loop. Then no timer is needed.
     queueMicrotask(() => {
       if (this.#isSettled) return;
       clearTimeout(this.#timer);
@@ -164,8 +173,8 @@ export class AttemptInFlight implements AssignableHandler {
 
   onResponseError(_controller: Dispatcher.DispatchController | null, error: Error): void {
     if (this.#isSettled) return;
-    // Once the headers arrived, their status decides the outcome, even if the body breaks off. The exception: the
-    // client was stopped before it had the body for the outcome.
+    // After the headers have arrived, their status decides the outcome, even if the body breaks off. The exception: the
+    // client was stopped before the body for the outcome was complete.
     const isAnswerLostByStop = this.#answerChunks !== null && error instanceof DeliveryClientStopped;
     if (this.#statusCode !== null && !isAnswerLostByStop) this.#settleByStatus();
     else if (codeOrNameOf(error) === 'UND_ERR_INVALID_ARG') this.#settle(() => this.#reject(error));
@@ -174,7 +183,7 @@ export class AttemptInFlight implements AssignableHandler {
     else this.#fail(failureCategoryOf(error), loggableDetailOf(error));
   }
 
-  /** Ends the attempt without a verdict on the receiver. */
+  /** Ends the attempt with an outcome that says nothing about the receiver. */
   stop(): void {
     this.onResponseError(null, new DeliveryClientStopped('stopped'));
     this.#controller?.abort(new Error('stopped'));
@@ -192,7 +201,7 @@ export class AttemptInFlight implements AssignableHandler {
 
   #mayRetryOnNewSocket(error: Error): boolean {
     if (this.#needsNewSocket || error instanceof ConnectFailure || this.#connection === null) return false;
-    // No controller means that undici found its idle socket broken before it wrote anything.
+    // If there is no controller, undici found its idle socket broken before it wrote anything.
     if (this.#controller === null) return true;
     return this.#isReused && this.#connection.bytesRead === this.#bytesReadBeforeRequest;
   }
@@ -210,8 +219,8 @@ export class AttemptInFlight implements AssignableHandler {
     if (this.#statusCode !== null) this.#settleByStatus();
     else if (this.#connection === null) this.#fail(null, 'no free connection');
     else this.#fail('timeout', this.#controller === null ? 'no connection' : 'no answer');
-    // If the request is not yet written, `onRequestStart` refuses it when its connection opens. The connect time-out
-    // bounds that wait.
+    // Without a controller the request is not written yet: `onRequestStart` aborts it when its connection opens. The
+    // connect time-out bounds that wait.
     this.#controller?.abort(new Error('time-out'));
   }
 
@@ -254,7 +263,7 @@ export class AttemptInFlight implements AssignableHandler {
   }
 }
 
-/** The client was stopped. */
+/** The reason of attempts that ended because the client was stopped. */
 class DeliveryClientStopped extends Error {
   override readonly name = 'DeliveryClientStopped';
 }

@@ -6,8 +6,8 @@ import { failureCategoryOf, codeOrNameOf, ConnectFailure } from './failure.ts';
 import type { DnsResolver } from './dns-resolver.ts';
 
 /**
- * The target of a connection: the parts of a normalised URL (IPv6 addresses without brackets; port empty for the
- * default).
+ * The target of a connection, as parts of a normalised URL. An IPv6 address has no brackets; the port is empty for the
+ * default port.
  */
 export interface OriginParts {
   readonly protocol: string;
@@ -19,22 +19,25 @@ export interface OriginParts {
 interface ConnectorOptions {
   readonly policy: AddressPolicy;
   readonly lookup: DnsResolver;
-  /** Bound for TCP and TLS over all addresses of a name together; the look-up has its own bound. */
+  /**
+   * The time-out for TCP and TLS, over all addresses of a name together. The look-up of the name has a time-out of its
+   * own.
+   */
   readonly connectTimeoutMs: number;
-  /** PEM of an authority trusted in addition to the system's and Node.js's. */
+  /** The PEM certificate of an authority that is trusted in addition to those of the system and of Node.js. */
   readonly ca?: string;
 }
 
-/** Only the first addresses of a name are tried. */
+/** The most addresses of a name that are tried. */
 const MAX_ADDRESSES = 8;
 const TCP_KEEP_ALIVE_MS = 60_000;
 
 /**
  * Opens TCP and TLS connections to allowed addresses only.
  *
- * It looks the name up, filters every address by the policy and connects to the literal address that passed. So nothing
- * can resolve the name a second time in between (rebinding). undici's own connector is not sufficient: it gives IP
- * literals directly to the kernel without calling any `lookup` function.
+ * Looks the name up, checks every address by the policy, and connects to an address that passed. So the name is not
+ * resolved a second time after the check (DNS rebinding). undici's own connector is not sufficient: for an IP address
+ * in the URL it calls no `lookup` function.
  */
 export class Connector {
   readonly #options: ConnectorOptions;
@@ -47,8 +50,8 @@ export class Connector {
   }
 
   /**
-   * Opens a connected (for https: verified) socket. It has an error listener, so that a failure before the caller
-   * attaches its own is not fatal.
+   * Opens a connected socket; for https, also the certificate is verified. The socket has an error listener, so that an
+   * error before the caller attaches its own does not end the process.
    * @throws ConnectFailure for every failure, with the category to report.
    */
   async open(target: OriginParts): Promise<Socket> {
@@ -58,7 +61,8 @@ export class Connector {
     for (const [index, address] of addresses.entries()) {
       const remainingMs = deadline - performance.now();
       if (this.#stopped || remainingMs <= 0) break;
-      // An equal share of the remaining time, so that one blackholed address leaves time for the others.
+      // Each address gets an equal share of the remaining time, so that an address that does not answer leaves time for
+      // the others.
       const outcome = await this.#openOne(target, address, remainingMs / (addresses.length - index));
       if (!(outcome instanceof ConnectFailure)) return outcome;
       failure = moreSpecific(failure, outcome);
@@ -67,7 +71,7 @@ export class Connector {
     throw failure ?? new ConnectFailure(this.#stopped ? 'connection' : 'timeout', 'not connected');
   }
 
-  /** Aborts connections that are being opened. Idempotent; later calls of `open` fail. */
+  /** Aborts the connections that are being opened; later calls of `open` fail. Idempotent. */
   stop(): void {
     this.#stopped = true;
     for (const socket of this.#openingSockets) socket.destroy();
@@ -102,7 +106,7 @@ export class Connector {
       const socket = isSecure ? this.#startTls(target, address) : connectTcp(endpointOf(target, address));
       let isHandshaking = false;
       const settle = (outcome: Socket | ConnectFailure): void => {
-        // undici handles the errors and the close of an opened socket.
+        // The socket is open already: undici handles its errors and its end.
         if (!this.#openingSockets.delete(socket)) return;
         clearTimeout(timer);
         if (outcome instanceof ConnectFailure) socket.destroy();
@@ -124,13 +128,13 @@ export class Connector {
   }
 
   #startTls(target: OriginParts, address: string): Socket {
-    // All connections share one context: with `ca` creating one blocks the event loop for 14 ms (measured).
+    // All connections share one context, since its creation with `ca` blocks the event loop for 14 ms (measured).
     // Renegotiation is off: a receiver with TLS 1.2 could force handshakes for the whole attempt. Only client
-    // certificates need renegotiation, and we have none.
+    // certificates need renegotiation, and this server has none.
     const secureOptions = constants.SSL_OP_NO_RENEGOTIATION;
     this.#secureContext ??= createSecureContext({ ...trustedAuthorities(this.#options.ca), secureOptions });
-    // Server names never end in a dot (RFC 6066, 3), and addresses are not sent: Node.js then checks the host's
-    // address.
+    // A TLS server name never ends in a dot, and is never an address (RFC 6066, 3). With an empty one, Node.js compares
+    // the certificate with the address.
     const servername = isIP(target.hostname) === 0 ? target.hostname.replace(/\.$/, '') : '';
     return connectTls({
       ...endpointOf(target, address),
@@ -151,7 +155,10 @@ function trustedAuthorities(ca: string | undefined): { ca: string[] } | undefine
   return ca === undefined ? undefined : { ca: [...getCACertificates('default'), ca] };
 }
 
-/** During the TLS handshake, every error except a network error is the certificate's or the protocol's. */
+/**
+ * Makes a ConnectFailure of a socket error. During the TLS handshake, every error but a network error is about the
+ * certificate or TLS itself.
+ */
 function toConnectFailure(error: Error, address: string, isHandshaking: boolean): ConnectFailure {
   const detail = `${codeOrNameOf(error)} ${address}`;
   const isNetworkError = ['ECONNRESET', 'EPIPE', 'ETIMEDOUT'].includes(codeOrNameOf(error));
@@ -159,8 +166,8 @@ function toConnectFailure(error: Error, address: string, isHandshaking: boolean)
 }
 
 /**
- * A machine without IPv6 always adds an "unreachable" when several addresses are tried, which would hide the real
- * reason.
+ * Returns the failure that says more. On a machine without IPv6, each IPv6 address fails with "unreachable", which must
+ * not hide the failure of an IPv4 address.
  */
 function moreSpecific(first: ConnectFailure | null, second: ConnectFailure): ConnectFailure {
   return first === null || /^E(?:HOST|NET)UNREACH|^EADDRNOTAVAIL/.test(first.detail) ? second : first;

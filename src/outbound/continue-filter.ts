@@ -9,10 +9,10 @@ const MAX_CONTINUE_RESPONSES = 16;
 /**
  * Removes `100 Continue` answers from the input of a socket.
  *
- * A client must accept `100 Continue` without asking for it (RFC 9110, 15.2), and some servers send it to every POST.
- * undici skips other 1xx answers but treats this one as an error. The receiver has accepted the message by then, so
- * each retry would post it again. All input reaches undici through `socket.read()`, so this class replaces that method.
- * Beyond 16 such answers, or 16 KiB of one answer, it passes the bytes on, and undici refuses them.
+ * A client must accept `100 Continue` even if it did not ask for it (RFC 9110, 15.2), and some servers send it for
+ * every POST. undici skips other 1xx answers, but treats this one as an error. The receiver has accepted the message by
+ * then, so each retry would post it again. undici gets all input through `socket.read()`, so this class replaces that
+ * method. After 16 such answers, or 16 KiB of one answer, it passes the bytes on, and undici refuses them.
  */
 export class ContinueFilter {
   readonly #read: () => Buffer | null;
@@ -20,14 +20,14 @@ export class ContinueFilter {
   #skippedContinues = 0;
   #isAwaitingResponse = false;
 
-  /** Replaces the `read` of this one socket. */
+  /** Replaces the method `read` of this socket. */
   constructor(socket: Socket) {
     const read = socket.read.bind(socket);
     this.#read = read;
     socket.read = (size?: number): unknown => (this.#isAwaitingResponse ? this.#readFiltered() : read(size));
   }
 
-  /** A request is about to be written: the next bytes are the start of an answer. */
+  /** Must be called before a request is written: the next bytes that are read are the beginning of its answer. */
   begin(): void {
     this.#isAwaitingResponse = true;
     this.#buffered = null;
@@ -65,9 +65,9 @@ export class ContinueFilter {
   }
 }
 
-/** Whether the data begins a `100 Continue` answer; also true while there are too few bytes to tell. */
+/** True if the data is the beginning of a `100 Continue` answer, or too short to decide. */
 function startsLikeContinue(data: Buffer): boolean {
-  // Nearly every answer has another class of status, which one byte shows.
+  // The first digit of the status suffices for nearly every answer: it is not 1.
   if (data.length > STATUS_CODE_OFFSET && data[STATUS_CODE_OFFSET] !== DIGIT_ONE) return false;
   const start = data.toString('latin1', 0, STATUS_PREFIX_LENGTH);
   return 'HTTP/1.1 100'.startsWith(start) || 'HTTP/1.0 100'.startsWith(start);

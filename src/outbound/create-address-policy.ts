@@ -3,7 +3,10 @@ import { AddressPolicy } from './address-policy.ts';
 import type { DnsResolver } from './dns-resolver.ts';
 import { OwnPublicHosts, type OwnPublicHostsOptions } from './public-hosts.ts';
 
-/** The address policy of a configuration. Deliveries, pings, push endpoints and `klatch doctor` all use this one. */
+/**
+ * Creates the address policy from the configuration. It applies to deliveries, pings and web push, and `klatch doctor`
+ * checks hooks with it.
+ */
 export function createAddressPolicy(
   { delivery, http, publicEndpoints }: Config,
   lookup: DnsResolver,

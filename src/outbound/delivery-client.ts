@@ -9,36 +9,38 @@ import type { DnsResolver } from './dns-resolver.ts';
 export type { HttpAttemptOutcome } from './attempt.ts';
 export type { FailureCategory } from './failure.ts';
 
-/** Parts and bounds of a {@link DeliveryClient}; times in milliseconds. */
+/** The dependencies and bounds of a {@link DeliveryClient}; times are in milliseconds. */
 export interface DeliveryClientOptions {
   readonly policy: AddressPolicy;
   readonly lookup: DnsResolver;
-  /** Connections per origin (scheme, host and port); each carries one request at a time. */
+  /** The most connections to one origin (scheme, host and port). Each carries one request at a time. */
   readonly maxInFlightPerHost: number;
-  /** Bound for TCP and TLS together. */
+  /** The time-out for TCP and TLS together. */
   readonly connectTimeoutMs: number;
-  /** From the start of an attempt, connecting included, to the answer's headers. */
+  /** The time-out from the start of an attempt, including the connection, until the headers of the answer. */
   readonly responseHeadersTimeoutMs: number;
   /** How many bytes of an answer's body are read, and for how long, to keep the connection usable. */
   readonly responseBytes: number;
   readonly responseBodyReadMs: number;
   readonly userAgent: string;
-  /** PEM of an authority trusted in addition. */
+  /** The PEM certificate of an authority that is trusted in addition to those of the system and of Node.js. */
   readonly ca?: string;
-  /** Idle connections are closed after this (30 s), or 2 s before the time that the receiver specifies. */
+  /**
+   * An idle connection is closed after this time (30 s by default), or 2 s before the time that the receiver specifies.
+   */
   readonly keepAliveMs?: number;
   /**
-   * A connection older than this (60 s) is closed after its request: the next one looks the name up and checks the
-   * policy again.
+   * A connection older than this (60 s by default) is closed after its request. For the next one, the name is looked up
+   * and its addresses are checked again.
    */
   readonly connectionLifetimeMs?: number;
-  /** Idle connections over all origins (256). */
+  /** The most idle connections to all origins together (256 by default). */
   readonly maxIdleConnections?: number;
 }
 
-/** Bound of cached URLs in the form that undici takes. */
+/** The most URLs that are cached in the form that undici needs. */
 const MAX_PARSED_URLS = 1_000;
-/** Bytes of an answer's headers; more is a failure. */
+/** The most bytes of an answer's headers; an attempt with more fails. */
 const MAX_HEADER_BYTES = 16 * 1024;
 
 interface ParsedUrl {
@@ -47,12 +49,12 @@ interface ParsedUrl {
 }
 
 /**
- * Sends deliveries: POST over HTTP/1.1, to allowed addresses only, redirects not followed, answers bounded (the
- * contract's "The forwarded delivery").
+ * Sends deliveries: POST over HTTP/1.1, only to addresses that the policy allows. Follows no redirects, and reads only
+ * a bounded part of an answer.
  *
- * The client looks a name up and checks the address when it opens a connection. A connection serves for at most
- * `connectionLifetimeMs`, plus `keepAliveMs` idle, plus one attempt. A name that changes meanwhile does not matter,
- * because the connection stays with the allowed address.
+ * The client looks a name up and checks the address when it opens a connection. A connection is used for at most
+ * `connectionLifetimeMs`, plus `keepAliveMs` idle, plus one attempt. If the name's addresses change meanwhile, the
+ * connection stays with the address that was checked.
  */
 export class DeliveryClient {
   readonly #options: DeliveryClientOptions;
@@ -69,16 +71,16 @@ export class DeliveryClient {
   }
 
   /**
-   * Sends one POST. Every network result becomes an {@link HttpAttemptOutcome}, within `responseHeadersTimeoutMs` +
-   * `responseBodyReadMs`. When all connections to the host are busy, the queue adds at most another
-   * `responseHeadersTimeoutMs`.
+   * Sends one POST. Resolves to an {@link HttpAttemptOutcome} for every result of the network, within
+   * `responseHeadersTimeoutMs` + `responseBodyReadMs`. If all connections to the host are busy, the wait for one takes
+   * at most another `responseHeadersTimeoutMs`.
    *
    * @param url absolute http(s) URL, already checked
-   * @param beforeWrite called in the tick of the write, and again when the request is repeated. False: the request is
-   *   not sent, and the outcome has no category. The outcome is the same when the client was stopped or no connection
-   *   was free in time.
-   * @param keptAnswerBytes maximum bytes of the answer's body in the outcome of a delivery; undefined: the outcome has
-   *   no body. A body for the outcome must end within `responseHeadersTimeoutMs` of the start.
+   * @param beforeWrite called in the tick in which the request is written, and again if the request is repeated. False:
+   *   the request is not sent, and the outcome has no category (as when the client is stopped, or no connection becomes
+   *   free in time).
+   * @param keptAnswerBytes the most bytes of a 2xx answer's body in the outcome; undefined: the outcome has no body.
+   *   Such a body must end within `responseHeadersTimeoutMs` of the start.
    * @throws TypeError or undici's InvalidArgumentError for a URL or header that cannot be sent at all, and any
    *   exception of `beforeWrite`.
    */
@@ -114,7 +116,7 @@ export class DeliveryClient {
     });
   }
 
-  /** Caches the result, since each attempt needs it. */
+  /** Parses a URL for undici. Results are cached, since each attempt needs one. */
   #parseUrl(url: string): ParsedUrl {
     let parsed = this.#parsedUrls.get(url);
     if (parsed === undefined) {
@@ -126,8 +128,8 @@ export class DeliveryClient {
   }
 
   /**
-   * Ends attempts in flight without a verdict (they may or may not have arrived) and closes all connections.
-   * Idempotent.
+   * Ends all attempts in flight and closes all connections. The outcomes say nothing about the receivers: the requests
+   * may or may not have arrived. Idempotent.
    */
   stop(): Promise<void> {
     this.#stopping ??= this.#stop();
@@ -150,14 +152,15 @@ function createAgent(options: DeliveryClientOptions, connector: Connector): Agen
     keepAliveTimeout: keepAliveMs,
     keepAliveMaxTimeout: keepAliveMs,
     maxHeaderSize: MAX_HEADER_BYTES,
-    // undici's time-outs are off: the attempt has a clock of its own.
+    // undici's time-outs are off, since AttemptInFlight has its own.
     headersTimeout: 0,
     bodyTimeout: 0,
-    // `ReuseTrackingConnection` replaces this function. Without the option, a pool would build undici's connector,
-    // which ignores the policy.
+    // Never called: `ReuseTrackingConnection` sets this option itself. Without it here, a pool would create undici's
+    // connector, which ignores the address policy.
     connect: (_target, callback) => callback(new Error('not the guarded connector'), null),
   };
-  // The agent drops an origin's pool when its last connection is closed, so `maxIdleConnections` bounds idle origins.
+  // The agent drops an origin's pool when its last connection is closed. So `maxIdleConnections` also bounds the pools
+  // without a request.
   return new Agent({
     ...clientOptions,
     factory: (origin) =>

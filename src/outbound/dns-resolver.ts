@@ -2,32 +2,40 @@ import { lookup as lookupWithLibuv } from 'node:dns/promises';
 import type { DeliveryConfig } from '../config/config.ts';
 import { DURATION_BOUNDS_S, Histogram } from '../histogram.ts';
 
-/** One address of a host name, as the resolver returned it. */
+/** An address of a host name, as the resolver returned it. */
 interface ResolvedAddress {
   readonly address: string;
   readonly family: 4 | 6;
 }
 
-/** Finds all addresses of a host name; rejects with an error that carries a `code` (`ENOTFOUND`, `EAI_AGAIN`). */
+/**
+ * Resolves a host name to all its addresses. Rejects with an error that has a `code`, such as `ENOTFOUND` or
+ * `EAI_AGAIN`.
+ */
 export type ResolveName = (host: string) => Promise<readonly { address: string; family: number }[]>;
 
-/** The bounds of {@link DnsResolver}; times in milliseconds. */
+/** The options of {@link DnsResolver}; times are in milliseconds. */
 export interface DnsResolverOptions {
-  /** Maximum wait of one caller, in the queue and for the resolver together. */
+  /** The longest wait of one caller, in the queue and for the resolver together. */
   readonly timeoutMs: number;
   readonly successCacheMs: number;
   readonly failureCacheMs: number;
-  /** Concurrent look-ups inside the resolver: each holds a thread of libuv's pool until the resolver returns. */
+  /**
+   * The most look-ups that run in the resolver at once. Each uses a thread of libuv's pool until the resolver returns.
+   */
   readonly maxConcurrentLookups: number;
-  /** Bound of cached names, and of callers that wait concurrently. */
+  /** The most cached names, and also the most callers that wait at once. */
   readonly maxCachedAndMaxWaiting?: number;
-  /** Default: getaddrinfo, so that /etc/hosts and nsswitch.conf apply. */
+  /** The resolver; by default getaddrinfo, so that /etc/hosts and nsswitch.conf apply. */
   readonly resolve?: ResolveName;
   /** A monotonic clock in milliseconds. */
   readonly now?: () => number;
 }
 
-/** A name has no address, or none was found in time. `code` is the resolver's, else `ETIMEDOUT` or `EBUSY`. */
+/**
+ * Thrown when a name has no address, or none was found in time. `code`: the resolver's error code; `ETIMEDOUT`; or
+ * `EBUSY` for too many waiting callers.
+ */
 export class DnsLookupError extends Error {
   override readonly name = 'DnsLookupError';
   readonly code: string;
@@ -38,16 +46,16 @@ export class DnsLookupError extends Error {
   }
 }
 
-/** Counters since the start, for metrics. */
+/** Counts since the start, for metrics. */
 interface DnsLookupCounts {
-  /** Answers of the resolver. */
+  /** `found` and `failed`: look-ups that the resolver answered with addresses, and with an error. */
   found: number;
   failed: number;
   /** Look-ups that the cache answered, including cached failures. */
   cached: number;
-  /** Callers that got no answer in time or were too many. */
+  /** Callers that got no answer in time, or were rejected because too many were waiting. */
   callersTimedOutOrRejected: number;
-  /** How long the resolver took. */
+  /** How long the look-ups in the resolver took, in seconds. */
   readonly durationS: Histogram;
 }
 
@@ -57,10 +65,13 @@ interface Waiter {
   readonly settle: (outcome: LookupOutcome) => void;
 }
 
-/** The class of a name before its look-up: its last look-up was slow, it was quick and found an address, or neither. */
+/**
+ * What is known of a name before its look-up. `slow`: its last look-up was slow. `proven`: it was quick and found an
+ * address. `unknown`: neither.
+ */
 type LookupHistory = 'slow' | 'proven' | 'unknown';
 
-/** One look-up of one name, shared by all callers of that name meanwhile. */
+/** A look-up of a name that waits or runs. All callers that ask for the name meanwhile share it. */
 interface PendingLookup {
   readonly host: string;
   readonly history: LookupHistory;
@@ -74,22 +85,22 @@ interface CachedLookup {
   readonly history: LookupHistory;
 }
 
-/** A name is slow if its last look-up took longer than this. */
+/** A name counts as slow if its last look-up took longer than this. */
 const SLOW_LOOKUP_MS = 1_000;
-/** The share of concurrent look-ups for slow names, and the share for slow and unknown names together. */
+/** The share of the look-up slots that slow names may use, and the share for slow and unknown names together. */
 const SLOW_SHARE = 0.5;
 const UNPROVEN_SHARE = 0.75;
 
 /**
- * Look-ups of host names with a bounded cache, bounded waiting and a bounded share of libuv's threads.
+ * Looks host names up, with a bounded cache, bounded waits and a bounded share of libuv's threads.
  *
- * getaddrinfo cannot be cancelled. A caller gives up after `timeoutMs`, but the slot stays taken until the resolver has
- * really returned. If it were released earlier, dead name servers could occupy every thread of the pool, and block all
- * file reads of the process.
+ * getaddrinfo cannot be cancelled. A caller gives up after `timeoutMs`, but the look-up keeps its slot until the
+ * resolver has returned. If the slot were released earlier, look-ups at dead name servers could occupy every thread of
+ * libuv's pool, and block all file reads of the process.
  *
- * For the same reason not all names may use all slots. Ten names with a silent name server would hold every slot for 10
- * s at a time. A new connection to a quick name would wait, and fail. Slow names share half of the slots, and some are
- * reserved for names that were found quickly before.
+ * Also for this reason not all names may use all slots. Ten names with a silent name server would hold every slot for
+ * 10 s at a time, and connections to other names would fail. So slow names share half of the slots, and some slots are
+ * reserved for names that were found quickly the last time.
  */
 export class DnsResolver {
   readonly counts: DnsLookupCounts = {
@@ -116,7 +127,7 @@ export class DnsResolver {
   }
 
   /**
-   * All addresses of `host`, at least one.
+   * Resolves to all addresses of `host`, at least one.
    * @throws DnsLookupError when no address was found in `timeoutMs`, or at once when too many callers wait already.
    */
   lookup(host: string): Promise<readonly ResolvedAddress[]> {
@@ -162,8 +173,8 @@ export class DnsResolver {
   #onTimeout(pending: PendingLookup, waiter: Waiter): void {
     const outcome = new DnsLookupError('ETIMEDOUT');
     this.counts.callersTimedOutOrRejected += 1;
-    // A started look-up that exceeded one caller's time-out would also exceed the next caller's: so the failure is
-    // cached.
+    // If a running look-up has exceeded this caller's time-out, the next caller would probably wait in vain too. So the
+    // failure is cached.
     if (pending.started) this.#cacheOutcome(pending.host, outcome, true);
     waiter.settle(outcome);
     if (pending.started || pending.waiters.size > 0) return;
@@ -213,7 +224,10 @@ export class DnsResolver {
     }
   }
 
-  /** Caches an outcome. An expired outcome is not used, but still classifies its name (`LookupHistory`). */
+  /**
+   * Caches an outcome. After its expiry it is not returned any more, but its `history` still says whether the name is
+   * slow.
+   */
   #cacheOutcome(host: string, outcome: LookupOutcome, slow: boolean): void {
     const { successCacheMs, failureCacheMs, maxCachedAndMaxWaiting, now } = this.#options;
     this.#cache.delete(host);
@@ -221,7 +235,7 @@ export class DnsResolver {
     const expiresAt = now() + (isFailure ? failureCacheMs : successCacheMs);
     this.#cache.set(host, { outcome, expiresAt, history: slow ? 'slow' : isFailure ? 'unknown' : 'proven' });
     if (this.#cache.size <= maxCachedAndMaxWaiting) return;
-    // Maps keep insertion order, and a renewed entry is inserted again: the first is the oldest.
+    // A Map keeps the order of insertion, and a renewed entry is inserted again. So the first entry is the oldest.
     for (const oldest of this.#cache.keys()) {
       this.#cache.delete(oldest);
       return;
@@ -233,7 +247,7 @@ function asPromise(outcome: LookupOutcome): Promise<readonly ResolvedAddress[]> 
   return outcome instanceof DnsLookupError ? Promise.reject(outcome) : Promise.resolve(outcome);
 }
 
-/** The resolver that the configuration describes. */
+/** Creates the resolver with the settings of `delivery`. */
 export function createDnsResolver(delivery: DeliveryConfig): DnsResolver {
   return new DnsResolver({
     timeoutMs: delivery.dnsTimeoutMs,

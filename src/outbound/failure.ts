@@ -1,4 +1,4 @@
-/** Every {@link FailureCategory}. */
+/** All categories of failures; see {@link FailureCategory}. */
 export const failureCategories = [
   'timeout',
   'refused',
@@ -11,9 +11,9 @@ export const failureCategories = [
 ] as const;
 
 /**
- * Why an attempt failed, as token holders may see it (contract: errors are categories). `connection`: a failure on an
- * open connection, such as reset, closed, or not HTTP. `signature`: a failure of this server, which lacks the key that
- * the hook asks it to sign with.
+ * Why an attempt failed, as holders of the integration token may see it: only a category. `connection`: an open
+ * connection failed (reset, closed, or not HTTP). `signature`: this server does not have the key with which the hook
+ * asks it to sign.
  */
 export type FailureCategory = (typeof failureCategories)[number];
 
@@ -32,11 +32,11 @@ const TIMEOUT_CODES: ReadonlySet<string> = new Set(['ETIMEDOUT', 'UND_ERR_CONNEC
 const TLS_CODE =
   /^(?:CERT_|CRL_|ERR_TLS|ERR_SSL|ERR_OSSL|EPROTO$|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_|HOSTNAME_MISMATCH$|INVALID_(?:CA|PURPOSE)$|PATH_LENGTH|ERROR_IN_CERT)/;
 
-/** No connection could be opened. Nothing of the request was written, so it is safe to repeat. */
+/** Thrown when no connection could be opened. Nothing of the request was written, so the request may be repeated. */
 export class ConnectFailure extends Error {
   override readonly name = 'ConnectFailure';
   readonly category: FailureCategory;
-  /** For the server's log: error code or address rule, and the address; never a path or query. */
+  /** For the server's log: an error code or the rule of the address policy, and the address; never a path or query. */
   readonly detail: string;
 
   constructor(category: FailureCategory, detail: string) {
@@ -46,7 +46,7 @@ export class ConnectFailure extends Error {
   }
 }
 
-/** The category of a network error: the codes of Node.js, OpenSSL and undici, and {@link ConnectFailure}. */
+/** The category of a network error: a {@link ConnectFailure}, or an error with a code of Node.js, OpenSSL or undici. */
 export function failureCategoryOf(error: Error): FailureCategory {
   if (error instanceof ConnectFailure) return error.category;
   const code = codeOrNameOf(error);
@@ -56,12 +56,15 @@ export function failureCategoryOf(error: Error): FailureCategory {
   return TLS_CODE.test(code) ? 'tls' : 'connection';
 }
 
-/** The loggable detail of a network error. Messages are left out: they can quote the peer's data. */
+/**
+ * The detail of a network error for the log. It does not contain the error's message, which can quote data of the other
+ * side.
+ */
 export function loggableDetailOf(error: Error): string {
   return error instanceof ConnectFailure ? error.detail : codeOrNameOf(error);
 }
 
-/** The `code` of an error, else its class. */
+/** The `code` of an error; the error's name if it has none. */
 export function codeOrNameOf(error: Error): string {
   const { code } = error as { code?: unknown };
   return typeof code === 'string' ? code : error.name;

@@ -3,28 +3,30 @@ import { Client, type Dispatcher } from 'undici';
 import { ContinueFilter } from './continue-filter.ts';
 import type { Connector, OriginParts } from './connector.ts';
 
-/** The methods that a handler of {@link ReuseTrackingConnection} needs besides undici's own. */
+/** A handler of undici with the members that {@link ReuseTrackingConnection} needs in addition. */
 export interface AssignableHandler extends Dispatcher.DispatchHandler {
-  /** True: the request must not go out on a reused socket. */
+  /** True: the request must be sent on a new socket. */
   readonly needsNewSocket: boolean;
-  /** The request has got its connection, which may not be open yet. False: the request was cancelled. */
+  /**
+   * Called when the request gets a connection, which may not be open yet. Returns false if the request was cancelled.
+   */
   assign(connection: ReuseTrackingConnection): boolean;
 }
 
 type OpenCallback = (...outcome: [null, Socket] | [Error, null]) => void;
 
-/** Bounds over all connections of one client. */
+/** The bounds for the connections of one client. */
 interface KeepAliveBounds {
   readonly keepAliveMs: number;
-  /** A socket older than this is closed when its request is done. */
+  /** A socket older than this (in milliseconds) is closed when its request is done. */
   readonly connectionLifetimeMs: number;
-  /** Idle sockets over all origins; beyond this bound the socket that has been idle longest is closed. */
+  /** The most idle sockets to all origins together. Beyond it, the socket that has been idle longest is closed. */
   readonly maxIdleConnections: number;
 }
 
 /**
- * The idle connections of one client over all origins, the longest idle first. undici bounds connections per origin
- * only, so thousands of hooks on as many hosts would hold as many descriptors.
+ * The idle connections of one client to all origins; the first one has been idle longest. undici bounds connections
+ * only for each origin, so thousands of hooks on as many hosts would hold as many file descriptors.
  */
 export class IdleConnections {
   readonly #bounds: KeepAliveBounds;
@@ -34,7 +36,7 @@ export class IdleConnections {
     this.#bounds = bounds;
   }
 
-  /** A request has been answered completely on this connection. */
+  /** Adds a connection whose request has been answered completely. Closes its socket instead if that is too old. */
   add(connection: ReuseTrackingConnection): void {
     if (connection.ageMs > this.#bounds.connectionLifetimeMs) {
       connection.closeSocket();
@@ -49,17 +51,16 @@ export class IdleConnections {
     }
   }
 
-  /** The connection is in use again, or its socket is closed. */
+  /** Removes a connection that is in use again, or whose socket is closed. */
   delete(connection: ReuseTrackingConnection): void {
     this.#longestIdleFirst.delete(connection);
   }
 }
 
 /**
- * undici's `Client`, which is one connection slot of an origin. This subclass knows the socket it writes to and how
- * many requests went over it, and so whether it was reused. With pipelining 1 a client has one socket and one request
- * at a time. Every socket comes from our connector, and every request passes `dispatch`. undici tells handlers neither
- * the socket nor whether it was reused. Its diagnostics channel does, but for the whole process and at a cost per
+ * undici's `Client`, which is one connection slot of an origin; with pipelining 1 it has one socket and one request at
+ * a time. This subclass knows its socket and how many requests the socket has carried, and so whether it was reused.
+ * undici tells handlers neither. Its diagnostics channel does, but for the whole process and at a cost for each
  * request.
  */
 export class ReuseTrackingConnection extends Client {
@@ -69,7 +70,7 @@ export class ReuseTrackingConnection extends Client {
   #requestsOnSocket = 0;
   #openedAt = 0;
 
-  /** @param options those of undici's `Client`; `connect` is replaced */
+  /** @param options the options of undici's `Client`; `connect` is replaced */
   constructor(origin: URL, options: Client.Options, opening: { connector: Connector; idle: IdleConnections }) {
     super(origin, {
       ...options,
@@ -78,27 +79,28 @@ export class ReuseTrackingConnection extends Client {
     this.#idle = opening.idle;
   }
 
-  /** Bytes read from the current socket, even after it was closed; decrypted ones for TLS. */
+  /** The bytes that were read from the current socket, also after its end; for TLS, the decrypted bytes. */
   get bytesRead(): number {
     return this.#socket?.bytesRead ?? 0;
   }
 
-  /** Age of the current socket in milliseconds. */
+  /** The age of the current socket in milliseconds. */
   get ageMs(): number {
     return performance.now() - this.#openedAt;
   }
 
   override dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean {
     const attempt = handler as AssignableHandler;
-    // True asks undici for its next request: a request that timed out in undici's queue takes no slot.
+    // The request timed out in undici's queue, and takes no slot. The result true makes undici dispatch its next
+    // request.
     if (!attempt.assign(this)) return true;
     this.#idle.delete(this);
-    // undici hands a request only to a client without one in flight. It opens another socket once this one is closed.
+    // undici calls this only if the client has no request in flight. It opens a new socket after this one is closed.
     if (attempt.needsNewSocket) this.closeSocket();
     return super.dispatch(options, handler);
   }
 
-  /** Counts a request that is about to be written; true when the socket carried one before. */
+  /** Counts a request that is about to be written. Returns true if the socket has carried a request before. */
   beginRequestDetectingReuse(): boolean {
     this.#continueFilter?.begin();
     this.#requestsOnSocket += 1;
@@ -106,16 +108,19 @@ export class ReuseTrackingConnection extends Client {
   }
 
   /**
-   * The answer has been read completely, so the socket may serve again. A socket is closed if the receiver answered
-   * before it had read the request. Otherwise such a receiver would make us buffer every later request behind the
-   * unread one, up to 1 MiB each.
+   * Called when the answer has been read completely: the connection is idle now. Closes the socket if the receiver
+   * answered before it had read the request. Otherwise this server would buffer every later request behind the unread
+   * one, up to 1 MiB each.
    */
   release(): void {
     if ((this.#socket?.writableLength ?? 0) > 0) this.closeSocket();
     else this.#idle.add(this);
   }
 
-  /** Closes the socket, if there is one. Only for idle connections: undici then reopens it on demand. */
+  /**
+   * Closes the socket, if there is one. Must be called only while no request is in flight. undici opens a new socket
+   * when it needs one.
+   */
   closeSocket(): void {
     this.#socket?.destroy();
   }

@@ -3,37 +3,44 @@ import { networkInterfaces } from 'node:os';
 import ipaddr from 'ipaddr.js';
 import { OWN_RULE, type Address, type OwnOrNeighbourAddresses } from './own-addresses.ts';
 
-/** Facts of the operating system about the network: `routes` has the format of /proc/net/ipv6_route. */
+/** What the operating system knows about the network. `routes` has the format of /proc/net/ipv6_route. */
 export interface MachineNetworkFacts {
   readonly interfaces: readonly { readonly address: string; readonly cidr: string | null }[];
   readonly routes: string;
 }
 
-/** The reader of the facts, and a monotonic clock in milliseconds. Tests replace the reader and the clock. */
+/** `read`: reads the facts from the operating system. `now`: a monotonic clock in milliseconds. Tests replace both. */
 interface MachineNetworkOptions {
   readonly read?: () => MachineNetworkFacts;
   readonly now?: () => number;
 }
 
-/** The policy knows a new interface address after at most this time. One read takes about 0.1 ms. */
+/**
+ * The facts are read again when they are this old, so the policy knows a new address of this machine after this time.
+ * One read takes about 0.1 ms.
+ */
 const REFRESH_MS = 10_000;
-/** About 7,000 routes. A router with more is still protected by the prefixes of its interfaces. */
+/**
+ * The most bytes of the routes that are read: about 7,000 routes. A router with more is still protected by the prefixes
+ * of its interfaces.
+ */
 const MAX_ROUTE_BYTES = 1024 * 1024;
 /**
- * Registries assign at most a /32 to one network. A wider route without a gateway is a default route through a tunnel,
- * and would make the whole internet a neighbour.
+ * The shortest prefix of a route that counts as on-link: registries assign at most a /32 to one network. A wider route
+ * without a gateway leads into a tunnel, and would make the whole internet a neighbour.
  */
 const WIDEST_LINK_PREFIX = 32;
 const ROUTES_FILE = '/proc/net/ipv6_route';
 const NO_GATEWAY = '0'.repeat(32);
-/** RTF_GATEWAY and RTF_REJECT of the kernel: the route leads to a gateway, or nowhere. */
+/** The kernel's flags RTF_GATEWAY and RTF_REJECT: the route leads to a gateway, or rejects packets. */
 const NOT_ON_LINK_FLAGS = 0x2 | 0x200;
 
 type Ipv6Prefix = readonly [ipaddr.IPv6, number];
 
 /**
- * The addresses of this machine's interfaces, and the IPv6 prefixes that it reaches without a router. Services that are
- * closed to the internet often trust these addresses and prefixes. The facts are read again when they are 10 s old.
+ * Refuses the addresses of this machine's interfaces, and those in IPv6 prefixes that it reaches without a router.
+ * Services that are closed to the internet often trust these addresses. The facts are read again when they are 10 s
+ * old.
  */
 export class MachineNetwork implements OwnOrNeighbourAddresses {
   readonly #read: () => MachineNetworkFacts;
@@ -70,7 +77,7 @@ function readFacts(): MachineNetworkFacts {
   return { interfaces, routes: readIpv6Routes() };
 }
 
-/** Without IPv6 the kernel has no such file, and then there are no routes. */
+/** Reads the kernel's IPv6 routes; empty without IPv6, since the kernel then has no such file. */
 function readIpv6Routes(): string {
   let file: number;
   try {
@@ -97,7 +104,10 @@ function prefixOf(cidr: string | null): Ipv6Prefix[] {
   return [[parse(address) as ipaddr.IPv6, Number(length)]];
 }
 
-/** Columns: destination, length, source, length, next hop, metric, references, uses, flags, interface. */
+/**
+ * Reads the on-link prefixes from the routes. Columns: destination, length, source, length, next hop, metric,
+ * references, uses, flags, interface.
+ */
 function linkPrefixesIn(routes: string): Ipv6Prefix[] {
   return routes.split('\n').flatMap((line): Ipv6Prefix[] => {
     const [destination, length, , , nextHop, , , , flags] = line.trim().split(/\s+/);

@@ -14,25 +14,28 @@ export interface OwnPublicHostsOptions {
   readonly lookup: Pick<DnsResolver, 'lookup'>;
   /**
    * Called for the first failed look-up of a host, and for the first one after each successful look-up. The addresses
-   * of the last successful look-up stay valid.
+   * of the last successful look-up are used further.
    */
   readonly onFirstFailure?: ((host: string, error: Error) => void) | undefined;
   /** A monotonic clock in milliseconds. */
   readonly now?: () => number;
 }
 
-/** Addresses older than this are looked up again, in the background. */
+/** The host names are looked up again, in the background, when the last look-up is this old. */
 const REFRESH_MS = 60_000;
-/** After a failed look-up, the names are looked up again at this age. */
+/** The same time after a round in which a look-up failed. */
 const FAILURE_REFRESH_MS = 10_000;
 
 /**
- * The addresses to which `http.base-uri` and `public-endpoints` resolve. Behind a proxy or an address translation no
- * interface of this machine has them, but they still lead to it.
+ * Refuses the addresses to which `http.base-uri` and `public-endpoints` resolve. Behind a proxy or NAT no interface of
+ * this machine has them, but they lead to it nevertheless.
  */
 export class OwnPublicHosts implements OwnOrNeighbourAddresses {
   readonly #options: OwnPublicHostsOptions;
-  /** Names and addresses of the URIs, as URLs spell them. At most 33: one base-uri and 32 endpoints. */
+  /**
+   * The hosts of the URIs (names or addresses), as `URL` writes them. There are at most 33: one base-uri and 32
+   * endpoints.
+   */
   readonly #hosts: ReadonlySet<string>;
   readonly #addressesByHost = new Map<string, readonly string[]>();
   readonly #failing = new Set<string>();
@@ -51,14 +54,14 @@ export class OwnPublicHosts implements OwnOrNeighbourAddresses {
     return null;
   }
 
-  /** Whether one of the URIs names this host: the name is the server's own, with any address. */
+  /** True if one of the URIs has this host: then the name is the server's own, whatever its addresses. */
   includes(host: string): boolean {
     return this.#hosts.has(host.toLowerCase().replace(/\.$/, ''));
   }
 
   /**
-   * Resolves when every name was looked up once. Later calls resolve at once, and start a new look-up when the last one
-   * is a minute old. They do not wait for it, because a silent name server must not delay connections.
+   * Resolves when every name was looked up once. Later calls resolve at once, and start a new round of look-ups if the
+   * last one is a minute old. They do not wait for the round, since a silent name server must not delay connections.
    */
   async refreshIfDueAwaitFirst(): Promise<void> {
     const now = this.#options.now ?? (() => performance.now());
@@ -88,7 +91,7 @@ export class OwnPublicHosts implements OwnOrNeighbourAddresses {
   }
 }
 
-/** The host of a URI as `http:` URLs normalise it; `tcp:` URLs keep their host as it is written. */
+/** The host of a URI, normalised as that of an `http:` URL. `URL` does not normalise the host of a `tcp:` URI. */
 function hostOf(uri: string): string {
   const { hostname } = new URL(uri.replace(/^[a-z]+:/i, 'http:'));
   return hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '');

@@ -1,15 +1,19 @@
-/** A request is slow when it takes longer. */
+/** A request that takes longer than this counts as slow. */
 export const SLOW_MS = 1_000;
-/** The share of all slots that slow receivers may hold. */
+/** The share of all slots that slow receivers may hold together. */
 const SLOW_SHARE = 0.5;
 
-/** True when a receiver with this last outcome is likely to hold its slot for long again. */
+/** True if a receiver will probably hold its next slot for long, by the outcome of its last request. */
 export function isSlowReceiver(last: { readonly category: string | null; readonly durationMs: number }): boolean {
-  // A failed look-up takes no time while the failure is cached, and its whole time-out when it is not.
+  // A failed DNS look-up always counts as slow: it is quick only while the failure is cached, and else takes its whole
+  // time-out.
   return last.durationMs > SLOW_MS || last.category === 'timeout' || last.category === 'dns';
 }
 
-/** The number of these slots that slow receivers may hold together: at least one, or they would never get a request. */
+/**
+ * How many of these slots slow receivers may hold together. It is at least one, since they would else never get a
+ * request.
+ */
 export function maxSlowReceiverSlots(slots: number): number {
   return Math.max(1, Math.floor(slots * SLOW_SHARE));
 }

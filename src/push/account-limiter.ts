@@ -2,47 +2,53 @@ import { BoundedCache } from '../model/bounded-cache.ts';
 import type { AccountId } from '../model/ids.ts';
 import { isSlowReceiver, maxSlowReceiverSlots } from '../outbound/slow-receivers.ts';
 
-/** The share of all pushes in flight that one account may have. */
+/** The largest share of the slots for pushes in flight that one account may use. */
 const ACCOUNT_IN_FLIGHT_SHARE = 1 / 8;
-/** How long an account stays slow after its last slow push. */
+/** For so long after its last slow push, an account counts as slow. */
 const SLOW_TTL_MS = 5 * 60_000;
-/** Remembered slow accounts; those that were slow longest ago are forgotten. */
+/** The most slow accounts that are remembered. The account that was slow longest ago is forgotten first. */
 const MAX_REMEMBERED_SLOW_ACCOUNTS = 10_000;
-/** Remembered accounts with waiting pushes. A forgotten account retries too early, which costs a claim. */
+/**
+ * The most accounts with waiting pushes that are remembered. A forgotten account's pushes are retried too early, which
+ * costs claims.
+ */
 const MAX_REMEMBERED_WAITING_ACCOUNTS = 10_000;
-/** The expected duration of a push if none is known. */
+/** The assumed duration of a push to an account that is not slow. */
 const ASSUMED_DURATION_IF_NOT_SLOW_MS = 250;
-/** The bounds of a wait: a deferred row costs a claim and a settlement. */
+/** The shortest and the longest wait of a push that got no slot. Each further wait costs a claim and a settlement. */
 const MIN_WAIT_MS = 50;
 const MAX_WAIT_MS = 60_000;
 
-/** The result of a push, as far as it affects its account. */
+/**
+ * The result of a push, from which the limiter decides whether the account is slow. `category`: that of a failure, or
+ * null.
+ */
 export interface EndedPushResult {
   readonly category: string | null;
   readonly durationMs: number;
 }
 
 /**
- * Limits the pushes in flight to the devices of one account, and to all slow accounts together. Clients choose the
- * addresses of web push: without these limits one person's silent hosts hold every slot until they time out. An account
- * is slow after a slow push, and slow accounts share half of the slots.
+ * Limits the pushes in flight to the devices of one account, and to those of all slow accounts together. Clients choose
+ * the addresses of web push. Without these limits, pushes to one person's silent hosts would hold every slot until they
+ * time out. An account is slow for some minutes after a slow push. Slow accounts share half of the slots.
  */
 export class AccountLimiter {
   readonly #maxPerAccount: number;
   readonly #maxSlowInFlight: number;
   readonly #now: () => number;
   readonly #active = new Map<AccountId, number>();
-  /** For slow accounts: the duration of their last slow push. */
+  /** The duration of the last slow push of each slow account, in milliseconds. */
   readonly #lastSlowDurationMsByAccount: BoundedCache<AccountId, number>;
-  /** The last retry time that a waiting push got, by account. */
+  /** By account: the latest time for a retry that a push without a slot got. */
   readonly #lastGrantedRetryAtMsByAccount = new BoundedCache<AccountId, number>(MAX_REMEMBERED_WAITING_ACCOUNTS);
-  /** The last retry time that a waiting push of any slow account got. */
+  /** The latest time for a retry that a push of any slow account got. */
   #lastGrantedRetryAtMsOfSlowAccounts = 0;
   #slowInFlight = 0;
 
   /**
-   * @param inFlight pushes that may be in flight in all.
-   * @param now milliseconds that only go forward; tests set their own.
+   * @param inFlight the number of slots: pushes of all accounts that may be in flight at once.
+   * @param now monotonic clock in milliseconds; tests set their own.
    */
   constructor(inFlight: number, now: () => number = () => performance.now()) {
     this.#maxPerAccount = Math.max(1, Math.floor(inFlight * ACCOUNT_IN_FLIGHT_SHARE));
@@ -66,8 +72,8 @@ export class AccountLimiter {
   }
 
   /**
-   * The wait in ms before the retry of a push that got no slot. Each call returns the next turn, at the pace of the
-   * account's pushes: a thousand waiting rows do not all come back at once.
+   * Returns the wait in ms before the retry of a push that got no slot. Each call returns a later time, at the pace at
+   * which the account's slots become free. So a thousand waiting pushes are not all retried at once.
    */
   reserveRetryWaitMs(account: AccountId): number {
     const lastMs = this.#lastSlowDurationMsByAccount.get(account);

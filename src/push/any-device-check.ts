@@ -1,12 +1,12 @@
 import { hasDevices } from '../storage/push/push-fan-out.ts';
 import type { Pool } from '../storage/db/pool.ts';
 
-/** How long a positive answer is cached. */
+/** How long the answer "a device is registered" is cached. */
 const CACHE_TTL_MS = 60_000;
 
 /**
- * Whether any device is registered. A negative answer is not cached: another node may register the first device at any
- * time. The fan-out must not skip a message that was written after that registration.
+ * Checks whether any device is registered. The answer "none" is not cached: another node may register the first device
+ * at any time. From then on the fan-out must not skip a message.
  */
 export class AnyDeviceCheck {
   readonly #pool: Pool;
@@ -17,18 +17,18 @@ export class AnyDeviceCheck {
     this.#pool = pool;
   }
 
-  /** Whether a device was registered, as far as this node knows without a query. */
+  /** True if this node knows, without a query, that a device is or was registered. */
   get hadDeviceAtLastCheck(): boolean {
     return this.#hasAnyDevice;
   }
 
-  /** An account registered a device. */
+  /** Must be called when an account registers a device. */
   onDeviceRegistered(): void {
     this.#hasAnyDevice = true;
     this.#checkedMs = performance.now();
   }
 
-  /** Returns a cached positive answer; without one, queries the database. */
+  /** True if any device is registered. Queries the database unless the answer "a device is registered" is cached. */
   async check(): Promise<boolean> {
     const nowMs = performance.now();
     if (this.#hasAnyDevice && nowMs - this.#checkedMs < CACHE_TTL_MS) return true;

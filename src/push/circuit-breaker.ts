@@ -1,15 +1,19 @@
-/** An unavailable vendor gets one push as a probe, at first after this delay, which doubles after each failed probe. */
+/**
+ * The longest first delay before an unavailable vendor gets one push as a probe. The delay doubles after each failed
+ * probe.
+ */
 const MIN_BACKOFF_MS = 1_000;
 /**
- * The longest delay between probes, and the longest Retry-After of the vendor: a garbled answer must not hold pushes
- * back for a day.
+ * The longest delay between probes, and the longest Retry-After of the vendor that is honoured. A wrong Retry-After
+ * must not delay pushes for a day.
  */
 const MAX_BACKOFF_WITHOUT_RETRY_AFTER_MS = 60_000;
 const MAX_RETRY_AFTER_MS = 3_600_000;
 
 /**
  * Holds pushes back from a vendor that has a problem as a whole. After a pause one push probes the vendor, and each
- * failed probe doubles the pause. Failures of pushes that were sent before the pause count once. Times are monotonic.
+ * failed probe doubles the pause. If several pushes were in flight when the pause began, their failures count as one.
+ * Times are monotonic.
  */
 export class CircuitBreaker {
   readonly #minBackoffMs: number;
@@ -23,25 +27,31 @@ export class CircuitBreaker {
     this.#now = now;
   }
 
-  /** How many pushes may be in flight right now. */
+  /** How many pushes may be in flight now: any number, none during a pause, or one as a probe. */
   get allowedInFlight(): number {
     if (this.#backoffsInRow === 0) return Infinity;
     return this.remainingBackoffMs > 0 ? 0 : 1;
   }
 
-  /** The remaining ms of the pause; 0: no pause. */
+  /** The remaining milliseconds of the pause; 0: there is no pause. */
   get remainingBackoffMs(): number {
     return this.#backoffsInRow === 0 ? 0 : Math.max(0, this.#backoffUntilMs - this.#now());
   }
 
-  /** The vendor's answer concerned a single push, so the vendor works. True: it had a problem before. */
+  /**
+   * Records that the vendor works: its answer was a success, or concerned only one push. Returns true if the vendor had
+   * a problem before.
+   */
   recordSuccessDetectingRecovery(): boolean {
     const hadProblem = this.#backoffsInRow > 0;
     this.#backoffsInRow = 0;
     return hadProblem;
   }
 
-  /** A push that was sent at `sentMs` met a problem of the vendor as a whole. True: it is the first one. */
+  /**
+   * Records that a push that was sent at `sentMs` failed because the vendor as a whole has a problem. Returns true for
+   * the first such failure.
+   */
   recordFailureDetectingOutage(sentMs: number, retryAfterMs: number | null): boolean {
     const now = this.#now();
     const isFirst = this.#backoffsInRow === 0;

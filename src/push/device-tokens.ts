@@ -2,10 +2,10 @@ import { BoundedCache } from '../model/bounded-cache.ts';
 import { DEVICE_TOKEN_SEAL_PURPOSE } from '../model/device.ts';
 import type { Sealer } from '../storage/db/sealed.ts';
 
-/** About 10 MB if all are browsers' tokens, which are the longest. */
+/** The most tokens in the cache. They take about 10 MB if all are those of browsers, which are the longest. */
 const MAX_CACHED_TOKENS = 20_000;
 
-/** Opens sealed device tokens, and caches those that were opened last. */
+/** Decrypts sealed device tokens, and caches those that were used last. */
 export class DeviceTokenCache {
   readonly #sealer: Sealer;
   readonly #tokenBySealed = new BoundedCache<string, string>(MAX_CACHED_TOKENS);
@@ -14,7 +14,7 @@ export class DeviceTokenCache {
     this.#sealer = sealer;
   }
 
-  /** Throws WrongSecretError, like the sealer. */
+  /** Decrypts a token. Throws WrongSecretError, as the sealer does. */
   open(sealed: string): string {
     const known = this.#tokenBySealed.get(sealed);
     if (known !== undefined) return known;

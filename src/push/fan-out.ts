@@ -9,16 +9,16 @@ import { fanOut, findUnpushedConversations } from '../storage/push/push-fan-out.
 import type { AnyDeviceCheck } from './any-device-check.ts';
 import { FOREGROUND_HOLD_MS } from './vendor-queue.ts';
 
-/** While there is no device, the fan-out queries the database no more often than this. */
+/** While no device is registered, the fan-out queries the database at most once in this time. */
 const NO_DEVICES_POLL_MS = 1_000;
 /**
- * Conversations of one transaction. The first transaction after a pause has one, since the senders are idle and wait
- * for its commit.
+ * The most conversations in one transaction. The first transaction after a pause has only one, since push senders are
+ * idle and wait for its commit.
  */
 const MAX_BATCH_CONVERSATIONS = 100;
 /**
- * After a turn the fan-out pauses for PAUSE_FACTOR times the turn's time, or for BUSY_PAUSE_FACTOR times while posts
- * wait to be written.
+ * After each turn the fan-out pauses for the duration of the turn, times PAUSE_FACTOR. While posts wait to be written,
+ * the factor is BUSY_PAUSE_FACTOR.
  */
 const PAUSE_FACTOR = 0.5;
 const BUSY_PAUSE_FACTOR = 4;
@@ -34,14 +34,14 @@ interface PushFanOutDeps {
   readonly anyDeviceCheck: AnyDeviceCheck;
   readonly foreground: () => Iterable<AccountId>;
   readonly postsWaiting: () => number;
-  /** Rows were inserted or extended. */
+  /** Called when rows of `push_pending` were inserted or changed. */
   readonly onPendingRows: () => void;
   readonly log: Log;
 }
 
 /**
- * Turns new messages into rows of `push_pending`, from the cursor of each conversation. While no device is registered,
- * it only checks for one.
+ * Creates the fan-out: it reads the new messages of each conversation after a cursor, and writes a row of
+ * `push_pending` for each device to notify. While no device is registered, it only checks for one.
  */
 export function createPushFanOut(deps: PushFanOutDeps): LogFollower {
   const { pool, bus, config, anyDeviceCheck, postsWaiting, log } = deps;
@@ -53,7 +53,8 @@ export function createPushFanOut(deps: PushFanOutDeps): LogFollower {
     findConversations: (page) => pool.run((sql) => findUnpushedConversations(sql, { ...page, maxAgeMs })),
     process: (conversations) => writePendingRows(deps, conversations),
     maxBatchSize: MAX_BATCH_CONVERSATIONS,
-    // Each conversation has its turn, even if messages come faster than the fan-out processes them.
+    // Conversations are processed in turn. So each one is processed, even if messages come faster than the fan-out can
+    // process them.
     newMessagesFirst: false,
     beforeTurn: () => anyDeviceCheck.check(),
     debounceMs: () =>
@@ -68,7 +69,9 @@ export function createPushFanOut(deps: PushFanOutDeps): LogFollower {
   });
 }
 
-/** Resolves with the conversations that have more messages. */
+/**
+ * Writes rows of `push_pending` for these conversations. Resolves to those conversations that have more new messages.
+ */
 async function writePendingRows(
   { pool, config, deviceKinds: kindsToNotify, foreground, onPendingRows }: PushFanOutDeps,
   conversations: readonly ConversationId[],

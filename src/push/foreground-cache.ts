@@ -1,9 +1,12 @@
 import type { AccountId } from '../model/ids.ts';
 
-/** Accounts are collected again after this time: collecting thousands for each batch of pushes would be expensive. */
+/**
+ * The set of accounts is collected again after this time. To collect thousands of them for each batch of pushes would
+ * be expensive.
+ */
 const CACHE_TTL_MS = 250;
 
-/** The accounts in the foreground, for look-ups one by one. */
+/** Caches the set of accounts whose app is in the foreground, so that single accounts can be looked up. */
 export class ForegroundCache {
   readonly #collect: () => Iterable<AccountId>;
   #accounts: ReadonlySet<AccountId> = new Set();

@@ -1,6 +1,6 @@
 import { BoundedCache } from '../model/bounded-cache.ts';
 
-/** Failures in a row after which a host gets a pause. */
+/** After so many requests in a row without an answer, a host gets a pause. */
 const UNANSWERED_THRESHOLD = 5;
 /** The first and the greatest length of the pause, which doubles with each further failure. */
 const MIN_BACKOFF_MS = 10_000;
@@ -9,17 +9,20 @@ const MAX_HOSTS = 1_000;
 
 interface HostFailureState {
   readonly failures: number;
-  /** Time of the last failure that raised `failures`. */
+  /** The time of the last failure that was counted in `failures`. */
   readonly lastFailureAtMs: number;
   readonly backoffUntilMs: number;
 }
 
-/** Gives unresponsive hosts a pause, so that one person's dead host does not take the turns of others. */
+/**
+ * Gives unresponsive hosts a pause, in which no push is sent to them. So one person's dead host does not delay the
+ * pushes of others.
+ */
 export class UnresponsiveHostBackoff {
   readonly #hosts = new BoundedCache<string, HostFailureState>(MAX_HOSTS);
   readonly #now: () => number;
 
-  /** `now`: monotonic milliseconds, for tests. */
+  /** `now`: a monotonic clock in milliseconds; tests set their own. */
   constructor(now: () => number = () => performance.now()) {
     this.#now = now;
   }
@@ -36,7 +39,8 @@ export class UnresponsiveHostBackoff {
       return;
     }
     const previous = this.#hosts.get(origin);
-    // Many requests are in flight when a host fails: those that began before its pause add no information.
+    // Many requests may be in flight when a host's pause begins. Their failures do not count, since they began before
+    // the pause.
     if (previous !== undefined && previous.failures >= UNANSWERED_THRESHOLD && startedMs <= previous.lastFailureAtMs)
       return;
     const failures = (previous?.failures ?? 0) + 1;

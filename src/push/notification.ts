@@ -7,17 +7,17 @@ import {
 } from '../storage/push/push-content.ts';
 import type { PushNotification } from './vendors/vendor.ts';
 
-/** The inputs of a notification besides its contents. */
+/** The settings from which a notification is built. */
 interface NotificationRenderOptions {
   readonly content: PushConfig['content'];
-  /** The title of a push without contents. */
+  /** The title of a push if `push.content` hides title and text. */
   readonly projectName: string;
   readonly pushExpiresAfterMs: number;
 }
 
 /**
- * Builds a device's notification from the newest of several messages. For an owner who wants only mentions it uses the
- * newest message that mentions the owner, if there is one.
+ * Builds a notification for a device. It shows the newest message or, for an owner who wants only mentions, the newest
+ * message that mentions the owner, if there is one.
  */
 export function buildNotification(
   { claim, title, messages, ageMs }: NotifiedContent,
@@ -38,8 +38,8 @@ export function buildNotification(
 }
 
 /**
- * Whether the device's owner wants the push: the owner may have chosen only mentions since the row was written.
- * Truncated or older text may contain a mention, and counts as one.
+ * True if the device's owner wants the push. The owner may have chosen "only mentions" after the row was written. If
+ * not all texts are read completely, the rest may contain a mention, and the owner gets the push.
  */
 export function isWantedByOwner({ claim: { level, nick }, messages }: NotifiedContent): boolean {
   if (level !== 'mentions' || messages.length >= MAX_CANDIDATE_MESSAGES_PER_PUSH) return true;

@@ -2,25 +2,28 @@ import { failureCategoryOf } from '../outbound/failure.ts';
 import { parseRetryAfter } from '../outbound/retry-after.ts';
 import type { PushOutcome } from './vendors/vendor.ts';
 
-/** The longest Retry-After of a vendor that is honoured. */
+/** The longest Retry-After of a vendor that is honoured, in milliseconds. */
 const MAX_RETRY_AFTER_MS = 3_600_000;
 
-/** A failure to retry. */
+/** The outcome of a push that failed and must be retried. */
 export type FailedOutcome = Extract<PushOutcome, { outcome: 'failed' }>;
 
 export const delivered: PushOutcome = { outcome: 'delivered' };
 
-/** The vendor no longer knows the device. */
+/** The outcome of a push to a device that the vendor no longer knows. */
 export function unregistered(category: string, code: number | null): PushOutcome {
   return { outcome: 'unregistered', category, code };
 }
 
-/** A retry does not help. */
+/** The outcome of a push that the vendor refuses, so that a retry does not help. */
 export function refused(category: string, code: number | null): PushOutcome {
   return { outcome: 'refused', category, code };
 }
 
-/** The push must be retried; by default the problem concerns only this device. */
+/**
+ * The outcome of a push that must be retried. By default the problem concerns only this device, and not the vendor as a
+ * whole.
+ */
 export function failed(
   category: string,
   more: { code?: number | null; retryAfterMs?: number | null; vendorWide?: boolean } = {},
@@ -29,19 +32,21 @@ export function failed(
   return { outcome: 'failed', category, code, retryAfterMs, vendorWide };
 }
 
-/** A transport failure that concerns the vendor as a whole: no answer, no connection. */
+/** The outcome of a push that got no answer or no connection. That concerns the vendor as a whole. */
 export function transportFailure(error: unknown): FailedOutcome {
   const { name = '' } = error as { name?: string };
   const isLate = name === 'TimeoutError' || name === 'AbortError';
   return failed(isLate ? 'timeout' : failureCategoryOf(error as Error), { vendorWide: true });
 }
 
-/** A `Retry-After` header in milliseconds, bounded; null where there is none that can be parsed. */
+/**
+ * Parses a header `Retry-After` into milliseconds, at most MAX_RETRY_AFTER_MS. Null if the header is absent or invalid.
+ */
 export function parseBoundedRetryAfterMs(value: string | readonly string[] | undefined): number | null {
   return boundRetryAfter(parseRetryAfter(value, Date.now()));
 }
 
-/** The vendor's requested wait, up to the bound. */
+/** Limits the wait that a vendor requests to MAX_RETRY_AFTER_MS. */
 export function boundRetryAfter(ms: number | null): number | null {
   return ms === null ? null : Math.min(ms, MAX_RETRY_AFTER_MS);
 }

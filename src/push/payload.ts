@@ -1,18 +1,18 @@
 import { truncateToJsonBytes } from './truncate.ts';
 import type { PushNotification } from './vendors/vendor.ts';
 
-/** Bytes of JSON for the title of a notification: most of the room is for the text. */
+/** The most bytes of JSON for the title of a notification, so that most of the payload is left for the text. */
 const MAX_TITLE_BYTES = 400;
 
-/** The words of a notification, cut to fit into a payload. */
+/** The title and the text of a notification, cut so that they fit into a payload. */
 interface PayloadText {
   readonly title: string;
   readonly text: string | null;
 }
 
 /**
- * The JSON of a notification in at most `maxBytes`, whatever its text: `render` puts the words where the vendor expects
- * them, each once.
+ * Builds the JSON of a notification in at most `maxBytes`, however long its text is. `render` puts title and text where
+ * the vendor expects them, each exactly once.
  */
 export function buildPayload(
   notification: PushNotification,
@@ -31,12 +31,15 @@ export function buildPayload(
   );
 }
 
-/** The key by which the notifications of one conversation replace each other. */
+/**
+ * The collapse key of a notification: vendors and devices replace an older notification with the same key. It is the
+ * same for all notifications of a conversation.
+ */
 export function collapseKey({ conversationId }: PushNotification): string {
   return `c${conversationId}`;
 }
 
-/** Whole seconds until a notification expires, at most a vendor's bound. */
+/** Whole seconds until a notification expires, at most `maxS`. */
 export function secondsUntilExpiry({ expiresAt }: PushNotification, maxS: number): number {
   return Math.max(0, Math.min(maxS, Math.floor((expiresAt.getTime() - Date.now()) / 1000)));
 }

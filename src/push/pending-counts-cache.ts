@@ -3,12 +3,14 @@ import type { Pool } from '../storage/db/pool.ts';
 import { countPendingPushes, type PendingPushCount } from '../storage/push/push-devices.ts';
 import { waitAtMost } from './wait-at-most.ts';
 
-/** Each scrape reads the counts: the cache queries the database no more often than this. */
+/**
+ * How long the counts are cached. Each scrape of the metrics reads them, and should not query the database each time.
+ */
 const CACHE_TTL_MS = 10_000;
-/** A caller gets an answer within this time, with older counts if necessary. */
+/** A caller waits no longer than this for the query, and then gets older counts. */
 const MAX_QUERY_WAIT_MS = 1_000;
 
-/** The pending pushes of all processes, cached for a while. */
+/** Counts the pending pushes of all nodes in the database, and caches the counts. */
 export class PendingCountsCache {
   readonly #pool: Pool;
   readonly #log: Log;
@@ -21,7 +23,7 @@ export class PendingCountsCache {
     this.#log = log;
   }
 
-  /** The latest counts, within a second; null when the database has not returned any yet. Never rejects. */
+  /** Resolves within a second to the latest counts; null if the database has not returned any yet. Never rejects. */
   async read(): Promise<readonly PendingPushCount[] | null> {
     if (performance.now() - this.#cachedAtMs < CACHE_TTL_MS) return this.#cached;
     this.#runningQuery ??= this.#query().finally(() => {

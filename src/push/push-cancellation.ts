@@ -4,23 +4,27 @@ import type { Log } from '../log.ts';
 import type { Pool } from '../storage/db/pool.ts';
 import { cancelReadPushes, type ReadReceipt } from '../storage/push/push-settlement.ts';
 
-/** Delay after a notification, so that positions that arrive meanwhile share a statement. */
+/** The delay after a read position arrives. One statement then handles all positions that arrived meanwhile. */
 const DEBOUNCE_MS = 200;
-/** Queued read positions; further ones are dropped: the claim of a row checks the position before the push is sent. */
+/**
+ * The most queued read positions. Further ones are dropped. That does no harm, since the claim of a pending push also
+ * checks the read position.
+ */
 const MAX_QUEUED_READ_POSITIONS = 5_000;
 
 /** The dependencies of the cancellation. */
 interface ReadPushCancellationDeps {
   readonly pool: Pool;
   readonly bus: Bus;
-  /** Whether any device is registered, as far as known. */
+  /** True if a device is registered, as far as this node knows. */
   readonly hasAnyDevice: () => boolean;
   readonly log: Log;
 }
 
 /**
- * Deletes pending pushes of an account whose messages were read on one of its devices. A lost notification or a failed
- * statement only leaves a row for longer: the send step checks the read position first.
+ * Deletes the pending pushes of an account for messages that the account has read on one of its devices. After a lost
+ * notification or a failed statement, the pushes stay pending but are not sent: the claim of a push also checks the
+ * read position.
  */
 export class ReadPushCancellation {
   readonly #deps: ReadPushCancellationDeps;

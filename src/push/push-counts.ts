@@ -7,11 +7,11 @@ export const pushOutcomes = ['delivered', 'failed', 'unregistered', 'refused'] a
 /** The counts of one vendor since the start. */
 export interface PushCounts {
   readonly outcomes: Record<(typeof pushOutcomes)[number], number>;
-  /** From the hand-over of a push to its driver until the answer. */
+  /** The durations of pushes, from the call of the vendor's driver until the answer. */
   readonly durationS: Histogram;
   /** Devices that the vendor no longer knew. */
   removed: number;
-  /** Pushes that expired. */
+  /** Pushes that expired before they were sent. */
   expired: number;
   lastError: LastError | null;
 }
@@ -26,7 +26,7 @@ export function newPushCounts(): PushCounts {
   };
 }
 
-/** Counts an answer with its duration. */
+/** Adds the outcome and the duration of a push to the counts. */
 export function countOutcome(counts: PushCounts, outcome: PushOutcome, tookMs: number): void {
   counts.outcomes[outcome.outcome] += 1;
   counts.durationS.observe(tookMs / 1_000);

@@ -26,7 +26,7 @@ const EXPIRY_INTERVAL_TTL_SHARE = 0.1;
 const MIN_EXPIRY_INTERVAL_MS = 1_000;
 const MAX_EXPIRY_INTERVAL_MS = 60_000;
 const MAX_EXPIRED_ROWS = 1_000;
-/** How long drivers may take to close. */
+/** How long `stop` waits for the vendors' drivers to close. */
 const VENDOR_CLOSE_TIMEOUT_MS = 2_000;
 
 /** The dependencies of the queue. */
@@ -35,26 +35,27 @@ export interface PushQueueDeps {
   readonly bus: Bus;
   readonly sealer: Sealer;
   readonly config: PushConfig;
-  /** The title of a push without contents. */
+  /** The title of a push if `push.content` hides title and text. */
   readonly projectName: string;
   readonly vendors: PushVendors;
   /** Accounts with a live connection in the foreground, as far as this node knows. */
   readonly foreground: () => Iterable<AccountId>;
   /**
-   * If an account is in the foreground this many ms after a message, it was in the foreground when the message came.
+   * The most milliseconds for which an account that left the foreground may still be listed in `foreground`. So an
+   * account that is listed this long after a message was in the foreground when the message came.
    */
   readonly maxPresenceStalenessMs: number;
-  /** Posts that wait to be written: while there are any, pushes yield to them. */
+  /** Returns the number of posts that wait to be written. While there are any, the fan-out pauses for longer. */
   readonly postsWaiting: () => number;
   readonly log: Log;
 }
 
 /**
- * The durable queue of pushes: the fan-out turns new messages into rows, and a `VendorQueue` sends each vendor's rows.
- * Everything continues from the database, however the process ended, and several nodes share it.
+ * The durable queue of pushes. The fan-out turns new messages into rows, and a `VendorQueue` for each vendor sends the
+ * rows. All state is in the database, so the queue continues after any end of the process, and several nodes share it.
  */
 export class PushQueue {
-  /** Counts of pending pushes, for frequent callers. */
+  /** The counts of pending pushes, cached for frequent callers. */
   readonly pendingCounts: PendingCountsCache;
   readonly #deps: PushQueueDeps;
   readonly #tokens: DeviceTokenCache;
@@ -62,7 +63,7 @@ export class PushQueue {
   readonly #fanOut: LogFollower;
   readonly #cancellation: ReadPushCancellation;
   readonly #vendorQueues: ReadonlyMap<DeviceKind, VendorQueue>;
-  /** Counts for vendors that are not configured: only expired pushes. */
+  /** The counts for vendors that are not configured. Only `expired` can grow there. */
   readonly #unconfiguredVendorCounts = new Map(deviceKinds.map((kind) => [kind, newPushCounts()]));
   #expiryTimer: NodeJS.Timeout | null = null;
   #runningExpiry: Promise<void> = Promise.resolve();
@@ -93,7 +94,7 @@ export class PushQueue {
     });
   }
 
-  /** Starts the queue. If no vendor is configured, it only expires earlier rows. */
+  /** Starts the queue. If no vendor is configured, the queue only expires rows from earlier. */
   start(): void {
     if (this.#expiryTimer !== null) return;
     const everyMs = Math.min(
@@ -109,7 +110,10 @@ export class PushQueue {
     this.#fanOut.start();
   }
 
-  /** Takes no new work and waits up to `withinMs` for work in progress; the next start finds the rest. */
+  /**
+   * Starts no new work, and waits up to `withinMs` for the work in progress. Rows that are left are sent after the next
+   * start.
+   */
   async stop(withinMs: number): Promise<void> {
     if (this.#expiryTimer !== null) clearInterval(this.#expiryTimer);
     const queues = [...this.#vendorQueues.values()].map((queue) => queue.stop());
@@ -122,7 +126,7 @@ export class PushQueue {
     await waitAtMost(stopping, VENDOR_CLOSE_TIMEOUT_MS);
   }
 
-  /** An account registered a device: if it is the first one, the queue begins to work. */
+  /** Must be called when an account registers a device: after the first one, the queue begins to work. */
   onDeviceRegistered(): void {
     this.#anyDeviceCheck.onDeviceRegistered();
   }
@@ -132,7 +136,7 @@ export class PushQueue {
     return new Map(deviceKinds.map((kind) => [kind, this.#countsOf(kind)]));
   }
 
-  /** Pushes of a vendor that have no answer yet. */
+  /** The number of this node's pushes to a vendor that have no answer yet. */
   inFlightOf(kind: DeviceKind): number {
     return this.#vendorQueues.get(kind)?.inFlight ?? 0;
   }
@@ -151,8 +155,8 @@ export class PushQueue {
   }
 
   /**
-   * Sends a push to each of an account's devices at once, bypassing the queue, and returns the outcome by device. As
-   * always, it removes a device that its vendor no longer knows. Rejects when the database is unavailable.
+   * Sends a test push to all devices of an account at the same time, bypassing the queue. Resolves to the outcome for
+   * each device. Removes a device that its vendor no longer knows. Rejects when the database is unavailable.
    */
   sendTestPushes(accountId: AccountId): Promise<readonly TestedDevice[]> {
     const { database, config, projectName, vendors, log } = this.#deps;

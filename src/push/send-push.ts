@@ -4,10 +4,10 @@ import type { DeviceTokenCache } from './device-tokens.ts';
 import { failed, refused } from './outcomes.ts';
 import type { PushNotification, PushOutcome, PushVendor } from './vendors/vendor.ts';
 
-/** How long a driver may take beyond `push.timeout`. */
+/** A vendor's driver that takes longer than `push.timeout` and this time is not waited for. */
 export const SEND_GRACE_MS = 5_000;
 
-/** The dependencies of a send. */
+/** The dependencies of `sendPush`. */
 export interface SendDeps {
   readonly tokens: DeviceTokenCache;
   readonly timeoutMs: number;
@@ -20,7 +20,7 @@ interface SealedTarget {
   readonly app: string | null;
 }
 
-/** Sends one push. Resolves in time whatever the driver does, and never rejects. */
+/** Sends one push. Never rejects, and resolves within `timeoutMs` and SEND_GRACE_MS, whatever the driver does. */
 export function sendPush(
   vendor: PushVendor,
   push: { target: SealedTarget; notification: PushNotification },
@@ -44,7 +44,7 @@ export function sendPush(
 
 function toOutcome(error: unknown, { kind }: PushVendor, log: Log): PushOutcome {
   if (error instanceof WrongSecretError) return refused('sealed', null);
-  // A defect of the driver. Its message may hold secrets that only the vendor may see.
+  // The driver has a bug. Only the name of its error is logged, since its message may contain secrets.
   log.error('a push could not be sent', { vendor: kind, name: error instanceof Error ? error.name : 'unknown' });
   return failed('internal');
 }

@@ -6,7 +6,7 @@ import type { TestedDevice } from './vendor-report.ts';
 import { sendPush, type SendDeps } from './send-push.ts';
 import type { PushNotification, PushOutcome, PushVendors } from './vendors/vendor.ts';
 
-/** The highest allowed value of `limits.devices-per-user`. */
+/** The most devices that one test notifies: the highest allowed value of `limits.devices-per-user`. */
 const MAX_TESTED_DEVICES = 1_000;
 const TEST_TEXT = 'This is a test. It was sent because an administrator asked for it.';
 
@@ -18,7 +18,7 @@ interface TestPushDeps extends SendDeps {
   readonly pushExpiresAfterMs: number;
 }
 
-/** Sends one push to each of an account's devices, all at once, and returns the outcome of each. */
+/** Sends a test push to all devices of an account at the same time. Resolves to the outcome for each device. */
 export async function sendTestPushes(accountId: AccountId, deps: TestPushDeps): Promise<readonly TestedDevice[]> {
   const devices = await deps.pool.run((sql) => listSignedInDevices(sql, accountId, MAX_TESTED_DEVICES));
   return Promise.all(
@@ -37,7 +37,7 @@ function sendTestPush(device: SignedInDevice, deps: TestPushDeps): Promise<PushO
   return sendPush(vendor, { target: device, notification: buildTestNotification(deps) }, deps);
 }
 
-/** A notification about no conversation: no group has the id 0. */
+/** The notification of a test. It is about no conversation, since none has the id 0. */
 function buildTestNotification({ projectName, pushExpiresAfterMs }: TestPushDeps): PushNotification {
   return {
     conversationId: 0 as ConversationId,

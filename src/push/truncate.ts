@@ -1,23 +1,23 @@
 const ELLIPSIS = '…';
 
 /**
- * A text that takes at most `maxBytes` in JSON (quotes not counted). A longer text is cut between graphemes, so that no
- * emoji falls apart, and ends in an ellipsis. Invalid Unicode is replaced.
+ * Cuts a text so that it takes at most `maxBytes` in JSON, without the quotes. Cuts between graphemes, so that no emoji
+ * is split, and appends an ellipsis. Replaces invalid Unicode.
  */
 export function truncateToJsonBytes(text: string, maxBytes: number): string {
-  // Each code unit takes at least one byte, so the rest after the bound is skipped. One more code unit marks the text
-  // as cut.
+  // Each UTF-16 unit takes at least one byte, so no unit after `maxBytes` can fit. One unit more is kept, so that the
+  // text still counts as too long.
   const isLong = text.length > maxBytes;
   const head = (isLong ? text.slice(0, maxBytes + 1) : text).toWellFormed();
   if (!isLong && jsonBytesWithoutQuotes(head) <= maxBytes) return head;
   const budget = maxBytes - Buffer.byteLength(ELLIPSIS);
   if (budget < 0) return '';
   const kept = joinWithinJsonBytes(graphemes(head), budget);
-  // A letter with thousands of marks is one grapheme: such a text is cut inside it.
+  // If not even the first grapheme fits (a letter with thousands of marks, say), the text is cut inside that grapheme.
   return `${kept === '' ? joinWithinJsonBytes(head, budget) : kept}${ELLIPSIS}`;
 }
 
-/** Bytes of a text in JSON, quotes not counted. */
+/** The bytes that a text takes in JSON, without the quotes. */
 export function jsonBytesWithoutQuotes(text: string): number {
   return Buffer.byteLength(JSON.stringify(text)) - 2;
 }

@@ -17,41 +17,41 @@ import { SEND_GRACE_MS, sendPush } from './send-push.ts';
 import type { PushOutcome, PushVendor } from './vendors/vendor.ts';
 
 /**
- * The queue holds a row while its account is in the foreground, where the user sees new messages. It checks the account
- * again at this interval.
+ * A pending push is held while its account is in the foreground, where the user sees new messages. The account is
+ * checked again at this interval.
  */
 export const FOREGROUND_HOLD_MS = 60_000;
 /**
- * A claim lasts this much longer than the time limit of a push. Then another node claims the rows that are not settled.
+ * A claim lasts this much longer than the time limit of a push. After that, another node may claim its unsettled rows.
  */
 const CLAIM_TIME_BEYOND_SEND_TIMEOUT_MS = SEND_GRACE_MS + 5_000;
-/** Rows of a node that died, and rows whose notification was lost, are found within this time. */
+/** Rows of a dead node, and rows without a notification, are found within this time. */
 const POLL_MS = 15_000;
 /** The retry interval for rows that another node is claiming. */
 const CONTENDED_RETRY_MS = 50;
 const DATABASE_RETRY_DELAY_MS = 2_000;
 /**
- * The queue drops outcomes of pushes after more failed tries to store them than this. Failures during an outage of the
- * database do not count.
+ * After more failed tries than this to store outcomes of pushes, the outcomes are dropped. Failures during an outage of
+ * the database do not count.
  */
 const MAX_NON_OUTAGE_SETTLE_FAILURES = 5;
 /**
- * While pushes are in flight, rows are claimed only if at least this share of the slots is free. Claims of single rows
- * would cost a statement each.
+ * While pushes are in flight, rows are claimed only if at least this share of the slots is free. Otherwise nearly every
+ * row would cost a statement of its own.
  */
 const MIN_FREE_SLOT_SHARE = 0.4;
-/** Rows per claim. If each belongs to another conversation, up to 13 KB of texts are read for each. */
+/** The most rows of one claim. If each is for another conversation, up to 13 KB of texts are read for each row. */
 const MAX_ROWS_PER_CLAIM = 500;
 /**
- * Rows per claim while nothing is in flight: a smaller claim returns sooner. With a thousand devices, the first push
- * started 15 ms sooner.
+ * The most rows of a claim while nothing is in flight: a smaller claim returns sooner. With a thousand devices, the
+ * first push started 15 ms sooner.
  */
 const MAX_ROWS_IF_NONE_IN_FLIGHT = 100;
 /** Outcomes that arrive within this time are stored together, while other pushes are in flight. */
 const SETTLE_DELAY_MS = 20;
-/** The number of parallel claim statements: while one statement is running, the rows of the other are sent. */
+/** The number of loops that claim rows: while one waits for its statement, the rows of the other are sent. */
 const CLAIM_LOOP_COUNT = 2;
-/** With more unsettled outcomes than this, no new rows are claimed. */
+/** While so many outcomes or more wait to be stored, no new rows are claimed. */
 const MAX_UNSETTLED = 2_000;
 
 /** The dependencies of a vendor's queue. */
@@ -61,38 +61,38 @@ interface VendorQueueDeps {
   readonly config: PushConfig;
   readonly projectName: string;
   readonly isForeground: (account: AccountId) => boolean;
-  /** If an account is in the foreground this long after a message, it was in the foreground when the message came. */
+  /** An account that counts as in the foreground this long after a message was there when the message came. */
   readonly maxPresenceStalenessMs: number;
   readonly log: Log;
 }
 
-/** Sends the pending pushes of one vendor. Its problems do not affect other vendors. */
+/** Sends the pending pushes of one vendor. Problems of this vendor do not affect other vendors. */
 export class VendorQueue {
   readonly counts: PushCounts = newPushCounts();
   readonly #vendor: PushVendor;
   readonly #deps: VendorQueueDeps;
   readonly #breaker: CircuitBreaker;
-  /** Null: the pushes go to the vendor's own hosts, which no account can slow down. */
+  /** Null for Google and Apple: all their pushes go to the vendor's hosts, which no account can slow down. */
   readonly #accountLimiter: AccountLimiter | null;
   #inFlight = 0;
   #unsettled: PushSettlement[] = [];
   #nonOutageSettleFailures = 0;
   #endSettleDelayEarly: () => void = () => {};
-  /** The last settlement failed. */
+  /** True: the last try to store outcomes failed. */
   #hasSettleFailed = false;
-  /** The latest time of the next claim. */
+  /** No claim begins before this time, unless the queue is woken. */
   #nextPollAtMs = 0;
-  /** The queue was woken after the last claim began: there may be rows that this claim did not find. */
+  /** True: the queue was woken after the last claim began, so there may be rows that this claim did not find. */
   #wasWokenSinceClaim = false;
   #isStopping = false;
   #isDatabaseUnavailable = false;
-  /** One loop claims rows while another sends its rows. */
+  /** Several loops, so that one can claim rows while those of another are sent. */
   readonly #claimLoops: readonly WorkerLoop[];
-  /** Rows requested by running claims. */
+  /** The number of rows that the running claims may return. */
   #requestedRows = 0;
-  /** The last claim returned as many rows as it requested. */
+  /** True: the last claim returned as many rows as it may, so more rows may be due. */
   #hasMoreDue = false;
-  /** Settlements have a loop of their own: so they and claims do not wait for each other's statements. */
+  /** The loop that stores outcomes. It is separate, so that it and claims do not wait for each other's statements. */
   readonly #settleLoop: WorkerLoop;
   #running: Promise<unknown> | null = null;
 
@@ -122,7 +122,7 @@ export class VendorQueue {
     return this.#vendor;
   }
 
-  /** Pushes that have no answer yet. */
+  /** The number of pushes that have no answer yet. */
   get inFlight(): number {
     return this.#inFlight;
   }
@@ -132,23 +132,20 @@ export class VendorQueue {
     return this.#breaker.remainingBackoffMs;
   }
 
-  /** Does nothing while the vendor has a configuration problem. */
+  /** Starts the loops. Does nothing if the vendor's configuration has a problem. */
   start(): void {
     if (this.#vendor.problem === null)
       this.#running ??= Promise.all([...this.#claimLoops, this.#settleLoop].map((loop) => loop.run()));
   }
 
-  /**
-   * Claims no new rows; resolves when all pushes in flight are settled, or cannot be settled because the database is
-   * unavailable.
-   */
+  /** Claims no new rows. Resolves when the outcomes of all pushes in flight are stored, or storing them has failed. */
   async stop(): Promise<void> {
     this.#isStopping = true;
     for (const loop of [...this.#claimLoops, this.#settleLoop]) loop.wakeToRecheckDone();
     await this.#running;
   }
 
-  /** Claims rows soon: there may be new rows, or rows that are due earlier than expected. */
+  /** Makes the queue claim rows soon: there may be new rows, or rows that are due earlier than expected. */
   wake(): void {
     this.#nextPollAtMs = 0;
     this.#wasWokenSinceClaim = true;
@@ -160,8 +157,8 @@ export class VendorQueue {
   }
 
   /**
-   * Whether the stopped queue has nothing in flight or being claimed, and every outcome is stored or the last try to
-   * store outcomes failed. Outcomes that are not stored are lost, and their rows are claimed again later.
+   * True if the stopped queue has no push in flight and no running claim, and all outcomes are stored or the last try
+   * to store some failed. Outcomes that are not stored are lost: their rows are claimed again later.
    */
   get #canEndAfterStop(): boolean {
     if (!this.#isStopping || this.#inFlight > 0 || this.#requestedRows > 0) return false;
@@ -169,13 +166,13 @@ export class VendorQueue {
   }
 
   get #msUntilNextClaim(): number {
-    // Too few slots are free until a push's answer, the end of another claim or a settlement, which wake the loop.
+    // Too few slots are free. The answer to a push, the end of another claim, or a settlement wakes the loop.
     const isBusy = this.#inFlight > 0 || this.#requestedRows > 0 || this.#unsettled.length > 0;
     if (isBusy && this.#claimableSlots === 0) return POLL_MS;
     return Math.max(this.#nextPollAtMs - performance.now(), this.#breaker.remainingBackoffMs, 0);
   }
 
-  /** The number of rows that may be claimed now; 0 if too few slots are free, or too many outcomes are unsettled. */
+  /** The number of rows that may be claimed now; 0 if too few slots are free, or too many outcomes are not stored. */
   get #claimableSlots(): number {
     const { maxInFlightPerVendor: inFlight } = this.#deps.config;
     const capacity = Math.min(inFlight, this.#breaker.allowedInFlight) - this.#inFlight - this.#requestedRows;
@@ -195,7 +192,7 @@ export class VendorQueue {
       await this.#claimRows(limit);
     } finally {
       this.#requestedRows -= limit;
-      // The settle loop waits for the end of the claim, which could have added rows to settle.
+      // The settle loop may end only after this claim, which could have added outcomes to store.
       if (this.#isStopping) this.#settleLoop.wakeToRecheckDone();
     }
     // While these rows are sent, the other loop may claim more.
@@ -299,7 +296,7 @@ export class VendorQueue {
   ): PushDisposition {
     const { category, code, retryAfterMs } = failure;
     const vendor = this.#vendor.kind;
-    // This node's stop may have aborted the push: the next start sends it.
+    // The push may have failed only because this node is stopping. It is sent after the next start.
     if (this.#isStopping) return { verdict: 'held', waitMs: 0 };
     if (!failure.vendorWide) return { verdict: 'again', waitMs: this.#retryDelayMs(claim, retryAfterMs) };
     if (this.#breaker.recordFailureDetectingOutage(sentMs, retryAfterMs)) {
@@ -328,12 +325,12 @@ export class VendorQueue {
     this.#isDatabaseUnavailable = false;
     this.counts.removed += removed.length;
     this.#logSettlements(settlements, removed.length);
-    // There may be rows that are due before the next poll, or that got further messages meanwhile.
+    // Some settled rows may be due before the next poll, or may have got further messages meanwhile.
     this.wake();
     return POLL_MS;
   }
 
-  /** Waits until SETTLE_DELAY_MS have passed, or no push is in flight. */
+  /** Waits for more outcomes: until SETTLE_DELAY_MS have passed, or no push is in flight. */
   async #awaitMoreSettlements(): Promise<void> {
     const delay = Promise.withResolvers<void>();
     const timer = setTimeout(delay.resolve, SETTLE_DELAY_MS);
@@ -343,8 +340,8 @@ export class VendorQueue {
   }
 
   /**
-   * Keeps the settlements for another try. If the cause is not an outage of the database, it drops them after a few
-   * tries: their rows become due again automatically.
+   * Keeps the settlements for another try. Drops them after several failures that are no outage of the database: the
+   * claims on their rows expire, and the rows are then sent again.
    */
   #requeueOrDropSettlements(settlements: readonly PushSettlement[], error: unknown): never {
     this.#hasSettleFailed = true;
@@ -376,7 +373,7 @@ export class VendorQueue {
     if (expired > 0) log.warn('pushes were given up, since their time is over', { vendor, pushes: expired });
   }
 
-  /** Logs once per outage of the database. */
+  /** Logs only the first failure of an outage of the database. */
   #reportUnavailable(error: unknown): void {
     if (!this.#isDatabaseUnavailable)
       this.#deps.log.warn('pushes wait for the database', { vendor: this.#vendor.kind, error });

@@ -4,7 +4,7 @@ import type { PushOutcome } from './vendors/vendor.ts';
 
 export interface LastError {
   readonly category: string;
-  /** The vendor's status, if it returned one. */
+  /** The status of the vendor's answer; null: there was no answer. */
   readonly code: number | null;
   readonly at: Date;
 }
@@ -12,17 +12,19 @@ export interface LastError {
 /** The state of one vendor. */
 export interface VendorReport {
   readonly kind: DeviceKind;
-  /** False: the vendor is not configured, and nothing is queued for its devices. */
+  /** False: the vendor is not configured, so no pushes are queued for its devices. */
   readonly configured: boolean;
-  /** Why nothing can be sent although the vendor is configured, for people; null: there is no problem. */
+  /** Why no push can be sent although the vendor is configured, as a sentence for people; null: there is no problem. */
   readonly problem: string | null;
-  /** Pending rows of all nodes; null: the database is unavailable. */
+  /** The number of pending pushes of all nodes; null: the database is unavailable. */
   readonly pending: number | null;
-  /** Pending rows that are due. */
+  /** The number of pending pushes that are due; null: the database is unavailable. */
   readonly due: number | null;
-  /** Age of the oldest pending row, in ms; null: nothing is pending, or it is unknown. */
+  /** The age of the oldest pending push, in milliseconds; null: none is pending, or the database is unavailable. */
   readonly oldestPendingMs: number | null;
-  /** Pushes in flight of this node. Everything below is of this node too; the counts are since its start. */
+  /**
+   * The number of this node's pushes in flight. All values below are of this node too; the counts are since its start.
+   */
   readonly inFlight: number;
   readonly sent: number;
   readonly failed: number;
@@ -31,7 +33,10 @@ export interface VendorReport {
   readonly refused: number;
   readonly expired: number;
   readonly lastError: LastError | null;
-  /** End of the pause because the vendor as a whole has a problem; null: pushes are sent. */
+  /**
+   * The end of the pause in which no pushes are sent, since the vendor as a whole has a problem; null: there is no
+   * pause.
+   */
   readonly backoffUntil: Date | null;
 }
 
@@ -41,7 +46,8 @@ export interface TestedDevice {
   readonly kind: DeviceKind;
   readonly label: string | null;
   /**
-   * `failed` with the category `not_configured` if the vendor is not configured, and `unusable` if it has a problem.
+   * `failed`, with the category `not_configured` if the vendor is not configured, or `unusable` if its configuration
+   * has a problem.
    */
   readonly outcome: PushOutcome;
 }

@@ -1,15 +1,17 @@
-/** The parts of a loop. */
+/** The options of a WorkerLoop. */
 interface WorkerLoopOptions {
-  /** One turn; resolves with the ms until the next one, unless `wake` is called before. */
+  /** Runs one turn. Resolves to the milliseconds until the next turn, unless `wake` is called before. */
   readonly stepReturningDelayMs: () => Promise<number>;
-  /** Called before each turn. */
+  /** Called before each turn. True: the loop ends. */
   readonly isDone: () => boolean;
   readonly onFailure: (error: unknown) => void;
   /** The pause after a failure, which `wake` does not shorten. */
   readonly failureRetryDelayMs: number;
 }
 
-/** Runs a step repeatedly: when it is woken, and after a delay. A failed step is retried. */
+/**
+ * Runs a step repeatedly: when `wake` is called, and after the delay that the step returned. A failed step is retried.
+ */
 export class WorkerLoop {
   readonly #options: WorkerLoopOptions;
   #isWoken = false;
@@ -34,13 +36,13 @@ export class WorkerLoop {
     }
   }
 
-  /** Starts the next turn at once, or right after the current one; only the pause after a failure is not shortened. */
+  /** Starts the next turn at once, or right after the current one. Does not shorten the pause after a failure. */
   wake(): void {
     this.#isWoken = true;
     this.#wake(false);
   }
 
-  /** The loop may be done: it checks at once, even during the pause after a failure. */
+  /** Makes the loop check `isDone` at once, even during the pause after a failure. */
   wakeToRecheckDone(): void {
     this.#isWoken = true;
     this.#wake(true);

@@ -11,7 +11,8 @@ const MAX_CLICK_BYTES = 1_024;
 const TOPIC = /^[-_A-Za-z0-9]{1,64}$/;
 
 /**
- * Priority and tag of a message by the mark that its text begins with, as ntfy's own senders choose them for alerts.
+ * The priority and the tag of a message, by the mark that its text begins with. ntfy's own senders choose them in this
+ * way for alerts.
  */
 const LOUDNESS = [
   { mark: '🔴', priority: 5, tag: 'rotating_light' },
@@ -31,7 +32,7 @@ export const ntfy: ReceiverFormat = {
     TOPIC.test(topicOf(url))
       ? null
       : 'With format ntfy the address has to end in a topic of letters, digits, _ and -, such as https://ntfy.sh/mytopic',
-  // ntfy takes JSON at its root only. The query stays, since it may hold the access token.
+  // ntfy accepts JSON only at the root of its server. The query stays, since it may contain the access token.
   requestUrl: (url) => {
     const root = new URL(url);
     root.pathname = url.pathname.slice(0, url.pathname.lastIndexOf('/') + 1);

@@ -1,5 +1,5 @@
 const HAS_LETTER_OR_DIGIT = /[\p{L}\p{N}]/u;
-/** The longest first word that is looked at, in UTF-16 units; no trigger is longer. */
+/** The beginning of the first word is compared, up to this many UTF-16 units; no trigger is longer. */
 const MAX_WORD_LENGTH = 1_024;
 const FIRST_WORD = /^\S+/;
 

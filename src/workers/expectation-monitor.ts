@@ -15,7 +15,6 @@ import { MAX_INTAKE_CLOCK_STEP_MS } from '../storage/messages/signs-of-life.ts';
 /** The interval between two rounds. If any group has an expectation, each node writes one row in each round. */
 const ROUND_INTERVAL_MS = 5_000;
 
-/** The services that the monitor uses. */
 type ExpectationServices = Pick<Services, 'database' | 'bus' | 'messageLog' | 'log'>;
 
 /**
@@ -29,8 +28,8 @@ export class ExpectationMonitor {
   overdue: number | null = null;
   readonly #services: ExpectationServices;
   /**
-   * Since when this node has accepted posts without a break, on the monotonic clock; at the earliest its last round.
-   * Null: it accepts none, or no round has seen that it does.
+   * The time of the last round, on the monotonic clock, if this node accepted posts at that round. Null: it accepted
+   * none, or that round failed, or there was none.
    */
   #openSinceMs: number | null = null;
   #timer: NodeJS.Timeout | undefined;

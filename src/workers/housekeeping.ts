@@ -11,10 +11,10 @@ import {
 import { removeExpiredSignIns, type RemovedSignInCounts } from '../storage/retention/sign-in-expiry.ts';
 import type { Services } from '../operations/core/services.ts';
 
-/** Every quarter of an hour, so that each round has little to delete. */
+/** A round begins every quarter of an hour, so that each round has little to delete. */
 const SCHEDULE = '*/15 * * * *';
 /**
- * How long a node holds the job lock of a round; each step extends this time.
+ * The time for which a node holds the job lock of a round; each step extends it.
  * - It is longer than a step, so that no other node takes the lock during a round.
  * - It is shorter than the interval of rounds, so that a node that was killed or froze does not block the next round.
  */
@@ -25,10 +25,9 @@ class JobLockLostError extends Error {
   override readonly name = 'JobLockLostError';
 }
 
-/** The services that housekeeping uses. */
 type HousekeepingServices = Pick<Services, 'database' | 'bus' | 'config' | 'node' | 'log'>;
 
-/** How many rows of each kind a round removed. */
+/** The numbers of rows of each kind that a round removed. */
 type RemovedRows = RemovedCounts &
   RemovedSignInCounts &
   Awaited<ReturnType<typeof removeExpiredEvents>> & { readonly alerts: number; readonly refusedPosts: number };
@@ -81,7 +80,7 @@ export class Housekeeping {
       };
       const round = { nowMs: Date.now(), beforeStep };
       const [expired] = await Promise.allSettled([removeExpiredLogsKeysHooks(pool, config.retention, round)]);
-      // Runs even if the step before failed; but if this node has lost the job lock, this step throws at once.
+      // This step runs even if the step before failed. If this node has lost the job lock, it throws at once.
       const signIns = await removeExpiredSignIns(pool, beforeStep);
       const events = await this.#removeEvents(round);
       const alerts = await removeExpiredAlerts(pool, { maxAlerts: MAX_ALERTS_PER_CONVERSATION, beforeStep });

@@ -48,7 +48,10 @@ export class LostHistoryDetector {
     this.#keeper = new WitnessKeeper(deps);
   }
 
-  /** Compares for the first time; resolves when this node may write to the log. Rejects if the database fails. */
+  /**
+   * Compares this node's witness with the database for the first time; resolves when this node may write to the log.
+   * Rejects if the database fails.
+   */
   async start(): Promise<void> {
     const { database, node } = this.#deps;
     await this.#keeper.load();
@@ -156,7 +159,8 @@ export class LostHistoryDetector {
     witness.losses.conversations += lost.length;
     witness.losses.lastAtMs = Date.now();
     witness.forget(lost.map(({ conversationId }) => conversationId));
-    // Not awaited: the notices are changes of the log, and no node writes to the log before this comparison has ended.
+    // The code does not wait for the notices here: they are changes of the log, and no node writes to the log before
+    // this comparison has ended.
     this.#insertingLossNotices = this.#insertingLossNotices.then(() => this.#insertLossNotices(lost, epoch));
   }
 

@@ -4,7 +4,7 @@ import type { ConversationId } from '../model/ids.ts';
 import { findUnindexedConversations, indexNext } from '../storage/messages/indexing.ts';
 import type { Services } from '../operations/core/services.ts';
 
-/** Delay after a notification, so that messages written meanwhile share a batch. */
+/** The delay after a notification, so that messages that are written meanwhile share a batch. */
 const DEBOUNCE_MS = 1_000;
 /** While posts wait to be written, the indexer checks at this interval whether they still do. */
 const YIELD_POLL_MS = 50;
@@ -21,7 +21,6 @@ const BUSY_DELIVERIES = 32;
 const SWEEP_INTERVAL_MS = 10 * 60_000;
 const DATABASE_RETRY_MS = 5_000;
 
-/** The services that the indexer uses. */
 export type SearchAndMentionIndexerServices = Pick<
   Services,
   'database' | 'bus' | 'messageLog' | 'deliveriesInFlight' | 'log'
@@ -35,7 +34,10 @@ export type SearchAndMentionIndexerServices = Pick<
 export class SearchAndMentionIndexer {
   readonly #services: SearchAndMentionIndexerServices;
   readonly #follower: LogFollower;
-  /** Since when every check has found posts that wait to be written; null: the last check found none. */
+  /**
+   * The time since which every check has found posts that wait to be written, on the monotonic clock; null: the last
+   * check found none.
+   */
   #yieldingSinceMs: number | null = null;
 
   constructor(services: SearchAndMentionIndexerServices) {
@@ -48,7 +50,7 @@ export class SearchAndMentionIndexer {
       findConversations: ({ after, limit }) =>
         database.general.run((sql) => findUnindexedConversations(sql, after, limit)),
       process: (conversations) => this.#index(conversations),
-      // One conversation in a transaction: the transaction stays short, and locks no other conversation.
+      // Each transaction indexes one conversation: the transaction stays short, and locks no other conversation.
       maxBatchSize: 1,
       newMessagesFirst: true,
       beforeTurn: (signal) => this.#yieldToPosts(signal),

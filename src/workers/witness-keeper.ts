@@ -14,15 +14,14 @@ import { readHeads } from '../storage/messages/lost-heads.ts';
 
 const WRITE_INTERVAL_MS = 1_000;
 /**
- * Before each write, at most this many conversations are read from the database: those that changed last, since a
- * failover loses the newest changes first.
+ * Before each write of the file, the keeper reads at most this many conversations from the database. They are those
+ * that changed last, since a failover loses the newest changes first.
  */
 const MAX_LOOKUPS_PER_WRITE = 200;
 const LOOKUP_TIMEOUT_MS = 1_000;
 /** The time-out of the query that `load` makes at a start. */
 const LOAD_TIMEOUT_MS = 20_000;
 
-/** The dependencies of a witness keeper. */
 export interface WitnessKeeperDeps {
   readonly database: Database;
   readonly bus: Bus;
@@ -149,7 +148,8 @@ export class WitnessKeeper {
   }
 
   /**
-   * Reads the newest incomplete conversations from the database. If that fails, they are read before the next write.
+   * Reads from the database the newest conversations of which the witness lacks facts. If that fails, they are read
+   * before the next write.
    */
   async #lookUpIncomplete(): Promise<void> {
     const { database, log } = this.#deps;

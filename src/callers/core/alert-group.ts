@@ -15,8 +15,8 @@ import { markOf } from './render-text.ts';
 import { entriesOf, firstStringOf, numberOf, objectOf, objectsOf, stringOf, type JsonObject } from './values.ts';
 
 /**
- * The most alerts that are read. Further alerts appear in no number, and their fingerprints are ignored. An alert with
- * content takes at least 240 bytes of the body.
+ * The most alerts of a request that are read. Further ones are neither shown nor counted, and their fingerprints are
+ * ignored. An alert with content takes at least 240 bytes of the body.
  */
 const MAX_ALERTS = 5_000;
 const MAX_SHOWN_ALERTS = 10;
@@ -27,17 +27,20 @@ const MAX_SUMMARY_LENGTH = 1_000;
 
 /** A group of alerts, as Alertmanager and Grafana send it. */
 interface AlertGroup {
-  /** A title such as `HighCPU (2 firing, 1 resolved)`, and a line for each alert, or for those of `only`. */
+  /**
+   * Makes a card with a title such as `HighCPU (2 firing, 1 resolved)`, and a line for each alert. `only`: the
+   * fingerprints of the alerts that get a line.
+   */
   readonly cardOf: (known?: KnownStates, only?: ReadonlySet<string>) => Card;
-  /** The update of the alert that represents the group; null: the group has no key. */
+  /** The state of the one alert of Klatch that represents the group; null: the group has no key. */
   readonly alert: AlertUpdate | null;
 }
 
-/** Parts of an alert that programs write in their own way. */
+/** How to read those parts of an alert that each program writes in its own way. */
 interface AlertReader {
-  /** Addresses of pages that show the alert, the most useful one first. Only the first valid one is used. */
+  /** URLs of pages that show the alert, the most useful one first. Only the first valid one is used. */
   readonly urls: (alert: JsonObject) => readonly string[];
-  /** The measured values, for alerts without a summary. */
+  /** The measured values, which are shown for an alert without a summary. */
   readonly measured: (alert: JsonObject) => string;
 }
 
@@ -80,8 +83,8 @@ function groupCard(body: JsonObject, { all, reader, known, only }: GroupCardOpti
   const shown = sorted
     .slice(0, MAX_SHOWN_ALERTS)
     .map((alert) => readAlert(alert, { heading, isFiring: fires(alert) }, reader));
-  // The alerts that the sender cut off may be the same as the firing ones that are missing in this request. So the
-  // larger number of the two applies.
+  // `truncatedAlerts` are those that the sender left out, `untoldFiring` those known from earlier requests. They may be
+  // the same alerts, so the larger number counts.
   const truncated = Math.max(Math.trunc(numberOf(body['truncatedAlerts']) ?? 0), untoldFiring);
   const hiddenCount = (only === undefined ? truncated : 0) + sorted.length - shown.length;
   const moods = (isFiring ? shown.slice(0, firing.length) : shown).map(({ mood }) => mood);
@@ -93,7 +96,7 @@ function groupCard(body: JsonObject, { all, reader, known, only }: GroupCardOpti
 /** The parts of one alert that a message shows. */
 interface ShownAlert {
   readonly mood: Mood;
-  /** The alert's name; empty where the card's title contains it. */
+  /** The alert's name; empty if the card's title has it. */
   readonly name: string;
   readonly summary: string;
   readonly severity: string;
@@ -138,8 +141,8 @@ function readAlert(
 }
 
 /**
- * The time of an alert: since when it fires, or its period. Empty if this request reports the alert as firing, but an
- * earlier request or another node reported its end: the time of the end is not known then.
+ * The time of an alert, such as `since 10:02 UTC` or `10:02 to 10:20 UTC`. Empty if this request reports the alert as
+ * firing, but it is known to be resolved: then the time of its end is not known.
  */
 function momentText(
   { isFiring, isReportedFiring }: { readonly isFiring: boolean; readonly isReportedFiring: boolean },
@@ -151,12 +154,12 @@ function momentText(
 }
 
 /**
- * Labels that a message leaves out. It shows the name and the severity elsewhere. Grafana's folder tells a reader
- * nothing.
+ * Labels that a message leaves out. It shows the name and the severity in other places, and Grafana's folder is of no
+ * use to readers.
  */
 const SILENT_LABELS = ['alertname', 'severity', 'grafana_folder'];
 
-/** Labels such as `instance=web-1`, without those whose value the summary contains. */
+/** The labels as texts such as `instance=web-1`, without those whose value the summary contains. */
 function labelTexts(labels: JsonObject, summary: string): string[] {
   const texts: string[] = [];
   for (const [name, found] of entriesOf(labels, MAX_LABELS)) {
@@ -179,7 +182,7 @@ function worstOf(moods: readonly Mood[], isFiring: boolean): Mood {
   return order.find((mood) => moods.includes(mood)) ?? 'danger';
 }
 
-/** The name that all alerts have, or else the labels that they are grouped by. */
+/** The parts of the heading: the name that all alerts have, or else the labels by which they are grouped. */
 function headingOf(body: JsonObject, alerts: readonly JsonObject[]): readonly string[] {
   const [group, common] = [objectOf(body['groupLabels']), objectOf(body['commonLabels'])];
   const only = alerts.length === 1 ? objectOf(alerts[0]!['labels']) : {};
@@ -193,7 +196,10 @@ function countText(firing: number, resolved: number, isFiring: boolean): string 
   return resolved === 0 ? `(${firing} firing)` : `(${firing} firing, ${resolved} resolved)`;
 }
 
-/** One alert becomes the card's text. Of several, the common parts become the text, and each alert becomes a field. */
+/**
+ * The text, fields and links of a card. A single alert becomes the text. Of several alerts, the common parts become the
+ * text, and each alert becomes a field.
+ */
 function cardParts(shown: readonly ShownAlert[], hiddenCount: number): Partial<Card> {
   const [first] = shown;
   if (first === undefined) return { footer: remainder(hiddenCount) };
@@ -217,7 +223,7 @@ const remainder = (count: number): string => (count > 0 ? `… and ${count} more
 type AlertParts = Omit<ShownAlert, 'mood'>;
 const NOTHING_COMMON: AlertParts = { name: '', summary: '', severity: '', labels: [], moment: '', links: [] };
 
-/** The parts that are equal in all shown alerts. */
+/** Those parts that are equal in all shown alerts. */
 function commonParts(shown: readonly ShownAlert[]): AlertParts {
   const first = shown[0]!;
   const isCommon = (textOf: (alert: ShownAlert) => string): boolean =>
@@ -233,7 +239,10 @@ function commonParts(shown: readonly ShownAlert[]): AlertParts {
   };
 }
 
-/** The alert as one line. A summary of several lines comes above the line of details. */
+/**
+ * The text of an alert in one line, without the parts in `common`. If the summary has several lines, the details come
+ * in a line below it.
+ */
 function alertText(alert: AlertParts, common: AlertParts): string {
   const summary = alert.summary === common.summary ? '' : alert.summary;
   const details = [

@@ -9,8 +9,8 @@ const MAX_FINGERPRINT_LENGTH = 200;
 const HASH_LENGTH = 64;
 
 /**
- * The update of the alert with this key; null if the key has only white space and control characters. A key that is too
- * long is cut, and its hash is appended.
+ * Makes the update of the alert with this key. Null if the key has only white space and control characters. A key that
+ * is too long is cut, and its hash is appended.
  */
 export function alertUpdate(
   key: string,
@@ -30,8 +30,8 @@ function boundedKey(key: string): string {
 }
 
 /**
- * The single alerts of a group. Empty if any of them lacks a usable fingerprint or start: with only some of its alerts,
- * a changed group could look like a repetition.
+ * Reads the single alerts of a group. Empty if any of them lacks a usable fingerprint or start: with only some of its
+ * alerts, a changed group could look like a repeated post.
  */
 export function singleAlertsOf(alerts: readonly JsonObject[]): readonly SingleAlert[] {
   const found: SingleAlert[] = [];

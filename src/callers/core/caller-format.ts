@@ -1,7 +1,7 @@
 import type { Ignored, MessageForm } from './message-form.ts';
 import type { JsonObject } from './values.ts';
 
-/** A program's request: a JSON object or the fields of a form, with the headers and the query. */
+/** A request that a program posts: its body (a JSON object or the fields of an HTTP form), headers and query. */
 export interface CallerRequest {
   readonly body: JsonObject;
   /** Headers by lower-case name. */
@@ -9,18 +9,24 @@ export interface CallerRequest {
   readonly query: URLSearchParams;
 }
 
-/** One foreign format. Pure: nothing is fetched, stored or remembered, and `read` never throws. */
+/**
+ * The format of another product's posts. Its functions are pure: they fetch, store and remember nothing. `read` never
+ * throws.
+ */
 export interface CallerFormat {
-  /** In lower case with hyphens: for metrics, and as the suffix that forces the format. */
+  /**
+   * The format's name in lower case with hyphens. It is used in metrics, and as the suffix of a webhook URL that
+   * selects the format.
+   */
   readonly name: string;
   /**
-   * Whether the request's shape is surely this format's. Only the first level of the body is looked at, so that the
-   * comparison costs next to nothing.
+   * True only if the request is surely in this format. Reads only the first level of the body, so that the check is
+   * cheap.
    */
   readonly matches: (request: CallerRequest) => boolean;
-  /** Whether the senders of this format sign their requests if they are given a secret. */
+  /** True if the programs that send this format can sign their requests with a secret. */
   readonly isSignedBySenders?: boolean;
-  /** For a suffix that stands for several formats: the format of this body. */
+  /** Only if the name stands for several formats: returns the format of this body. */
   readonly delegateOf?: (request: CallerRequest) => CallerFormat;
   readonly read: (request: CallerRequest) => MessageForm | Ignored;
 }
@@ -28,8 +34,8 @@ export interface CallerFormat {
 const GIT_HEADERS = ['x-gitea-event', 'x-gogs-event', 'x-forgejo-event', 'x-github-event', 'x-gitlab-event'] as const;
 
 /**
- * Whether a git host sent the request, in whatever format: Gitea sends its own headers even with bodies in the formats
- * of chats.
+ * True if a git host sent the request, by its headers. Gitea sends its own headers even with a body in the format of
+ * Slack or Discord.
  */
 export function isFromGitHost({ headers }: Pick<CallerRequest, 'headers'>): boolean {
   return GIT_HEADERS.some((name) => (headers[name] ?? '') !== '');

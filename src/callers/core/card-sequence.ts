@@ -9,8 +9,8 @@ interface Section {
 }
 
 /**
- * Elements of a layout in their order, as cards. A card shows its text first, so a text after a field, link or image
- * begins another card.
+ * Collects the elements of a layout in their order, and makes cards of them. A card shows its text before its other
+ * parts, so a text after a field, link or image begins another card.
  */
 export class CardSequence {
   title = '';
@@ -18,7 +18,7 @@ export class CardSequence {
   readonly #sections: Section[] = [emptySection()];
   readonly #links = new Map<string, { label: string; readonly url: string }>();
 
-  /** Whether the sequence has neither a title nor a text, so that the next text may be the title. */
+  /** True while the sequence has neither a title nor a text, so that the next text may become the title. */
   get isUntitled(): boolean {
     return this.title === '' && this.#last.texts.length === 0 && this.#sections.length === 1;
   }
@@ -35,7 +35,10 @@ export class CardSequence {
     if (name.trim() !== '' || value.trim() !== '') this.#last.fields.push({ name, value, isShort });
   }
 
-  /** Adds a link. If its address was added before, it is not repeated, but a link without a label takes this label. */
+  /**
+   * Adds a link. If its URL was added before, the link is not added again; but if the earlier link has no label, it
+   * gets this one.
+   */
   addLink(label: string, url: string): void {
     const known = this.#links.get(url);
     if (known !== undefined && known.label === '') known.label = label;

@@ -1,6 +1,6 @@
 /**
- * The names that programs write between colons in alerts and messages of builds, as Slack, Mattermost and ntfy know
- * them. Not all names of emoji: a name that is missing here stays as it was typed.
+ * The names of emoji that programs write between colons in alerts and reports of builds, such as `:warning:`. Names are
+ * those of Slack, Mattermost and ntfy. A name that is missing here stays in the text as it was typed.
  */
 const NAMES_BY_EMOJI: Readonly<Record<string, string>> = {
   '✅': 'white_check_mark',
@@ -231,5 +231,5 @@ const EMOJI_BY_NAME: ReadonlyMap<string, string> = new Map(
   Object.entries(NAMES_BY_EMOJI).flatMap(([emoji, names]) => names.split(' ').map((name) => [name, emoji] as const)),
 );
 
-/** The emoji of a name, which has no colons and is in lower case; null for an unknown name. */
+/** The emoji with this name; null for an unknown name. The name must be in lower case and without colons. */
 export const emojiOf = (name: string): string | null => EMOJI_BY_NAME.get(name) ?? null;

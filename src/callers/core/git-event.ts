@@ -13,7 +13,7 @@ import { clipped } from './plain-text.ts';
 import { matchesAnyPattern } from './wildcards.ts';
 import { objectOf, objectsOf, stringOf, type JsonObject } from './values.ts';
 
-/** An event of a git host that is shown. */
+/** What a message shows of an event of a git host. */
 export interface GitEvent {
   /** What happened, such as "ada pushed 3 commits". */
   readonly summary: string;
@@ -22,14 +22,14 @@ export interface GitEvent {
   readonly url?: string;
   readonly text?: string;
   readonly mood?: Mood | null;
-  /** The branch that the event is about, for the filter by branches. */
+  /** The branch that the event is about, which the query parameter `branches` is compared with. */
   readonly branch?: string;
   readonly alert?: AlertUpdate | null;
 }
 
 /**
- * Reads an event. Returns null if the event is not shown: because of its action, or because another event of the host
- * says the same.
+ * Reads an event. Returns null if the event is not shown: its action does not matter, or another event of the host says
+ * the same.
  */
 export type GitEventReader = (body: JsonObject) => GitEvent | null;
 
@@ -43,16 +43,16 @@ const MAX_COMMITS = 10;
 const MAX_LINE_LENGTH = 200;
 const MAX_EXCERPT_LENGTH = 500;
 /**
- * The beginning of a text that is searched for lines and excerpts. Most of a long text may be comments that are not
- * shown.
+ * So many characters of a text are searched for a line or an excerpt. They are more than an excerpt shows, since most
+ * of them may be HTML comments.
  */
 const MAX_SEARCHED_LENGTH = 8_000;
 const SHORT_HASH_LENGTH = 7;
 const NO_COMMIT = /^0+$/;
 
 /**
- * The form of an event. The address may narrow what is shown, by patterns with `*`: `?events=push,issues.opened`,
- * `?branches=main,release/*`. Events without a branch pass the filter by branches.
+ * Makes a message of an event. The webhook's URL may select events and branches, by patterns with `*`:
+ * `?events=push,issues.opened`, `?branches=main,release/*`. Events without a branch are shown in any case.
  */
 export function readGitEvent(
   { body, query }: CallerRequest,
@@ -83,7 +83,7 @@ export function firstLine(text: string): string {
   return clipped((end === -1 ? trimmed : trimmed.slice(0, end)).trimEnd(), MAX_LINE_LENGTH, '…');
 }
 
-/** The beginning of a long text, without comments in HTML, which templates of issues are full of. */
+/** The beginning of a long text without HTML comments, of which templates of issues have many. */
 export function excerpt(text: string): string {
   const searched = text.slice(0, MAX_SEARCHED_LENGTH).replaceAll('\r\n', '\n');
   const parts: string[] = [];
@@ -101,13 +101,16 @@ export function excerpt(text: string): string {
 
 export const shortHash = (hash: string): string => hash.slice(0, SHORT_HASH_LENGTH);
 
-/** Hosts send zeros as the commit before a branch was created, and after it was deleted. */
+/**
+ * True for a hash of zeros. Hosts send it as the commit before a branch was created, and as that after a branch was
+ * deleted.
+ */
 export const isNoCommit = (hash: string): boolean => NO_COMMIT.test(hash);
 
 /** The name of a branch or tag, without `refs/heads/` or `refs/tags/`. */
 export const refName = (ref: string): string => firstLine(ref.replace(/^refs\/(?:heads|tags)\//, ''));
 
-/** Text such as "issue #5: Title"; parts that the event lacks are left out. */
+/** A text such as "issue #5: Title", without the number or the title if the event lacks it. */
 export function numbered(kind: string, number: unknown, title: unknown, sign = '#'): string {
   const count = firstLine(stringOf(number));
   const name = count === '' ? kind : `${kind} ${sign}${count}`;
@@ -119,14 +122,17 @@ export function countOfCommits(count: number): string {
   return count === 1 ? '1 commit' : `${count} commits`;
 }
 
-/** One line for each commit, at most ten, in the order of the host. Of many commits, hosts list only a part. */
+/**
+ * One line for each commit, at most ten, in the order of the host. `count`: how many commits there are; hosts list only
+ * a part of many.
+ */
 export function commitLines(commits: unknown, count: number): string {
   const lines = objectsOf(commits, MAX_COMMITS).map(commitLine);
   if (lines.length > 0 && count > lines.length) lines.push(`… and ${count - lines.length} more`);
   return lines.join('\n');
 }
 
-/** Hash, first line of the message and author: "a1b2c3d Fix the door — Ada Lovelace". */
+/** A line with hash, first line of the message and author: "a1b2c3d Fix the door — Ada Lovelace". */
 export function commitLine(commit: JsonObject): string {
   const author = objectOf(commit['author']);
   const by = firstLine(stringOf(author['name']) || stringOf(author['username']));
@@ -136,12 +142,14 @@ export function commitLine(commit: JsonObject): string {
   return [parts.join(' '), by].filter((each) => each !== '').join(' — ');
 }
 
-/** The result of a run of tests or builds; `recovered` if the host says that the previous run failed. */
+/**
+ * The result of a run of tests or a build. `recovered`: it succeeded, and the host says that the previous run failed.
+ */
 export type RunEnding = 'failed' | 'recovered' | 'succeeded';
 
 /**
- * The alert of a run. Later runs of the same workflow or branch have the same key, so that their success resolves the
- * alert. Null if the key would have only white space and control characters.
+ * The alert of a run of tests or a build. `key` must be the same for all runs of a workflow and branch, so that a later
+ * success resolves the alert. Null if the key has only white space and control characters.
  */
 export function runAlert(ending: RunEnding, ...key: readonly string[]): AlertUpdate | null {
   const state = ending === 'failed' ? 'firing' : 'resolved';

@@ -15,7 +15,7 @@ import { firstStringOf, isObject, numberOf, objectOf, stringOf, type JsonObject 
 
 /** Events as GitHub sends them. Gitea, Forgejo and Gogs send these events with a few other names of fields. */
 
-/** "org/repo", or the organization where the event belongs to no repository. */
+/** The place of an event: "org/repo", or the organization if the event belongs to no repository. */
 export function placeOf(body: JsonObject): string {
   const organization = objectOf(body['organization']);
   return firstStringOf(objectOf(body['repository'])['full_name'], organization['login'], organization['username']);
@@ -31,14 +31,14 @@ const actorOf = (body: JsonObject): string => userName(body['sender'] ?? body['p
 const actionOf = (body: JsonObject): string => stringOf(body['action']);
 const repositoryUrl = (body: JsonObject): string => stringOf(objectOf(body['repository'])['html_url']);
 
-/** An event in the repository that is shown as one line: the actor and `what`. */
+/** An event that is shown as one line: the actor, and then `what`, such as "ada pushed 3 commits". */
 export function lineOf(body: JsonObject, what: string, url = repositoryUrl(body)): GitEvent {
   return { place: placeOf(body), summary: `${actorOf(body)} ${what}`, url };
 }
 
 /**
- * Left to the events `create` and `delete`, so that each is shown once: tags, new branches without commits, and deleted
- * branches.
+ * Reads a push. Not shown are tags, new branches without commits, and deleted branches: the events `create` and
+ * `delete` report them.
  */
 const readPush: GitEventReader = (body) => {
   const ref = stringOf(body['ref']);
@@ -87,7 +87,9 @@ export function pullRequestName(request: JsonObject, number?: unknown): string {
   return numbered('pull request', request['number'] ?? number, request['title']);
 }
 
-/** An event of a pull request. The filter by branches compares the branch that the request is to be merged into. */
+/**
+ * An event of a pull request. Its branch, for the query parameter `branches`, is the one that it is to be merged into.
+ */
 export function ofPullRequest(body: JsonObject, what: string, url: string, text = ''): GitEvent {
   const base = objectOf(objectOf(body['pull_request'])['base']);
   return { ...lineOf(body, what, url), text: excerpt(text), branch: stringOf(base['ref']) };
@@ -123,8 +125,8 @@ const VERBS_OF_REVIEWS: ReadonlyMap<string, string> = new Map([
 ]);
 
 /**
- * A review of the kind "commented" without a text only holds comments on lines. Each of these is an event, so the
- * review is not shown.
+ * Reads a review. A review with the state "commented" and no text only contains comments on lines. Each of them is an
+ * event of its own, so such a review is not shown.
  */
 const readReview: GitEventReader = (body) => {
   const review = objectOf(body['review']);
@@ -173,7 +175,7 @@ const readFork: GitEventReader = (body) => {
 
 const FAILURES: ReadonlySet<string> = new Set(['failure', 'timed_out', 'startup_failure']);
 
-/** An event of a run. A success is shown only if it is the first after a failure. */
+/** The event of a run of a workflow. A success is shown only if it is the first one after a failure. */
 export function runEvent(
   body: JsonObject,
   run: { name: string; conclusion: string; branch: string; url: string; commit: string; key: readonly string[] },
@@ -193,8 +195,8 @@ export function runEvent(
 }
 
 /**
- * The key holds the repository of the branch, since branches of forks may have the same names as those of the
- * repository.
+ * Reads the end of a workflow's run. The key of its alert has the repository of the branch, since a fork may have
+ * branches with the same names.
  */
 const readWorkflowRun: GitEventReader = (body) => {
   const [run, workflow] = [objectOf(body['workflow_run']), objectOf(body['workflow'])];
@@ -214,7 +216,7 @@ const readWorkflowRun: GitEventReader = (body) => {
   });
 };
 
-/** Readers of the events that all of these hosts send, by the name in the header. */
+/** The readers of the events that GitHub, Gitea, Forgejo and Gogs send, by the event's name in the header. */
 export const sharedReaders: ReadonlyMap<string, GitEventReader> = new Map<string, GitEventReader>([
   ['push', readPush],
   ['create', readRef('created')],

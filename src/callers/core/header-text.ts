@@ -7,7 +7,8 @@ const LATIN1_ONLY = /^[\u0000-\u00ff]*$/;
 const BEYOND_ASCII = /[^\u0000-\u007f]/;
 
 /**
- * The decoded value of a header: Node.js returns its bytes as Latin-1, and some senders use the encoded words of mail.
+ * Decodes the value of an HTTP header. Node.js returns UTF-8 bytes as Latin-1 characters, and some senders use the
+ * encoded words of e-mail (`=?utf-8?…?=`).
  */
 export function headerText(value: string): string {
   const text = value.includes('=?') ? value.replace(ENCODED_WORD, decodeWord) : value;
@@ -16,7 +17,7 @@ export function headerText(value: string): string {
   return isUtf8(bytes) ? bytes.toString('utf8') : text;
 }
 
-/** Decodes an encoded word; a word with an unknown charset stays as it came. */
+/** Decodes an encoded word of e-mail. A word with an unknown charset is returned unchanged. */
 function decodeWord(word: string, charset: string, encoding: string, content: string): string {
   const bytes = encoding.toLowerCase() === 'b' ? Buffer.from(content, 'base64') : quotedBytes(content);
   try {

@@ -2,15 +2,16 @@ import { MAX_MARKUP_LENGTH } from './markdown-text.ts';
 import { clipped, labelledLink, safeLink } from './plain-text.ts';
 
 /**
- * A tag that begins with a letter, or an entity. Each match ends before the next `<`, so all of them take linear time.
+ * A tag whose name begins with a letter, or an entity. Each match ends before the next `<`, so all matches together
+ * take linear time.
  */
 const TOKEN = /<(\/?)([a-z][a-z0-9-]*)((?:\s|\/)[^<>]*)?>|&(#x?[0-9a-f]{1,6}|[a-z]{2,6});/gi;
 const HREF = /\bhref\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"']+))/i;
 const MAX_ATTRIBUTES_LENGTH = 4_096;
 
 /**
- * Tags that do not change their content. A name between `<` and `>` that is in none of these sets is text that nobody
- * escaped.
+ * Tags that are removed while their content stays. If a name between `<` and `>` is in none of these sets, it is text
+ * that the sender did not escape, and stays.
  */
 const INLINE_TAGS = new Set(
   'a abbr b big code del em font i img ins mark s small span strike strong sub sup tg-emoji tg-spoiler tg-time time u'.split(
@@ -36,7 +37,9 @@ const ENTITIES: Readonly<Record<string, string>> = {
 };
 const MAX_CODE_POINT = 0x10_ff_ff;
 
-/** HTML with the few tags that chats allow, as plain text. A link's address follows its label. Line feeds stay. */
+/**
+ * Converts HTML with the few tags that chats allow to plain text. The URL of a link follows its label. Line feeds stay.
+ */
 export function htmlText(html: string, maxLength = MAX_MARKUP_LENGTH): string {
   const text = clipped(html, maxLength);
   return /[<&]/.test(text) ? new HtmlReader().read(text) : text;
@@ -44,7 +47,10 @@ export function htmlText(html: string, maxLength = MAX_MARKUP_LENGTH): string {
 
 class HtmlReader {
   readonly #parts: string[] = [];
-  /** The link whose label is being read, and where the label begins in `parts`. Links hold no links. */
+  /**
+   * The link whose label is being read. `start`: the index in `parts` where the label begins. There is one at most,
+   * since links are not nested.
+   */
   #link: { readonly start: number; readonly url: string } | null = null;
 
   read(html: string): string {
@@ -64,7 +70,7 @@ class HtmlReader {
     else if (!this.#addTag(tag.toLowerCase(), slash !== '', attributes ?? '')) this.#add(token);
   }
 
-  /** Adds what a tag stands for; false: the tag is unknown, and nothing was added. */
+  /** Adds the text that a tag stands for, such as a line break. False: the tag is unknown, and nothing was added. */
   #addTag(tag: string, isEnd: boolean, attributes: string): boolean {
     if (tag === 'br') this.#add('\n');
     else if (BLOCK_TAGS.has(tag)) this.#beginLine(tag === 'li' && !isEnd ? '- ' : '');
@@ -105,7 +111,7 @@ function hrefOf(attributes: string): string {
   );
 }
 
-/** The character of an entity; null for an unknown entity. */
+/** The character of an entity such as `amp` or `#38`; null for an unknown entity. */
 function characterOf(entity: string): string | null {
   if (!entity.startsWith('#')) return ENTITIES[entity.toLowerCase()] ?? null;
   const isHex = entity[1] === 'x' || entity[1] === 'X';

@@ -1,6 +1,6 @@
 import type { Mood } from './message-form.ts';
 
-/** The longest level that is looked up: no level in the table is longer, and a text of a mebibyte is not searched. */
+/** A longer text is not looked up: no level in the table is longer, and the text may have a mebibyte. */
 const MAX_LEVEL_LENGTH = 20;
 const MOOD_BY_LEVEL: ReadonlyMap<string, Mood> = new Map<string, Mood>([
   ...['ok', 'up', 'online', 'good', 'healthy', 'success', 'passed', 'resolved', 'recovery', 'recovered'].map(
@@ -14,7 +14,7 @@ const MOOD_BY_LEVEL: ReadonlyMap<string, Mood> = new Map<string, Mood>([
   ...['failure', 'failed', 'down', 'offline', 'unhealthy', 'firing'].map((level) => [level, 'danger'] as const),
 ]);
 
-/** The mood of a level; null for an unknown level. */
+/** The mood for a level such as "warning"; null for an unknown level. */
 export function moodOfLevel(level: string): Mood | null {
   return level.length > MAX_LEVEL_LENGTH ? null : (MOOD_BY_LEVEL.get(level.trim().toLowerCase()) ?? null);
 }

@@ -1,14 +1,14 @@
 import { clipped, labelledLink, safeLink } from './plain-text.ts';
 
-/** How a program's Markdown differs from that of others. */
+/** The rules in which the Markdown of one program differs from that of others. */
 interface MarkdownRules {
-  /** The text that replaces `<content>`; null leaves it as it is. */
+  /** Returns the text that replaces `<content>`; null leaves `<content>` as it is. */
   readonly angleText?: (content: string) => string | null;
   /** Characters that a backslash escapes; the backslash is dropped. Without this rule, the backslash stays. */
   readonly escapable?: RegExp;
 }
 
-/** The most characters of Markdown that are read: more than is shown of a card's text. */
+/** The most characters of Markdown that are read. A card shows fewer. */
 export const MAX_MARKUP_LENGTH = 8_000;
 const MAX_TARGET_LENGTH = 2_048;
 const MAX_FENCE_LENGTH = 3;
@@ -17,8 +17,8 @@ const BACKTICKS = /`+/y;
 const ANGLE = /<([^<>\n]{1,2048})>/y;
 
 /**
- * Markdown as a reader of plain text wants it: `[label](address)` becomes `label (address)`, all other marks stay as
- * they were typed, and code stays untouched. One pass in linear time.
+ * Converts Markdown to plain text: `[label](address)` becomes `label (address)`. All other marks and code stay as they
+ * were typed. Takes one pass, in linear time.
  */
 export function markdownText(markdown: string, rules: MarkdownRules = {}, maxLength = MAX_MARKUP_LENGTH): string {
   const text = clipped(markdown, maxLength);
@@ -26,7 +26,7 @@ export function markdownText(markdown: string, rules: MarkdownRules = {}, maxLen
   return special === null ? text : new MarkdownReader(text, rules).read(special);
 }
 
-/** A pattern for the marks that can have a meaning in this text; null: no mark can change the text. */
+/** A pattern for those marks that can matter in this text; null: the text has no mark that would change it. */
 function specialMarks(text: string, { angleText, escapable }: MarkdownRules): RegExp | null {
   const hasLinks = text.includes('](');
   const hasAngles = angleText !== undefined && text.includes('<');
@@ -35,7 +35,7 @@ function specialMarks(text: string, { angleText, escapable }: MarkdownRules): Re
   return new RegExp(`[\\\\\`${hasLinks ? '[\\]' : ''}${hasAngles ? '<' : ''}]`, 'g');
 }
 
-/** Removes the marks from a title that is bold as a whole, since titles are shown as such anyway. */
+/** Removes the asterisks around a title that is bold as a whole: titles are bold anyway. */
 export function withoutEmphasis(title: string): string {
   return /^\*\*([^*]+)\*\*$/.exec(title.trim())?.[1] ?? title;
 }
@@ -44,11 +44,15 @@ class MarkdownReader {
   readonly #text: string;
   readonly #rules: MarkdownRules;
   readonly #parts: string[] = [];
-  /** Positions in `parts` of the brackets that a link may begin with. */
+  /** The indexes in `parts` of the opening brackets with which a link may begin. */
   #openings: number[] = [];
-  /** Lengths of fences that do not occur in the rest of the text, which is not searched for them again. */
+  /**
+   * The lengths of backtick fences of which the rest of the text has no closing one. It is not searched for them again.
+   */
   readonly #unclosed = new Set<number>();
-  /** No address ends before this position, so the text before it is not searched again. */
+  /**
+   * No link's address ends before this position. So an address that begins before it is not searched for its end again.
+   */
   #deadEnd = 0;
 
   constructor(text: string, rules: MarkdownRules) {
@@ -67,7 +71,7 @@ class MarkdownReader {
     return this.#parts.join('');
   }
 
-  /** Reads a mark, and returns the position after it. */
+  /** Reads the mark at a position, and returns the position after what was read. */
   #readMark(mark: string, at: number): number {
     if (mark === '\\') return this.#readEscape(at);
     if (mark === '`') return this.#readCode(at);
@@ -116,7 +120,8 @@ class MarkdownReader {
     if (opening === undefined || end === -1) return this.#keep(at, 1);
     const target = this.#text.slice(at + 2, end - 1).replace(/\s+"[^"]*"$/, '');
     const label = this.#parts.splice(opening).slice(1).join('');
-    // A link holds no link, so earlier brackets begin none. This also keeps labels from being joined more than once.
+    // Links are not nested, so the brackets before this link begin no other one. Without them, no label is joined more
+    // than once.
     this.#openings = [];
     this.#parts.push(
       this.#linkText(label, this.#unescaped(target.replace(/^<|>$/g, '')), this.#text.slice(at + 1, end)),
@@ -132,7 +137,7 @@ class MarkdownReader {
     return labelledLink(label, url);
   }
 
-  /** Removes the `!` before a link, which makes it an image. */
+  /** Removes the `!` in front of a link: in Markdown it makes the link an image. */
   #dropImageMark(): void {
     const before = this.#parts.pop() ?? '';
     this.#parts.push(before.endsWith('!') ? before.slice(0, -1) : before);
@@ -143,7 +148,8 @@ class MarkdownReader {
   }
 
   /**
-   * The position after the bracket that closes an address, which may hold balanced brackets; -1: no bracket closes it.
+   * The position after the `)` that closes a link's address; -1: none closes it. The address may contain balanced
+   * parentheses.
    */
   #targetEnd(start: number): number {
     if (start < this.#deadEnd) return -1;
@@ -164,7 +170,7 @@ class MarkdownReader {
   }
 }
 
-/** The length of the match of a sticky expression; 0: no match. */
+/** The length of the match of a sticky regular expression at a position; 0: no match. */
 function lengthOf(pattern: RegExp, text: string, at: number): number {
   pattern.lastIndex = at;
   return pattern.exec(text)?.[0].length ?? 0;

@@ -31,7 +31,7 @@ const EVENTS: Readonly<Record<string, string>> = {
 };
 const SUBJECTS = ['series', 'movie', 'artist', 'author'] as const;
 
-/** The webhook of Sonarr, Radarr, Lidarr and Readarr, which have a common ancestor. */
+/** True for a body from the webhook of Sonarr, Radarr, Lidarr or Readarr, which have a common ancestor. */
 export function isMediaEvent(body: JsonObject): boolean {
   const hasSubject = SUBJECTS.some((name) => isObject(body[name]));
   return typeof body['eventType'] === 'string' && (hasSubject || typeof body['instanceName'] === 'string');
@@ -67,7 +67,10 @@ function moodOf(event: string, level: string): Mood | null {
   return event === 'ManualInteractionRequired' || event.endsWith('Failure') ? 'warning' : null;
 }
 
-/** What an event is about, such as `The Wire S01E02 The Detail`, `Heat (1995)`, `Nina Simone: Pastel Blues`. */
+/**
+ * The title of what an event is about, such as `The Wire S01E02 The Detail`, `Heat (1995)` or `Nina Simone: Pastel
+ * Blues`.
+ */
 function subjectOf(body: JsonObject): string {
   const [series, movie] = [objectOf(body['series']), objectOf(body['movie'])];
   const year = stringOf(movie['year']);

@@ -18,14 +18,14 @@ export const MAX_CARDS_BYTES = 65_536;
 const COLOUR_PATTERN = /^#[0-9a-f]{6}$/;
 
 /**
- * The cards of a form, as JSON; null if all of them hold only text. The cards hold everything that the message's text
- * says, within the bounds of its renderer and of MAX_CARDS_BYTES. So a text before the cards becomes a card too.
+ * The cards of a message as JSON; null if all of them have only text. The cards contain everything that the message's
+ * plain text says, within its bounds and MAX_CARDS_BYTES. So a text before the cards becomes a card too.
  */
 export function messageCardsJson(form: MessageForm): string | null {
   const clean = form.hasStrangersText ? (text: string): string => defusedText(visibleText(text)) : visibleText;
   const cards: MessageCard[] = [];
   let bytes = 0;
-  // Cards after the first one that does not fit are not read: a body may hold many times as many bytes.
+  // Cards after the first one that does not fit are not processed: a body may have far more bytes than that.
   for (const each of [...textCard(form), ...form.cards].slice(0, MAX_CARDS)) {
     if (bytes > MAX_CARDS_BYTES) break;
     const made = messageCard(each, clean);
@@ -37,8 +37,8 @@ export function messageCardsJson(form: MessageForm): string | null {
 }
 
 /**
- * The cards as JSON; null if all of them hold only text. If the cards exceed MAX_CARDS_BYTES, these are the first cards
- * that fit, and the first fields and links of the next one.
+ * The cards as JSON; null if all of them have only text. If they exceed MAX_CARDS_BYTES, the result has the first cards
+ * that fit, and the next card with as many fields and links as fit.
  */
 export function boundedCardsJson(cards: readonly MessageCard[]): string | null {
   if (!cards.some((each) => Object.keys(each).some((part) => part !== 'text'))) return null;
@@ -49,7 +49,7 @@ export function boundedCardsJson(cards: readonly MessageCard[]): string | null {
   return JSON.stringify([...fitting, ...shortenedCard(cards[fitting.length]!, maxBytes)]);
 }
 
-/** The first of the parts that, as a list in JSON, have at most `maxBytes` bytes together. */
+/** As many of the first parts as fit into a JSON list of at most `maxBytes` bytes. */
 function whileFitting<Part>(parts: readonly Part[], maxBytes: number): Part[] {
   const fitting: Part[] = [];
   let bytes = jsonBytes([]);
@@ -63,7 +63,10 @@ function whileFitting<Part>(parts: readonly Part[], maxBytes: number): Part[] {
 
 const jsonBytes = (value: unknown): number => Buffer.byteLength(JSON.stringify(value));
 
-/** The card with as many fields and links as fit; empty if its other parts alone are too large. */
+/**
+ * The card with as many of its fields and links as fit into `maxBytes`; an empty list if its other parts alone are too
+ * large.
+ */
 function shortenedCard({ fields = [], links = [], ...rest }: MessageCard, maxBytes: number): MessageCard[] {
   const maxListBytes = maxBytes - jsonBytes({ ...rest, fields: 0, links: 0 });
   if (maxListBytes < 0) return [];
@@ -72,7 +75,7 @@ function shortenedCard({ fields = [], links = [], ...rest }: MessageCard, maxByt
   return [omitEmpty({ ...rest, fields: fittingFields, links: fittingLinks })];
 }
 
-/** The text before the cards as a card, unless it is the title or the text of one of them. */
+/** A card with the text before the cards; no card if that text is the title or the text of one of them. */
 function textCard({ text, cards }: MessageForm): Card[] {
   const beginning = (each: string): string => trimmedLines(clipped(each, MAX_CARD_TEXT_LENGTH));
   const shown = beginning(text);
@@ -109,13 +112,13 @@ function messageCard(from: Card, clean: (text: string) => string): MessageCard {
 /** The text without invisible characters; its line ends stay. */
 const visibleText = (text: string): string => removeHidden(storableText(text));
 
-/** The address of a link; empty if it has invisible characters, since it may look like another address. */
+/** The URL of a link; empty if it has invisible characters, with which it may look like another URL. */
 function visibleLink(url: string): string {
   const link = safeLink(url);
   return holdsInvisible(link) ? '' : link;
 }
 
-/** Leaves out the parts that are empty. */
+/** A copy of an object without undefined values, empty strings and empty lists. */
 function omitEmpty<Parts extends object>(parts: Parts): Parts {
   const entries = Object.entries(parts).filter(
     ([, value]) => value !== undefined && value !== '' && !isEmptyList(value),

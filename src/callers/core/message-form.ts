@@ -1,44 +1,50 @@
 import type { MOODS } from '../../model/message-card.ts';
 import { clipped, storableText } from './plain-text.ts';
 
-/** A program's message, in the one form that all formats are read into, before it becomes the text of a message. */
+/**
+ * A program's message in a common structure, into which all formats are read. Text and cards of the posted message are
+ * made from it.
+ */
 export interface MessageForm {
-  /** The name that the message is shown under, as it came. */
+  /** The sender's name that the message shows, as the program sent it. */
   readonly label: string | null;
-  /** The icon's address as it came; the code that stores it checks whether it is an address. */
+  /** The URL of the sender's icon, as the program sent it. The code that stores it checks that it is a URL. */
   readonly iconUrl: string | null;
-  /** Text before the cards. */
+  /** The text before the cards. */
   readonly text: string;
   readonly cards: readonly Card[];
-  /** Text that is used only if neither `text` nor the cards say anything: `fallback` of Slack, `summary` of Teams. */
+  /** The text that is used only if `text` and the cards are empty: `fallback` of Slack, `summary` of Teams. */
   readonly fallback: string;
-  /** Files in the body itself, encoded in base64. */
+  /** Files that the body contains, in base64. */
   readonly files: readonly EncodedFile[];
   /**
-   * Whether anybody on the internet may have written parts of the message (comments, titles of issues). If so, `@nick`
-   * in the message mentions nobody.
+   * True if anybody on the internet may have written parts of the message (comments, titles of issues). Then `@nick` in
+   * the message mentions nobody.
    */
   readonly hasStrangersText: boolean;
-  /** The alert that the message reports, so that a later state of the same alert replaces the message. */
+  /**
+   * The alert that the message reports. The server edits the message when the alert's state changes. Null: the message
+   * reports none.
+   */
   readonly alert: AlertUpdate | null;
   /**
-   * Makes the cards with the states of the alert that earlier requests reported too; null: such states would not change
-   * the cards.
+   * Makes the cards again, with what the server knows about the alert from earlier requests. Null: that would not
+   * change the cards.
    */
   readonly cardsKnowing: KnownCardsReader | null;
 }
 
-/** `only` has the fingerprints of the alerts that a short message shows. */
+/** `only`: the fingerprints of the single alerts that a short message shows; absent: all. */
 type KnownCardsReader = (known: KnownAlert, only?: ReadonlySet<string>) => readonly Card[];
 
-/** The known state of an alert, this request included. */
+/** What is known about an alert from earlier requests and the present one. */
 export interface KnownAlert {
   readonly since: Date;
-  /** Whether each single alert fires, by fingerprint. Alerts that this request leaves out are included. */
+  /** Whether each single alert is firing, by its fingerprint, including those that the present request leaves out. */
   readonly isFiringByFingerprint: ReadonlyMap<string, boolean>;
 }
 
-/** A rectangle with a title, as chats draw it: an attachment of Slack, an embed of Discord, a card of Teams. */
+/** A box with a title, as chats draw it: an attachment of Slack, an embed of Discord, a card of Teams. */
 export interface Card {
   readonly title: string;
   readonly url: string;
@@ -47,10 +53,10 @@ export interface Card {
   readonly text: string;
   readonly fields: readonly Field[];
   readonly links: readonly Link[];
-  /** Address of a picture; nothing fetches it. */
+  /** The URL of a picture, which the server does not fetch. */
   readonly image: string;
   readonly footer: string;
-  /** A time in ISO 8601, in UTC; empty: none. Clients show the time, the message's text does not. */
+  /** A time in ISO 8601, in UTC; empty: none. Clients show it with the card; the message's text does not contain it. */
   readonly time: string;
 }
 
@@ -60,7 +66,7 @@ export type Mood = (typeof MOODS)[number] | `#${string}`;
 export interface Field {
   readonly name: string;
   readonly value: string;
-  /** Whether the field may share its line with short neighbours. */
+  /** True if the field may share a line with other short fields. */
   readonly isShort: boolean;
 }
 
@@ -75,33 +81,36 @@ export interface EncodedFile {
 }
 
 export interface AlertUpdate {
-  /** Unique among the alerts of the same source; 1 to 500 characters. */
+  /** The key of the alert: unique among the alerts of the same source, 1 to 500 characters. */
   readonly key: string;
   readonly state: 'firing' | 'resolved';
-  /** The single alerts behind the key; empty: the key stands for one alert. */
+  /** The single alerts that the sender groups under this key; empty: the key stands for one alert. */
   readonly alerts: readonly SingleAlert[];
   /**
-   * Only with `resolved`: the message is posted only if the alert with this key is firing. Most workflows that succeed
-   * did so before.
+   * Only with `resolved`. True: the message is posted only if the alert with this key is firing. So a workflow that
+   * also succeeded the last time posts nothing.
    */
   readonly onlyAfterFiring?: boolean;
   /**
-   * The key names a message that its sender replaces, not an alert that fires: it is edited, and no further message
-   * follows.
+   * True: the key names a message that its sender replaces, not an alert. The server only edits that message, and posts
+   * no further one.
    */
   readonly isReplacement?: boolean;
-  /** When the alert began, as it came; absent: when the post was received. Only where `alerts` is empty. */
+  /**
+   * The time when the alert began, as the program sent it; absent: the time when the post was received. Only if
+   * `alerts` is empty.
+   */
   readonly since?: string;
 }
 
 export interface SingleAlert {
   readonly fingerprint: string;
-  /** The start of the alert as it came, in ISO 8601. */
+  /** The time when the alert started, in ISO 8601, as the program sent it. */
   readonly startsAt: string;
   readonly state: 'firing' | 'resolved';
 }
 
-/** A request that is understood and posts nothing: an event of a kind that is not shown. */
+/** The result for a valid request that posts no message: an event of a kind that is not shown. */
 export interface Ignored {
   /** The event's own name, such as "workflow_job". */
   readonly ignored: string;
@@ -115,7 +124,7 @@ export function ignoredEvent(name: string): Ignored {
 
 export const isIgnored = (result: object): result is Ignored => 'ignored' in result;
 
-/** A form with the given parts; the others are empty. */
+/** A message form with these parts; the other parts are empty. */
 export function messageForm(found: Partial<MessageForm>): MessageForm {
   return {
     label: null,
@@ -131,7 +140,7 @@ export function messageForm(found: Partial<MessageForm>): MessageForm {
   };
 }
 
-/** A card with the given parts; the others are empty. */
+/** A card with these parts; the other parts are empty. */
 export function card(found: Partial<Card>): Card {
   return {
     title: '',

@@ -1,14 +1,14 @@
-/** An action of ntfy, by the names of its parts: `action`, `label`, `url` and others. */
+/** The parts of an action of ntfy, by their names: `action`, `label`, `url` and others. */
 type NtfyAction = Readonly<Record<string, string>>;
 
 const MAX_ACTIONS = 10;
-/** The parts that need no name, in their order. */
+/** The names of the first parts of an action, for parts that are written without a name. */
 const UNNAMED_PARTS = ['action', 'label', 'url'] as const;
 const NAME_PATTERN = /([-.\w]+)[ \t]*=/y;
 
 /**
- * Reads actions as a header has them: `view, "Open, now", url=https://a.example; view, Log, https://b.example`. Of
- * malformed text, the readable parts are used.
+ * Parses actions in the format of ntfy's header: `view, "Open, now", url=https://a.example; view, Log,
+ * https://b.example`. Of a malformed text, returns the parts that can be read.
  */
 export function parseNtfyActions(text: string): readonly NtfyAction[] {
   const actions: NtfyAction[] = [];
@@ -27,7 +27,10 @@ export function parseNtfyActions(text: string): readonly NtfyAction[] {
   return count > 0 && actions.length < MAX_ACTIONS ? [...actions, parts] : actions;
 }
 
-/** Reads one part of an action. `end` is the position of the separator after the part, or the end of the text. */
+/**
+ * Reads the part of an action that begins at `start`. `end`: the position of the separator after the part, or the end
+ * of the text.
+ */
 function readPart(text: string, start: number): { name: string; value: string; end: number } {
   let at = skipSpaces(text, start);
   NAME_PATTERN.lastIndex = at;

@@ -1,30 +1,39 @@
-/** Control characters besides line feed and tab. */
+/** All control characters but line feed and tab. */
 // oxlint-disable-next-line no-control-regex
 const CONTROLS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g;
 /**
- * Characters that change the direction of the text around them: they can make a link or a name look like another one.
+ * Characters that change the writing direction of the text around them. With them, a link or a name can look like
+ * another one.
  */
 const DIRECTION_CONTROLS = /[\u202a-\u202e\u2066-\u2069]/g;
-/** An `@` that begins a nick for `mentionsOf` (model/mentions.ts), unlike an `@` within an e-mail address or a path. */
+/**
+ * An `@` that begins a mention, by the rule of `mentionsOf` (model/mentions.ts); not one within an e-mail address or a
+ * path.
+ */
 const MENTION_SIGN = /(?<![\p{L}\p{N}._@/-])@(?!\u2060)/gu;
-/** An invisible character that no nick holds. */
+/** An invisible character that no nick contains. After an `@` it prevents a mention. */
 const WORD_JOINER = '\u2060';
 const HIGH_SURROGATE_END = 0xdbff;
 const HIGH_SURROGATE = 0xd800;
 
-/** Text that may be stored: whole characters, lines that end with a line feed, no other control characters. */
+/**
+ * Makes a text storable: only whole characters, only line feeds as line ends, and no other control characters but tab.
+ */
 export function storableText(text: string): string {
   return text.replaceAll('\r\n', '\n').replaceAll('\r', '\n').replace(CONTROLS, '').toWellFormed();
 }
 
-/** Text that a stranger may have written: mentions nobody, and hides nothing by the direction of writing. */
+/**
+ * Makes a text safe that a stranger may have written: it then mentions nobody, and has no characters that change the
+ * writing direction.
+ */
 export function defusedText(text: string): string {
   return text.replace(DIRECTION_CONTROLS, '').replace(MENTION_SIGN, `@${WORD_JOINER}`);
 }
 
 /**
- * The beginning of a text, followed by `… (cut)` where something was left out. No surrogate pair is split. `maxLength`
- * is in UTF-16 units, of which a text has at least as many as code points.
+ * Cuts a text to `maxLength` UTF-16 units, with `… (cut)` at the end if anything was left out. Does not split surrogate
+ * pairs.
  */
 export function clipped(text: string, maxLength: number, mark = '… (cut)'): string {
   if (text.length <= maxLength) return text;
@@ -36,13 +45,13 @@ export function clipped(text: string, maxLength: number, mark = '… (cut)'): st
 const LINK_PATTERN = /^(?:https?:\/\/|mailto:)[^\s<>"\\]+$/i;
 const MAX_LINK_LENGTH = 2_048;
 
-/** The address of a link that a reader may open, of the web or of mail; empty for any other address. */
+/** The URL, if it is one that a reader may open (web or e-mail); otherwise empty. */
 export function safeLink(url: string): string {
   const trimmed = url.trim();
   return trimmed.length <= MAX_LINK_LENGTH && LINK_PATTERN.test(trimmed) ? trimmed : '';
 }
 
-/** Text such as `label (address)`, or only one of the two if the other is empty or both are equal. */
+/** A text such as `label (address)`, or only one of the two if the other is empty or both are equal. */
 export function labelledLink(label: string, url: string): string {
   const text = label.trim();
   if (url === '') return text;

@@ -9,16 +9,16 @@ export const MAX_NAME_LENGTH = 500;
 export const MAX_TEXT_LENGTH = 40_000;
 
 const MARKS: Readonly<Record<string, string>> = { good: '🟢', info: '🔵', warning: '🟠', danger: '🔴' };
-/** A fence of code, which clients recognize only at the start of a line. */
+/** The fence of a block of code. Clients recognize it only at the start of a line. */
 const CODE_FENCE = '```';
 const EMOJI_PATTERN = /\p{Extended_Pictographic}/u;
 
-/** The emoji of a mood; empty for null and for a sender's own colour, whose meaning only the sender knows. */
+/** The emoji for a mood; empty for null, and for a colour of the sender's own, whose meaning only the sender knows. */
 export function markOf(mood: Mood | null): string {
   return mood === null ? '' : (MARKS[mood] ?? '');
 }
 
-/** The mood; null if the first line of the text has an emoji, which already shows what the mood means. */
+/** The mood; null if the first line of the text has an emoji, which shows the mood already. */
 export function moodUnlessShown(mood: Mood | null, text: string): Mood | null {
   const beginning = text.slice(0, MAX_NAME_LENGTH);
   const end = beginning.indexOf('\n');
@@ -26,8 +26,8 @@ export function moodUnlessShown(mood: Mood | null, text: string): Mood | null {
 }
 
 /**
- * The complete text of a form, so that a client that draws no cards shows everything. Empty if the form says nothing.
- * Takes time in proportion to the text that it returns, whatever the form holds.
+ * The complete text of a message with its cards, for clients that draw no cards. Empty if the form has no content.
+ * Takes time in proportion to the returned text, however much the form contains.
  */
 export function renderText(form: MessageForm, maxLength = MAX_TEXT_LENGTH): string {
   const text = trimmedLines(clipped(form.text, MAX_TEXT_LENGTH));
@@ -40,7 +40,7 @@ export function renderText(form: MessageForm, maxLength = MAX_TEXT_LENGTH): stri
   return clipped(storable, Math.min(maxLength, MAX_TEXT_LENGTH));
 }
 
-/** The text of a card, without a title or a text that repeats `before`, the message's own text. */
+/** The text of a card. Leaves out a title or text that is equal to `before`, the message's text before its cards. */
 function renderCard(card: Card, before: string): string {
   const title = unlessRepeated(trimmedLines(clipped(card.title, MAX_NAME_LENGTH)), before);
   const url = safeLink(card.url);
@@ -62,7 +62,7 @@ function unlessRepeated(text: string, shown: string): string {
   return text === shown ? '' : text;
 }
 
-/** Removes the title from the beginning of a text: some programs repeat it there. */
+/** Removes the first line of a text if it is `line`: some programs repeat the title there. */
 function withoutFirstLine(text: string, line: string): string {
   return line !== '' && `${text}\n`.startsWith(`${line}\n`) ? text.slice(line.length).trimStart() : text;
 }
@@ -72,7 +72,7 @@ function marked(text: string, mood: Mood | null): string {
   return mark === '' || text === '' ? text : `${mark} ${text}`;
 }
 
-/** One line for each field; consecutive short fields share a line. */
+/** The fields as lines, one for each field; successive short fields share a line. */
 export function fieldLines(fields: readonly Field[]): string[] {
   const lines: string[] = [];
   let isLineOpen = false;
@@ -107,7 +107,7 @@ function remainderLine(count: number, max: number): string {
   return count > max ? `… and ${count - max} more` : '';
 }
 
-/** Trims the text, and removes empty lines that follow each other. */
+/** Trims a text, and reduces several successive empty lines to one. */
 export function trimmedLines(text: string): string {
   return text.trim().replace(/\n{3,}/g, '\n\n');
 }

@@ -6,16 +6,17 @@ import { layoutCard } from './slack-layout.ts';
 import { mrkdwnText } from './slack-mrkdwn.ts';
 import { firstStringOf, isoTime, numberOf, objectOf, objectsOf, stringOf, type JsonObject } from './values.ts';
 
-/**
- * The most attachments, fields or buttons that are read: more than are shown, so that the text can say how many are
- * left out.
- */
+/** The most attachments, fields or buttons that are read. Fewer are shown, and the text says how many are left out. */
 const MAX_ENTRIES = 100;
 const HEX_COLOUR = /^#?([0-9a-f]{3}|[0-9a-f]{6})$/i;
 
 /**
- * The present and the first colours of Slack for good, warning and danger, the two of Uptime Kuma's Slack type, and
- * Grafana's for firing. Other colours are decoration: some senders have one for each state.
+ * Colours whose meaning is known:
+ * - the present and the earlier colours of Slack for good, warning and danger,
+ * - the two colours of Uptime Kuma's Slack type,
+ * - Grafana's colour for firing.
+ *
+ * All others count as decoration.
  */
 const MOOD_BY_COLOUR: ReadonlyMap<string, Mood> = new Map<string, Mood>([
   ['2eb886', 'good'],
@@ -27,13 +28,13 @@ const MOOD_BY_COLOUR: ReadonlyMap<string, Mood> = new Map<string, Mood>([
   ['d63232', 'danger'],
 ]);
 
-/** An attachment as Slack has had them before its blocks, and as Mattermost and Rocket.Chat have them still. */
+/** An attachment in the format that Slack had before its blocks, and that Mattermost and Rocket.Chat still have. */
 export interface Attachment {
   readonly card: Card;
-  /** Text before the card. */
+  /** The text before the card. */
   readonly pretext: string;
   readonly fallback: string;
-  /** Whether the card shows blocks. */
+  /** True if the card's content comes from blocks in the attachment. */
   readonly hasBlocks: boolean;
 }
 
@@ -69,7 +70,7 @@ function ownCard(attachment: JsonObject): Card {
 
 const textOf = (value: unknown): string => mrkdwnText(stringOf(value));
 
-/** A field of an attachment, whose `short` some senders write as a string. */
+/** Reads a field of an attachment. Some senders write its `short` as a string. */
 function fieldOf(field: JsonObject): Field {
   const short = stringOf(field['short']).toLowerCase();
   return {
@@ -79,7 +80,7 @@ function fieldOf(field: JsonObject): Field {
   };
 }
 
-/** The buttons that open an address, and Rocket.Chat's audio and video. */
+/** The links of an attachment: buttons that open a URL, and the URLs of Rocket.Chat's audio and video. */
 function linksOf(attachment: JsonObject): Link[] {
   const buttons = objectsOf(attachment['actions'], MAX_ENTRIES).map((action) => ({
     label: textOf(firstStringOf(action['text'], action['name'])),
@@ -97,16 +98,13 @@ function moodOf(colour: string): Mood | null {
   return MOOD_BY_COLOUR.get(full) ?? `#${full}`;
 }
 
-/** A time as ISO 8601: it comes as seconds since 1970, as a number or a string, or from Rocket.Chat as ISO 8601. */
+/** Converts a time to ISO 8601. Slack sends Unix seconds, as a number or a string; Rocket.Chat sends ISO 8601. */
 function timeOf(value: unknown): string {
   const seconds = numberOf(value);
   return isoTime(seconds === null ? Date.parse(stringOf(value)) : seconds * 1_000);
 }
 
-/**
- * Merges the blocks of an attachment with the attachment's own fields: its colour and its other parts apply to the
- * blocks too.
- */
+/** Merges the card of an attachment's blocks with the attachment's own fields, such as its colour. */
 function merged(own: Card, blocks: Card): Card {
   const title = own.title === '' ? blocks.title : own.title;
   const before = own.title === blocks.title || own.title === '' ? '' : blocks.title;
@@ -121,7 +119,7 @@ function merged(own: Card, blocks: Card): Card {
   });
 }
 
-/** A list of attachments or blocks; in a form, and from Argo CD, it is a string of JSON. */
+/** A list of attachments or blocks. HTTP forms and Argo CD have the list as JSON in a string. */
 export function listOf(value: unknown): unknown {
   if (typeof value !== 'string') return value;
   try {
@@ -131,6 +129,6 @@ export function listOf(value: unknown): unknown {
   }
 }
 
-/** The attachments in a body. Mattermost may have them one level deeper, in `props`. */
+/** The attachments in a body. For Mattermost they may be in the object `props`. */
 export const attachmentsIn = (body: JsonObject): unknown =>
   listOf(body['attachments'] ?? objectOf(body['props'])['attachments']);

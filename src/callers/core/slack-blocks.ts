@@ -5,11 +5,11 @@ import { richText } from './slack-rich-text.ts';
 import type { LayoutPiece } from './slack-layout.ts';
 import { firstStringOf, isObject, objectOf, objectsOf, stringOf, type JsonObject } from './values.ts';
 
-/** The most blocks that are read; Slack takes 50. */
+/** The most blocks that are read; Slack itself accepts 50. */
 const MAX_BLOCKS = 100;
 const MAX_ELEMENTS = 100;
 const MAX_ROWS = 1_000;
-/** The greatest depth of containers within containers; Slack allows no container in another. */
+/** The greatest depth of nested containers that is read. Slack itself allows no container in another. */
 const MAX_DEPTH = 3;
 const MAX_FIELD_NAME_LENGTH = 100;
 const DIVIDER = '———';
@@ -28,15 +28,15 @@ const READERS: ReadonlyMap<string, BlockReader> = new Map<string, BlockReader>([
   ['video', videoPieces],
   ['table', tablePieces],
   ['data_table', tablePieces],
-  // These blocks ask the reader for input, or name a file that only Slack has.
+  // Blocks that are left out: they ask the reader for input, or name a file that only Slack has.
   ['input', () => []],
   ['file', () => []],
   ['context_actions', () => []],
 ]);
 
 /**
- * The contents of Slack's Block Kit blocks, in their order. Blocks of unknown kinds are read for the usual names of
- * texts.
+ * Reads the contents of Slack's Block Kit blocks, in their order. In a block of an unknown kind, reads the fields that
+ * usually have texts.
  */
 export function blockPieces(value: unknown, depth = 0): LayoutPiece[] {
   const blocks = objectsOf(value, MAX_BLOCKS);
@@ -45,7 +45,7 @@ export function blockPieces(value: unknown, depth = 0): LayoutPiece[] {
   return left > 0 ? [...pieces, ...pieceOf('text', `… and ${left} more`)] : pieces;
 }
 
-/** A text object of Slack; some senders write a plain string in its place. */
+/** The text of one of Slack's text objects. Some senders write a plain string in its place. */
 function textOf(value: unknown): string {
   const object = objectOf(value);
   if (object['type'] === 'rich_text') return richText(object);
@@ -53,7 +53,7 @@ function textOf(value: unknown): string {
   return object['type'] === 'plain_text' ? unformattedText(text, object['emoji'] !== false) : mrkdwnText(text);
 }
 
-/** The texts of a list that are not blank. Pictures among the texts are decoration. */
+/** The texts of a list, without blank ones. Pictures in the list are decoration and left out. */
 function texts(value: unknown): string[] {
   const list = objectsOf(value, MAX_ELEMENTS).filter((element) => element['type'] !== 'image');
   return list.map((element) => textOf(element).trim()).filter((text) => text !== '');
@@ -70,7 +70,10 @@ function sectionPieces(section: JsonObject): LayoutPiece[] {
   return [...pieceOf('text', textOf(section['text'])), ...fields, ...beside];
 }
 
-/** A field of a section. Most senders write `*Name*`, a line feed and the value, or `*Name:* value`. */
+/**
+ * Splits the text of a section's field into name and value. Most senders write `*Name*`, a line feed and the value, or
+ * `*Name:* value`.
+ */
 function fieldOf(text: string): Field {
   const end = text.startsWith('*') ? text.slice(0, MAX_FIELD_NAME_LENGTH).indexOf('*', 1) : -1;
   const name = text.slice(1, Math.max(end, 1)).trim();
@@ -81,7 +84,8 @@ function fieldOf(text: string): Field {
 }
 
 /**
- * The links of buttons. Buttons without an address are left out: they call their own program, which does nothing here.
+ * The links of buttons. A button without a URL is left out: in Slack it sends a request to the program, which Klatch
+ * cannot do.
  */
 function buttonPieces(value: unknown): LayoutPiece[] {
   return objectsOf(value, MAX_ELEMENTS).flatMap((button): LayoutPiece[] => {
@@ -107,7 +111,7 @@ function videoPieces(video: JsonObject): LayoutPiece[] {
   return [...link, ...pieceOf('text', textOf(video['description']))];
 }
 
-/** The rows of a table, one line for each. Cells are plain texts, numbers or rich text. */
+/** The rows of a table as text, one line for each. A cell may be a plain text, a number or rich text. */
 function tablePieces(table: JsonObject): LayoutPiece[] {
   const rows = Array.isArray(table['rows']) ? table['rows'].slice(0, MAX_ROWS) : [];
   const lines = rows.map((row) => objectsOf(row, MAX_ELEMENTS).map(cellText).join(' | '));
@@ -120,7 +124,7 @@ function cellText(cell: JsonObject): string {
   return (text || firstStringOf(cell['text'], cell['value'])).trim().replaceAll('\n', ' ');
 }
 
-/** Reads cards, containers, plans, alerts, and kinds that do not exist yet. */
+/** Reads a card, container, plan or alert, and any kind of block that Klatch does not know. */
 function otherPieces(block: JsonObject, depth: number): LayoutPiece[] {
   const texts = ['rich_text_title', 'title', 'subtitle', 'text', 'body', 'details', 'output']
     .filter((name) => name !== 'title' || block['rich_text_title'] === undefined)

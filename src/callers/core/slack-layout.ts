@@ -1,13 +1,13 @@
 import { card, type Card, type Field, type Link } from './message-form.ts';
 import { fieldLines, linkLine, MAX_FIELDS, MAX_LINKS } from './render-text.ts';
 
-/** A part of a message in blocks, with the slot of a card that it belongs to. */
+/** A part of a message in Slack's blocks. `slot`: the part of a card that it becomes. */
 export type LayoutPiece =
   | { readonly slot: 'title' | 'text' | 'image' | 'footer'; readonly text: string }
   | { readonly slot: 'field'; readonly field: Field }
   | { readonly slot: 'link'; readonly link: Link };
 
-/** The slots after the text, in the order in which a card has them. */
+/** The slots after a card's text, in the order in which a card shows them. */
 const TAIL_SLOTS = ['field', 'link', 'image', 'footer'] as const;
 type TailSlot = (typeof TAIL_SLOTS)[number];
 const MAX_OF_SLOT: Readonly<Record<TailSlot, number>> = { field: MAX_FIELDS, link: MAX_LINKS, image: 1, footer: 1 };
@@ -15,10 +15,9 @@ const MAX_OF_SLOT: Readonly<Record<TailSlot, number>> = { field: MAX_FIELDS, lin
 const MAX_FOOTER_LENGTH = 400;
 
 /**
- * One card that keeps the order of the blocks:
+ * Makes one card that keeps the order of the blocks:
  * - Its title is the header at the beginning, if there is one.
- * - Its fields, links, picture and footer are the pieces after the last text, as far as they are in the order of a
- *   card.
+ * - Its fields, links, picture and footer are the last pieces, as far back as they are in the order of a card.
  * - All pieces between them become its text.
  */
 export function layoutCard(pieces: readonly LayoutPiece[]): Card {
@@ -56,7 +55,7 @@ function textIn(pieces: readonly LayoutPiece[], slot: 'image' | 'footer'): strin
   return found !== undefined && 'text' in found ? found.text : '';
 }
 
-/** Pieces as lines, each in the form that it has in the text of a card. */
+/** The pieces as lines of text, each as a card's text would show it. */
 function flattened(pieces: readonly LayoutPiece[]): string {
   const lines: string[] = [];
   let fields: Field[] = [];

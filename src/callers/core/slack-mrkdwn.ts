@@ -2,13 +2,16 @@ import { emojiOf } from './emoji-shortcodes.ts';
 import { clipped, defusedText, labelledLink } from './plain-text.ts';
 import { isoTime, numberOf } from './values.ts';
 
-/** The longest text that is read. Slack takes 40,000 characters. Reading 100,000 names of emoji took 50 ms. */
+/**
+ * The longest text that is read, in UTF-16 units. Slack accepts 40,000 characters. To read a text of 100,000 emoji
+ * names took 50 ms.
+ */
 const MAX_SOURCE_LENGTH = 60_000;
 
 /**
- * The markup of Slack and its relatives. At each position the first matching alternative counts: `(<…>)`, `<…>`, a
- * block of code, code in a line, a link as in Markdown, a bare address, a name of an emoji. No part repeats within
- * another one, so that a text takes time in proportion to its length.
+ * The markup of Slack, Mattermost and Rocket.Chat. The alternatives in their order: `(<…>)`, `<…>`, a block of code,
+ * code in a line, a Markdown link, a URL, the name of an emoji. No repetition is inside another one, so that a match
+ * takes time in proportion to the text's length.
  */
 const MARKUP =
   /\(<([^<>\n]{1,3000})>\)|<([^<>\n]{1,3000})>|(```[\s\S]*?```|`[^`\n]+`)|!?\[([^[\]<>\n]{1,500})\]\((https?:\/\/[^\s()<>]{1,2048})\)|https?:\/\/[^\s<>]+|(?<![\p{L}\p{N}_]):([a-z0-9_+'-]{1,60}):(?::skin-tone-\d:)?/gu;
@@ -19,7 +22,7 @@ const UNESCAPED: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>'
 
 const WEB_ADDRESS = /^https?:\/\/\S+$/i;
 const MAIL_ADDRESS = /^mailto:(\S+)$/i;
-/** An address that opens a program, such as `slack://…`: only its label says something to a reader. */
+/** A URL that opens a program, such as `slack://…`: only its label is of use to a reader. */
 const OTHER_ADDRESS = /^(?:[a-z][a-z0-9+.-]{1,20}:\/\/|tel:)\S+$/i;
 const USER = /^@([\w.-]+)$/;
 const CHANNEL = /^#([\w.-]+)$/;
@@ -28,15 +31,15 @@ const USER_GROUP = /^!subteam\^(\w+)$/;
 const DATE = /^!date\^(-?\d{1,12})\^/;
 
 /**
- * Text in Slack's own markup as plain text: addresses, names and moments are written out, emphasis and code stay as
- * they were typed. Links as in Markdown are written out too, for Mattermost's and Rocket.Chat's senders.
+ * Converts Slack's markup to plain text. URLs, names, times, and also Markdown links (of Mattermost and Rocket.Chat)
+ * are written out. Emphasis and code stay as they were typed.
  */
 export function mrkdwnText(text: string): string {
   const source = clipped(text, MAX_SOURCE_LENGTH);
   return unescaped(source.replace(MARKUP, writtenOut));
 }
 
-/** Text without markup, in which Slack replaces only names of emoji. */
+/** Converts a text that Slack shows without markup: only the names of emoji are replaced. */
 export function unformattedText(text: string, hasEmoji = true): string {
   const source = clipped(text, MAX_SOURCE_LENGTH);
   return unescaped(hasEmoji ? source.replace(EMOJI_NAME, emojiOrAsTyped) : source);
@@ -62,7 +65,10 @@ function emojiOrAsTyped(typed: string, name: string): string {
   return emojiOf(name) ?? typed;
 }
 
-/** The text for `<address|label>` and similar markup; as typed for anything else, such as a type parameter in code. */
+/**
+ * The plain text for `<address|label>` and similar markup. Anything else in angle brackets, such as a type parameter in
+ * code, stays as typed.
+ */
 function bracketsText(typed: string, content: string, written = labelledLink): string {
   const bar = content.indexOf('|');
   const target = (bar === -1 ? content : content.slice(0, bar)).trim();
@@ -77,14 +83,17 @@ function bracketsText(typed: string, content: string, written = labelledLink): s
 }
 
 /**
- * A link in parentheses, as Jenkins and others write it (`(<address|Open>)`). The address gets no parentheses of its
- * own, since nested ones are hard to read.
+ * The text for a link in parentheses, as Jenkins and others write it: `(<address|Open>)`. It becomes `Open: address`,
+ * since nested parentheses are hard to read.
  */
 function linkInParentheses(label: string, url: string): string {
   return label === '' || labelledLink(label, url) === url ? url : `${label}: ${url}`;
 }
 
-/** Only a person's name may mention a member. Slack's channels, broadcasts and user groups have no counterpart here. */
+/**
+ * The text for a person, channel, broadcast or user group. Only that for a person may mention a member: Klatch has
+ * nothing like the others.
+ */
 function nameText(typed: string, target: string, label: string): string {
   const channel = CHANNEL.exec(target)?.[1];
   if (channel !== undefined) return `#${withoutSign('#', label) || channel}`;
@@ -100,7 +109,7 @@ function nameText(typed: string, target: string, label: string): string {
 
 const withoutSign = (sign: string, name: string): string => (name.startsWith(sign) ? name.slice(sign.length) : name);
 
-/** Replaces entities. Called once, as the last step, so that `&amp;lt;` becomes `&lt;` and not `<`. */
+/** Replaces Slack's entities. Must be called once, as the last step, so that `&amp;lt;` becomes `&lt;` and not `<`. */
 function unescaped(text: string): string {
   return text.includes('&') ? text.replace(ESCAPED, (_, name: string) => UNESCAPED[name]!) : text;
 }

@@ -2,11 +2,14 @@ import { emojiOf } from './emoji-shortcodes.ts';
 import { defusedText, labelledLink } from './plain-text.ts';
 import { firstStringOf, isoTime, numberOf, objectOf, objectsOf, stringOf, type JsonObject } from './values.ts';
 
-/** Bound of one list of elements; a message of Slack has far fewer. */
+/** The most elements of one list that are read; a message of Slack has far fewer. */
 const MAX_ELEMENTS = 1_000;
 const MAX_INDENT = 8;
 
-/** A block `rich_text` as plain text: one line for each entry of a list, quotes and code as chats write them. */
+/**
+ * Converts a block `rich_text` to plain text: one line for each entry of a list, quotes with `>` and code with
+ * backticks.
+ */
 export function richText(block: JsonObject): string {
   return objectsOf(block['elements'], MAX_ELEMENTS)
     .map(partText)
@@ -39,7 +42,7 @@ function inlineText(section: JsonObject): string {
   return objectsOf(section['elements'], MAX_ELEMENTS).map(elementText).join('');
 }
 
-/** Unlike text in Slack's markup, text of these elements is never escaped. Emphasis is dropped. */
+/** The plain text of an element. Unlike Slack's markup, rich text has no entities to decode. Emphasis is dropped. */
 function elementText(element: JsonObject): string {
   const text = stringOf(element['text']);
   switch (element['type']) {
@@ -70,7 +73,8 @@ const CODE_POINTS = /^[0-9a-f]{2,6}(?:-[0-9a-f]{2,6}){0,9}$/i;
 const MAX_CODE_POINT = 0x10ffff;
 
 /**
- * The emoji of an element. If its name is unknown, the emoji is built from its code points, such as `1f469-200d-1f692`.
+ * The emoji of an element. If its name is unknown, it is made from the element's code points, such as
+ * `1f469-200d-1f692`.
  */
 function emojiText(element: JsonObject): string {
   const name = stringOf(element['name']);

@@ -1,6 +1,6 @@
 /**
- * Readers of values that a foreign program sent: whatever is of another type than expected counts as absent. A small
- * fault in a foreign format never refuses a message.
+ * These functions read values that another program sent. A value of an unexpected type counts as absent, so that a
+ * small fault in a body does not prevent its message.
  */
 
 export type JsonObject = Readonly<Record<string, unknown>>;
@@ -15,8 +15,8 @@ export function isObject(value: unknown): value is JsonObject {
 export const objectOf = (value: unknown): JsonObject => (isObject(value) ? value : NO_OBJECT);
 
 /**
- * The objects among the first `max` members of a list; empty for other values. One object counts as a list of one: some
- * programs send it so.
+ * The objects among the first `max` elements of a list; empty for other values. A single object counts as a list of
+ * one, since some programs send that.
  */
 export function objectsOf(value: unknown, max: number): readonly JsonObject[] {
   if (isObject(value)) return [value];
@@ -24,7 +24,7 @@ export function objectsOf(value: unknown, max: number): readonly JsonObject[] {
 }
 
 /**
- * The first `max` entries of an object. For an object of many thousand entries, this costs less than `Object.entries`.
+ * The first `max` entries of an object. For an object with many thousand entries, this is faster than `Object.entries`.
  */
 export function entriesOf(value: unknown, max: number): readonly (readonly [string, unknown])[] {
   const entries: [string, unknown][] = [];
@@ -36,13 +36,13 @@ export function entriesOf(value: unknown, max: number): readonly (readonly [stri
   return entries;
 }
 
-/** The text of a string, a number or a boolean; empty for everything else. */
+/** A string, a number or a boolean as text; empty for every other value. */
 export function stringOf(value: unknown): string {
   if (typeof value === 'string') return value;
   return typeof value === 'number' || typeof value === 'boolean' ? String(value) : '';
 }
 
-/** The first of the values that is not blank as a string; empty if there is none. */
+/** The first value whose text is not blank; empty if there is none. */
 export function firstStringOf(...values: readonly unknown[]): string {
   for (const value of values) {
     const found = stringOf(value);
@@ -51,7 +51,7 @@ export function firstStringOf(...values: readonly unknown[]): string {
   return '';
 }
 
-/** The value as a number; null if it is no finite number. A string that holds a number counts as that number. */
+/** The value as a number; null if it is no finite number. A string such as "5" counts as a number. */
 export function numberOf(value: unknown): number | null {
   const found = typeof value === 'string' && value.trim() !== '' ? Number(value) : value;
   return typeof found === 'number' && Number.isFinite(found) ? found : null;
@@ -59,15 +59,17 @@ export function numberOf(value: unknown): number | null {
 
 const MAX_DATE_MS = 8.64e15;
 
-/** A moment as ISO 8601 in UTC with whole seconds; empty for null and for a moment out of range. */
+/** A time as ISO 8601 in UTC, in whole seconds; empty for null, and for a time that `Date` cannot represent. */
 export function isoTime(ms: number | null): string {
   return ms !== null && Math.abs(ms) <= MAX_DATE_MS ? new Date(ms).toISOString().replace(/\.\d+Z$/, 'Z') : '';
 }
 
-/** Moments without a zone are in UTC: some programs leave it out. */
+/** A time in ISO 8601. Without a time zone it is in UTC, since some programs leave the zone out. */
 const MOMENT = /^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d(?:\.\d{1,9})?) ?(Z|[+-]\d\d:?\d\d)?$/i;
 
-/** `isoTime` of a moment that is written in ISO 8601, with `T` or a space; empty for other values. */
+/**
+ * Normalizes a time that is written in ISO 8601, with `T` or a space, to UTC and whole seconds; empty for other values.
+ */
 export function isoTimeOf(value: unknown): string {
   const [, date, time, zone = 'Z'] = MOMENT.exec(stringOf(value)) ?? [];
   const ms = date === undefined ? Number.NaN : Date.parse(`${date}T${time}${zone}`);
@@ -77,8 +79,8 @@ export function isoTimeOf(value: unknown): string {
 const MAX_PACKED_LENGTH = 65_536;
 
 /**
- * The parsed value if it is JSON in a string, as some programs send it, and all of them in forms; otherwise the value
- * itself.
+ * Parses a string that contains a JSON object or list; returns other values unchanged. Some programs send such strings,
+ * and all do in HTTP forms.
  */
 export function unpacked(value: unknown): unknown {
   if (typeof value !== 'string' || value.length > MAX_PACKED_LENGTH || !/^\s*[[{]/.test(value)) return value;

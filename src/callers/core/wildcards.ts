@@ -2,7 +2,7 @@ const MAX_PATTERNS = 50;
 const MAX_VALUE_LENGTH = 500;
 
 /**
- * Whether one of the values matches one of the patterns of a comma-separated list. A missing or empty list allows all.
+ * True if one of the values matches one of the patterns in a comma-separated list. A missing or empty list matches all.
  */
 export function matchesAnyPattern(list: string | null, ...values: readonly string[]): boolean {
   const patterns = (list ?? '').split(',', MAX_PATTERNS).map((pattern) => pattern.trim());
@@ -11,8 +11,8 @@ export function matchesAnyPattern(list: string | null, ...values: readonly strin
 }
 
 /**
- * Whether a value fits a pattern, in which `*` stands for any characters, including `/`. The parts between the stars
- * are searched for in one pass, without backtracking.
+ * True if a value matches a pattern, in which `*` stands for any characters, including `/`. The search for the parts
+ * between the stars is one pass without backtracking.
  */
 export function matchesPattern(pattern: string, value: string): boolean {
   if (value.length > MAX_VALUE_LENGTH) return false;

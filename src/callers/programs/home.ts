@@ -1,6 +1,6 @@
 import { addresses, type Program } from './program.ts';
 
-/** Programs of households, and those that forward notifications of others. */
+/** Programs for the home, and programs that forward the notifications of others. */
 export const home: readonly Program[] = [
   {
     name: 'Home Assistant',

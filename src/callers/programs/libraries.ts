@@ -1,6 +1,6 @@
 import { addresses, type Program } from './program.ts';
 
-/** Libraries for programs of one's own. */
+/** Libraries with which the user's own programs can post. */
 export const libraries: readonly Program[] = [
   {
     name: 'Slack SDK for JavaScript and Python',

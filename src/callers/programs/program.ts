@@ -1,41 +1,41 @@
 /**
- * The address that a program posts to, and the values that are entered in the program for it. `<address>` stands for
- * the URL of a group, `<server>/v1/webhooks/<token>`, and `<host>` for the server without its scheme.
+ * The URL that a program posts to, and the values that a user enters in the program for it. `<address>` stands for the
+ * URL of a group, `<server>/v1/webhooks/<token>`; `<host>` for the server's URL without its scheme.
  */
 export interface CallerAddress {
   /** The kind of program that the address is for, or the program itself. */
   readonly name: string;
-  /** The values to paste, by the names that programs have for them. */
+  /** The values to paste into the program, by the program's names for them. */
   readonly values: Readonly<Record<string, string>>;
   /** The URL that the program makes from the values and posts to. */
   readonly url: string;
 }
 
-/** One of the ways in which a program is set up. */
+/** One way to set up a program. */
 export interface ProgramSetup {
-  /** The type that is chosen in the program, where there are several setups. */
+  /** The type that the user chooses in the program; only if there are several setups. */
   readonly title?: string;
   readonly address: CallerAddress;
-  /** The place where the lines of `configuration` are written or chosen. */
+  /** Where the user enters the lines of `configuration`, such as a file or a page of settings. */
   readonly place: string;
-  /** Language of the code block. */
+  /** The language of the code block with `configuration`. */
   readonly language: 'text' | 'yaml' | 'sh' | 'ini' | 'php' | 'js' | 'groovy' | 'python';
   readonly configuration: string;
-  /** A body that the program sends with this setup: `<format>/<name>` below test/callers/fixtures. */
+  /** The file with a body that the program sends with this setup: `<format>/<name>` below test/callers/fixtures. */
   readonly fixture: string;
 }
 
 export interface Program {
   readonly name: string;
-  /** The recommended one first. */
+  /** The ways to set up the program, the recommended one first. */
   readonly setups: readonly [ProgramSetup, ...ProgramSetup[]];
-  /** Sentences on how this program differs from others. */
+  /** Sentences about what is special with this program. */
   readonly remarks: readonly string[];
 }
 
 const webhook = (name: string, url: string): CallerAddress => ({ name, values: { URL: url }, url });
 
-/** All addresses that programs are set up with. */
+/** All addresses that the setups of programs use. */
 export const addresses = {
   group: webhook('Webhook', '<address>'),
   slack: webhook('Slack', '<address>/slack'),

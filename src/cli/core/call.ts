@@ -6,7 +6,7 @@ import { callServer } from './control-client.ts';
 import { configuredDataDir } from './data-dir.ts';
 import { configFlag } from './options.ts';
 
-/** A call of the running server, with the function that turns the result into lines for a person. */
+/** A call of an operation of the running server, with a function that turns its result into lines for a person. */
 interface ServerCall<Input, Output> {
   readonly operation: Operation<Input, Output>;
   readonly input: Input;
@@ -36,7 +36,7 @@ export async function callPrintReturn<Input, Output>(
   return result;
 }
 
-/** The lines after a page of a list that tell how to see the next page; empty after the last page. */
+/** Lines that say how to see the next page of a list; empty after the last page. */
 export function nextPageHint(next: string | number | null, option = '--after'): string[] {
   return next === null ? [] : ['', `There are more: repeat the command with ${option} ${next}`];
 }

@@ -7,11 +7,11 @@ import { exitCodes } from './exit-codes.ts';
 import { CommandError } from './failure.ts';
 
 const TIMEOUT_MS = 30_000;
-/** The limit of an answer: a group's 100 hooks with URLs of 2,048 characters take a fifth of it. */
+/** The largest answer that is read. The 100 hooks of a group, with URLs of 2,048 characters, take a fifth of it. */
 const MAX_ANSWER_BYTES = 1024 * 1024;
-/** The limit of a request: the server closes the connection after a longer line. */
+/** The largest request: the server closes the connection if a line is longer. */
 const MAX_REQUEST_BYTES = 1024 * 1024;
-/** Codes of the server that mean "try again later": they do not show that the operation is impossible. */
+/** The server's error codes that mean "try again later". */
 const UNAVAILABLE_CODES = new Set(['database_unavailable', 'overloaded', 'stopping']);
 
 const answerSchema = z.union([
@@ -19,7 +19,7 @@ const answerSchema = z.union([
   z.object({ result: z.unknown() }),
 ]);
 
-/** The program was upgraded while a server of the former version still runs. */
+/** Thrown when the server is of another version: the program was upgraded, and the server was not restarted. */
 export class OtherVersionError extends CommandError {
   constructor(dataDir: string, options: ErrorOptions) {
     const what = 'answers as another version of Klatch does: restart the server, so that both are the same';
@@ -31,7 +31,7 @@ interface ControlCall<Input, Output> {
   readonly dataDir: string;
   readonly operation: Operation<Input, Output>;
   readonly input: Input;
-  /** The limit of the time from connecting to the end of the answer. */
+  /** The time-out from the connection to the end of the answer. */
   readonly timeoutMs?: number;
 }
 
@@ -61,7 +61,7 @@ export async function callServer<Input, Output>(call: ControlCall<Input, Output>
   throw new OtherVersionError(dataDir, { cause: result.error });
 }
 
-/** Sends one line and resolves with one line. */
+/** Sends a request as one line, and resolves to the line of the answer. */
 async function exchangeLines(path: string, request: string, timeoutMs: number): Promise<string> {
   const socket = connect(path);
   const timer = setTimeout(
@@ -93,7 +93,7 @@ async function readFirstLine(socket: Socket): Promise<string> {
   });
 }
 
-/** The error of a server that runs but gives no answer. */
+/** The error for a server that runs but does not answer. */
 function noAnswerError(what: string): CommandError {
   return new CommandError(exitCodes.unavailable, what);
 }

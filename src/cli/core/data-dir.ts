@@ -7,9 +7,9 @@ import { readSettings } from '../../config/settings.ts';
 import type { CommandContext } from './context.ts';
 
 /**
- * The data directory that the configuration `file` sets, or the default if the file does not exist. Reads no other key:
- * a command must find the running server while another key is being edited. A user who may not read the server's
- * private keys must find it too. Throws ConfigError or NotConfiguredError for problems of this key only.
+ * The data directory that the configuration `file` sets, or the default if the file does not exist. Checks no other
+ * key: a command must find the running server while another key is being edited, and for a user who may not read the
+ * server's private keys. Throws ConfigError or NotConfiguredError only for problems of this key.
  */
 export function readDataDir(file: string, env: CommandContext['env']): string {
   return readSetting(file, env, 'data-dir').path;
@@ -22,7 +22,7 @@ export function readDataDir(file: string, env: CommandContext['env']): string {
 export function readSetting<Key extends SettingKey>(file: string, env: CommandContext['env'], key: Key): Settings[Key] {
   const reference = { name: REFERENCE_NAME, text: readAsset('config/reference.conf') };
   const tree = readTreeFromSources(existsSync(file) ? [reference, { path: file }] : [reference], env);
-  // Reading the other keys would cost a command 8 ms.
+  // Only this key is read: all keys would cost a command 8 ms.
   const entries = settingEntries().filter(([each]) => each === key);
   const { settings, missing, problems } = readSettings(tree, file, entries);
   const value: Settings[Key] | undefined = settings[key];
@@ -32,7 +32,7 @@ export function readSetting<Key extends SettingKey>(file: string, env: CommandCo
   return value;
 }
 
-/** The data directory of the configuration that a command line selects. */
+/** The data directory of the configuration that the command line selects; `flag` is the value of `--config`. */
 export function configuredDataDir(context: CommandContext, flag: string | undefined): string {
   return readDataDir(
     findConfigFile({ configOption: flag, env: context.env, programBinDir: context.programBinDir }),

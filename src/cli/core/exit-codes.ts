@@ -6,15 +6,15 @@
 export const exitCodes = {
   ok: 0,
   /**
-   * The operation was refused or failed, doctor found errors, a ping was not delivered, or a backup cannot be created
-   * or used. A public sentence is on standard error.
+   * The operation was refused or failed, `klatch doctor` found errors, a ping was not delivered, or a backup cannot be
+   * created or used. Standard error has the reason.
    */
   operationFailed: 1,
-  /** The command line is wrong or lacks something (EX_USAGE). */
+  /** The command line is wrong or incomplete (EX_USAGE). */
   usage: 64,
   /** No server runs, or the database does not answer or cannot be used (EX_UNAVAILABLE). */
   unavailable: 69,
-  /** A defect of the program (EX_SOFTWARE). */
+  /** The program has a bug (EX_SOFTWARE). */
   internal: 70,
   /** The port cannot be listened on, or a file or folder cannot be written (EX_CANTCREAT). */
   cannotCreate: 73,
@@ -32,7 +32,7 @@ export const exitCodes = {
    * - root would run the server with the configuration of the service
    */
   notPermitted: 77,
-  /** There is no configuration, it still holds placeholders, or it has problems (EX_CONFIG). */
+  /** There is no configuration, or it still contains placeholders, or it has problems (EX_CONFIG). */
   notConfigured: 78,
 } as const;
 

@@ -18,7 +18,7 @@ import { CommandError, type Failure } from './failure.ts';
 
 type ErrorClass = abstract new (...args: never[]) => Error;
 
-/** Errors that are no defects of the program, with the exit status of the command. */
+/** The errors that are not bugs of the program, with the exit status of the command. */
 export const expectedFailures: readonly (readonly [ExitCode, readonly ErrorClass[]])[] = [
   [exitCodes.notConfigured, [NotConfiguredError, ConfigError, ConfigNotFoundError]],
   [exitCodes.dataDirInUse, [DataDirLockedError, DatabaseInUseError]],
@@ -40,8 +40,8 @@ export const expectedFailures: readonly (readonly [ExitCode, readonly ErrorClass
 ];
 
 /**
- * The status and the sentences for an error that a command threw. An unexpected error counts as a defect, with its
- * place in the code.
+ * The exit status and the text for an error that a command threw. An unexpected error counts as a bug, and its text has
+ * the place in the code.
  */
 export function explainFailure(error: unknown): Failure {
   if (error instanceof CommandError) return { exitCode: error.exitCode, text: error.message };
@@ -55,7 +55,9 @@ export function explainFailure(error: unknown): Failure {
   return { exitCode: exitCodes.internal, text };
 }
 
-/** Advice for a person. The error's message does not contain it, because programs read that message too. */
+/**
+ * Advice for a person about this error. The error's message does not contain it, because programs read the message too.
+ */
 function failureHint(error: unknown): string {
   if (!(error instanceof DatabaseUnavailableError)) return '';
   return '. Check that PostgreSQL runs and that services.postgresql in server.conf leads to it.';
@@ -65,7 +67,7 @@ function expectedExitCode(error: unknown): ExitCode | null {
   return expectedFailures.find(([, kinds]) => kinds.some((kind) => error instanceof kind))?.[0] ?? null;
 }
 
-/** Whether the system caused an error. Its message names the system call and the path, so a person can act on it. */
+/** True if an error is from a system call. Its message has the system call and the path, so a person can act on it. */
 function isSystemError(error: unknown): error is NodeJS.ErrnoException {
   return error instanceof Error && 'syscall' in error && 'code' in error;
 }

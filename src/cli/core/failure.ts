@@ -14,6 +14,6 @@ export class CommandError extends Error {
 /** The exit status and the text of a failed command. */
 export interface Failure {
   readonly exitCode: ExitCode;
-  /** For a person; one or more lines without secrets. */
+  /** The text for a person: one or more lines, without secrets. */
   readonly text: string;
 }

@@ -1,6 +1,6 @@
 import { InvalidArgumentError, type Command } from 'commander';
 
-/** The value of the global `--config`. */
+/** The value of the global option `--config`. */
 export function configFlag(command: Command): string | undefined {
   return command.optsWithGlobals<{ config?: string }>().config;
 }
@@ -16,7 +16,7 @@ export function withJson(command: Command): Command {
   return command.option('--json', 'print the result as JSON');
 }
 
-/** Options for one page of a long list, ordered by number. */
+/** The options that select a page of a list that is ordered by number. */
 export interface PageOptions {
   readonly after: number;
   readonly limit: number;
@@ -24,7 +24,7 @@ export interface PageOptions {
 
 const MAX_PAGE_SIZE = 1_000;
 
-/** Adds options for one page of a list that is ordered by number. */
+/** Adds the options that select a page of a list that is ordered by number. */
 export function withPages(command: Command): Command {
   const after = wholeNumber(0, Number.MAX_SAFE_INTEGER);
   return withLimit(command.option('--after <id>', 'begin after this number', after, 0));
@@ -36,7 +36,7 @@ export function withLimit(command: Command): Command {
   return command.option('--limit <count>', `show at most this many, up to ${MAX_PAGE_SIZE}`, range, 100);
 }
 
-/** Reads an argument or an option's value that is a whole number. */
+/** Returns a parser for an argument, or an option's value, that is a whole number from `min` to `max`. */
 export function wholeNumber(min: number, max: number): (text: string) => number {
   return (text) => {
     const number = Number(text);

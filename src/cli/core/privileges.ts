@@ -4,15 +4,16 @@ import type { Owner } from '../../config/durable-file.ts';
 import { exitCodes } from './exit-codes.ts';
 import { CommandError } from './failure.ts';
 
-/** The configuration folder of the package's service. */
+/** The folder with the configuration of the service that the package installs. */
 const SERVICE_CONFIG_FOLDER = '/etc/klatch';
 
 /**
- * Refuses to run the server as root with the service's configuration. Such a server would leave files that the service,
- * which runs as the user klatch, cannot write; and PostgreSQL does not run as root. `uid`: the user of this process.
+ * Refuses to run the server as root with the service's configuration. Such a server would create files that the
+ * service, which runs as the user klatch, cannot write; and PostgreSQL does not run as root. `uid`: the user id of this
+ * process.
  */
 export function refuseRootWithServiceConfig(configFile: string, uid: number | undefined): void {
-  // Checks the path and the path that it resolves to, because the file or its folder may be a symbolic link.
+  // Checks the given path and also the real path, because the file or its folder may be a symbolic link.
   if (
     uid !== 0 ||
     ![resolve(configFile), realPathIfAny(configFile)].some((path) => dirname(path) === SERVICE_CONFIG_FOLDER)
@@ -26,12 +27,12 @@ function realPathIfAny(file: string): string {
   try {
     return realpathSync(file);
   } catch {
-    // The file cannot be resolved: the next read of it reports the problem.
+    // The real path cannot be determined. The next read of the file reports the problem.
     return resolve(file);
   }
 }
 
-/** The methods of `process` that change its user. */
+/** The methods of `process` that read and change its user. */
 interface ProcessIdentity {
   geteuid?: () => number;
   setgroups?: (groups: number[]) => void;
@@ -40,9 +41,10 @@ interface ProcessIdentity {
 }
 
 /**
- * If this process runs as root, changes it for good to the owner of the data directory: the server must be able to
- * write the files that a command creates there. Does nothing for other users, or if root owns the directory or it does
- * not exist. Call it after reading all files that only root may read, and before accessing the directory.
+ * If this process runs as root, changes its user for good to the owner of the data directory: the server must be able
+ * to write the files that a command creates there. Does nothing if another user runs the process, or if the directory
+ * belongs to root or does not exist. Must be called after the last read of a file that only root may read, and before
+ * the first access to the directory.
  */
 export function dropPrivileges(dataDir: string, identity: ProcessIdentity = process): void {
   const owner = targetOwner(dataDir, identity);
@@ -57,10 +59,7 @@ export function targetOwner(dataDir: string, identity: ProcessIdentity = process
   return identity.geteuid?.() === 0 ? nonRootOwnerOf(dataDir) : null;
 }
 
-/**
- * The owner of a data directory, who is the user that the server runs as; null if that is root or the directory does
- * not exist.
- */
+/** The owner of a data directory, as whom the server runs; null if that is root or the directory does not exist. */
 export function nonRootOwnerOf(dataDir: string): Owner | null {
   const stat = statSync(dataDir, { throwIfNoEntry: false });
   return stat === undefined || stat.uid === 0 ? null : { uid: stat.uid, gid: stat.gid };

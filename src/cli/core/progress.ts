@@ -9,14 +9,14 @@ const PROGRESS_INTERVAL_MS = 200;
 const KIB = 1024;
 const MIB = 1024 * KIB;
 
-/** The reason with which a signal aborts long work. */
+/** The abort reason when a stop signal ends long work. */
 class InterruptedError extends Error {
   override readonly name = 'InterruptedError';
 }
 
 /**
- * Runs work that a stop signal may abort at any time. The work then cleans up and rejects, and the process ends by that
- * signal. A BackupError becomes a CommandError with its sentence.
+ * Runs work that a stop signal (such as Ctrl-C) may abort at any time. The work must then clean up and reject, and the
+ * process ends by that signal. A BackupError becomes a CommandError with the same sentence.
  */
 export async function runInterruptibly<T>(
   context: CommandContext,
@@ -48,7 +48,10 @@ function killSelfBySignal(context: CommandContext, signal: NodeJS.Signals, signa
   process.kill(process.pid, signal);
 }
 
-/** Shows the progress of a copy in one line that it overwrites; only on a terminal. */
+/**
+ * Shows the progress of a copy in one line of the terminal, which is overwritten each time. Shows nothing if standard
+ * error is no terminal.
+ */
 export class ProgressLine {
   readonly #context: CommandContext;
   #shownAtMs = 0;
@@ -66,14 +69,14 @@ export class ProgressLine {
     this.#context.errorOutput.write(`\r\u001b[K${table}: ${describeRowsAndBytes(rows, bytes)}`);
   };
 
-  /** Erases the line. */
+  /** Erases the line from the terminal. */
   clear(): void {
     if (this.#isShown) this.#context.errorOutput.write('\r\u001b[K');
     this.#isShown = false;
   }
 }
 
-/** A number of rows and bytes for people, such as "12,345 rows, 1.2 MiB". */
+/** Formats a number of rows and bytes for people, such as "12,345 rows, 1.2 MiB". */
 export function describeRowsAndBytes(rows: number, bytes: number): string {
   const size = bytes < MIB ? `${(bytes / KIB).toFixed(1)} KiB` : `${(bytes / MIB).toFixed(1)} MiB`;
   return `${describeRows(rows)}, ${size}`;

@@ -3,20 +3,20 @@ import { Writable } from 'node:stream';
 import { exitCodes } from './exit-codes.ts';
 import { CommandError } from './failure.ts';
 
-/** Wrong answers to a question before the command gives up. */
+/** After so many invalid answers to a question, the command gives up. */
 const MAX_TRIES_PER_QUESTION = 5;
 
 interface Question {
   readonly text: string;
-  /** Used when the person types nothing; undefined: an answer is required. */
+  /** The answer if the person only presses Enter; undefined: an answer is required. */
   readonly defaultValue?: string;
   /** True: the terminal does not show the typed text. */
   readonly isTypingHidden?: boolean;
-  /** The problem of an answer, as a sentence; null: it is valid. */
+  /** Returns the problem of an answer, as a sentence; null: the answer is valid. */
   readonly check: (answer: string) => string | null;
 }
 
-/** Asks a person at a terminal. The caller has to call `stop`, also after a failure. */
+/** Asks a person questions at a terminal. The caller has to call `stop` at the end, also after a failure. */
 export class Prompt {
   readonly #readline: Interface;
   readonly #output: NodeJS.WritableStream;
@@ -32,11 +32,14 @@ export class Prompt {
       },
     });
     this.#readline = createInterface({ input, output: echo, terminal: output.isTTY === true });
-    // Emitted after Ctrl-D or Ctrl-C. Without the abort, an open question would never settle.
+    // `close` is emitted after Ctrl-D or Ctrl-C. Without the abort, the promise of an open question would never settle.
     this.#readline.once('close', () => this.#readlineClosed.abort());
   }
 
-  /** The first answer that passes the check. Rejects with CommandError when the person leaves or tries too often. */
+  /**
+   * Asks a question until an answer passes the check. Rejects with CommandError when the person ends the prompt, or
+   * after too many invalid answers.
+   */
   async ask({ text, defaultValue, isTypingHidden = false, check }: Question): Promise<string> {
     const shown = `${text}${defaultValue === undefined ? '' : ` [${defaultValue}]`}: `;
     for (let tries = 0; tries < MAX_TRIES_PER_QUESTION; tries += 1) {
@@ -61,7 +64,7 @@ export class Prompt {
   async #question(shown: string, isTypingHidden: boolean): Promise<string> {
     try {
       const answer = this.#readline.question(shown, { signal: this.#readlineClosed.signal });
-      // Set after the question was shown, because nothing is shown from now on.
+      // Set only after the question was shown, because nothing is shown while `#muted` is true.
       this.#muted = isTypingHidden;
       return isTypingHidden ? await answer : (await answer).trim();
     } catch (error) {

@@ -4,10 +4,10 @@ import type { CommandContext } from './context.ts';
 import { exitCodes } from './exit-codes.ts';
 import { CommandError } from './failure.ts';
 
-/** No secret is this long: a longer file contains something else. */
+/** The largest file that is read as a secret. A larger one contains something else. */
 const MAX_SECRET_BYTES = 65_536;
 
-/** The secret in a file, or on standard input for `-`. Throws CommandError that names the option. */
+/** Reads the secret from a file, or from standard input for `-`. Throws a CommandError that names the option. */
 export async function readSecretFile(context: CommandContext, option: string, file: string): Promise<string> {
   try {
     const secret = await readBounded(file === '-' ? context.input : createReadStream(file));
@@ -27,7 +27,8 @@ function unreadableReason(file: string, error: unknown): string {
 }
 
 /**
- * Reads a stream to its end, without the line break that editors add at the end of a file. Rejects if it is too long.
+ * Reads a stream to its end as text, without the line break that editors add at the end of a file. Rejects if the
+ * stream has more than MAX_SECRET_BYTES.
  */
 async function readBounded(stream: Readable): Promise<string> {
   const chunks: Buffer[] = [];

@@ -1,16 +1,16 @@
 import { isatty } from 'node:tty';
 
 /**
- * Ctrl-C sends SIGINT to the whole process group, and npm also forwards it to its child. So a second signal within this
- * time belongs to the same request.
+ * A second signal within this time after the first is a copy of the same request, and is ignored. Ctrl-C sends SIGINT
+ * to the whole process group, and npm also forwards it to its child.
  */
 const SAME_REQUEST_WINDOW_MS = 1_000;
 const SIGNALS = ['SIGTERM', 'SIGINT'] as const;
 
 /**
- * The signals that ask a process to stop: the first one gracefully, a later one at once. SIGHUP, the loss of the
- * terminal, counts only if a standard stream is a terminal. Under nohup no stream is one: nohup ignores SIGHUP, but
- * Node restores its default action at the start.
+ * Listens for the signals that ask the process to stop: the first asks for a graceful stop, a later one for a stop at
+ * once. SIGHUP (the terminal was lost) counts only if a standard stream is a terminal. Under nohup none is: nohup
+ * ignores SIGHUP, but Node restores its default action at the start.
  */
 export class StopSignals {
   /** Resolves with the first signal. */
@@ -18,10 +18,10 @@ export class StopSignals {
   readonly #onLaterStopRequest: (signal: NodeJS.Signals) => void;
   #resolveFirstSignal: (signal: NodeJS.Signals) => void = () => {};
   #firstSignalAtMs: number | null = null;
-  // Determined at the start: after the loss of the terminal, `isatty` no longer shows that there was one.
+  // Determined at the start of the process: after the loss of the terminal, `isatty` returns false.
   readonly #hasTerminal = [0, 1, 2].some((descriptor) => isatty(descriptor));
 
-  /** `onLaterStopRequest` is called for every request after the first. */
+  /** `onLaterStopRequest`: called for every stop request after the first one. */
   constructor(onLaterStopRequest: (signal: NodeJS.Signals) => void) {
     this.#onLaterStopRequest = onLaterStopRequest;
     this.firstSignal = new Promise((resolve) => {

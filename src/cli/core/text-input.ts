@@ -1,7 +1,9 @@
 import { exitCodes } from './exit-codes.ts';
 import { CommandError } from './failure.ts';
 
-/** The limit of the webhook for one request. The server itself limits the length of messages. */
+/**
+ * The most bytes that are read: the webhook's limit for one request. The server itself limits the length of messages.
+ */
 const MAX_INPUT_BYTES = 1024 * 1024;
 
 /** Reads standard input to its end, as one text without its last line break. Rejects with CommandError. */

@@ -1,12 +1,12 @@
 import type { Command } from 'commander';
 import { editDistance } from '../../config/edit-distance.ts';
 
-/** A name with a greater distance from every command is no typing error. */
+/** The greatest edit distance between a typed name and a command for which the name counts as a typing error. */
 const MAX_EDIT_DISTANCE = 2;
 
 /**
- * Makes every command with subcommands refuse an unknown name. That includes requests for help: the help of the parent
- * command would look like an answer.
+ * Makes every command with subcommands refuse an unknown subcommand. That includes requests for help: without this, the
+ * help of the parent command would look like an answer.
  */
 export function refuseUnknownCommands(command: Command): void {
   if (command.commands.length === 0) return;
@@ -20,7 +20,7 @@ export function refuseUnknownCommands(command: Command): void {
   for (const each of command.commands) refuseUnknownCommands(each);
 }
 
-/** Exits with an error that names the unknown command and, if there is one, a command with a similar name. */
+/** Exits with an error that names the unknown command, and suggests a command with a similar name if there is one. */
 export function refuseCommand(command: Command, name: string): never {
   const path = [...commandWordsWithoutProgram(command), name].join(' ');
   const near = nearestName(name, subcommandNames(command));
@@ -28,7 +28,7 @@ export function refuseCommand(command: Command, name: string): never {
   return command.error(`error: there is no command ${path}${suggestion}`, { code: 'klatch.command' });
 }
 
-/** The words from the program to the command, without the program's own name. */
+/** The words that select the command on the command line, without the program's own name. */
 function commandWordsWithoutProgram(command: Command): string[] {
   return command.parent === null ? [] : [...commandWordsWithoutProgram(command.parent), command.name()];
 }
@@ -40,7 +40,7 @@ function subcommandNames(command: Command): string[] {
 function nearestName(name: string, names: readonly string[]): string | null {
   const known = names.map((each) => ({ each, distance: editDistance(name, each) }));
   const [first] = known.toSorted((a, b) => a.distance - b.distance);
-  // At most half of the letters may differ: "fly" is not meant to be "key".
+  // At most half of the letters may differ, so that "key" is not suggested for "fly".
   const isNear = first !== undefined && first.distance <= Math.min(MAX_EDIT_DISTANCE, name.length / 2);
   return isNear ? first.each : null;
 }

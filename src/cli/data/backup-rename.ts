@@ -8,11 +8,11 @@ import { inProcessFinalizer, type PartialFileFinalizer } from '../../storage/bac
 import type { CommandContext } from '../core/context.ts';
 
 const OVERWRITE_WORD = 'overwrite';
-/** The descriptor of the open file in the child. */
+/** The file descriptor of the open backup file in the child process. */
 const BACKUP_DESCRIPTOR = 3;
 const GIVE_FINAL_NAME_COMMAND = 'name\n';
 
-/** The outcome that the child writes to its standard output before it exits. */
+/** The outcome that the child process writes to its standard output before it exits. */
 const finalizerOutcomeSchema = z.object({
   error: z.object({ message: z.string(), code: z.string().optional(), syscall: z.string().optional() }).nullable(),
   isExpected: z.boolean(),
@@ -25,24 +25,27 @@ interface RenameTarget {
 }
 
 /**
- * Starts a child that gives the backup file behind `descriptor` its final name. The child keeps root's rights, which
- * this process is about to give up. It opens no file and gets the path at its start, so an attacker who controls this
- * process can only make it name or remove that file. The child removes the file if this process dies.
+ * Starts a child process that gives the backup file behind `descriptor` its final name. The child keeps root's rights,
+ * which this process is about to give up. The child opens no file, and gets the path at its start. So an attacker who
+ * controls this process can only make the child rename or remove that file. The child removes the file if this process
+ * dies.
  */
 export function spawnPrivilegedFinalizer(descriptor: number, { path, overwrite }: RenameTarget): PartialFileFinalizer {
   const words = [RENAME_BACKUP_ARGUMENT, path, ...(overwrite ? [OVERWRITE_WORD] : [])];
   const { file, name, args } = selfExecCommand(thisInstallation(), process, words);
   const child = spawn(file, args, {
     argv0: name,
-    // Ctrl-C at the terminal must reach only the backup process, which then has the file removed.
+    // Ctrl-C at the terminal must not reach the child: the backup process gets it, and then orders the child to remove
+    // the file.
     detached: true,
     stdio: ['pipe', 'pipe', 'inherit', descriptor],
   });
-  // The first `order` reports that the child could not be started. Without this handler, the rejection would end the
-  // process.
+  // If the child cannot be started, the first call of `order` reports it. Until then this handler prevents an unhandled
+  // rejection, which would end the process.
   const ended = Promise.all([text(child.stdout!), once(child, 'close')]);
   ended.catch(() => {});
-  // A write to a child that has exited fails; the outcome that the child reported tells why.
+  // A write to a child that has exited fails. The error is ignored, since the outcome that the child reported has the
+  // reason.
   child.stdin!.on('error', () => {});
   const order = async (command: string): Promise<void> => {
     child.stdin!.end(command);
@@ -55,8 +58,8 @@ export function spawnPrivilegedFinalizer(descriptor: number, { path, overwrite }
 }
 
 /**
- * The main function of the child. It is no command for people, so the command line's parser, help and completion do not
- * contain it.
+ * The main function of the child process. It is no command for people, so the command line's parser, help and
+ * completion do not know it.
  */
 export async function finalizerChildMain(
   [, path = '', existing]: readonly string[],

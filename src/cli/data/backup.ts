@@ -54,7 +54,7 @@ async function backup(
   const written = await runInterruptibly(context, (signal) =>
     writeToTarget(context, { loaded, path, options, signal }),
   );
-  // If no path is given, the backup goes to standard output, so the report must not.
+  // If no path is given, the backup goes to standard output, so the report goes to standard error.
   const tell = path === null ? printError : print;
   const report = { file: path, ...written.header, rows: written.manifest.rows };
   if (options.json === true) tell(context, toSafeJson(report, 2));
@@ -63,7 +63,7 @@ async function backup(
 
 interface BackupTask {
   readonly loaded: LoadedConfig;
-  /** Null: standard output. */
+  /** The file of the backup; null: standard output. */
   readonly path: string | null;
   readonly options: BackupOptions;
   readonly signal: AbortSignal;
@@ -72,7 +72,7 @@ interface BackupTask {
 async function writeToTarget(context: CommandContext, task: BackupTask): Promise<WrittenBackup> {
   const { loaded, path, options, signal } = task;
   const configuration = readConfiguration(context, loaded, options);
-  // Created before the search for the database, so that the command reports an existing file at once.
+  // The file is created before the database is searched for, so that the command reports an existing file at once.
   const file = path === null ? null : await createPartialFile(path, { loaded, overwrite: options.force === true });
   dropPrivileges(loaded.config.dataDir);
   const progress = new ProgressLine(context);
@@ -102,8 +102,8 @@ async function writeToTarget(context: CommandContext, task: BackupTask): Promise
 }
 
 /**
- * Creates the backup's partial file. If root runs the command, this process changes to the owner of the data directory.
- * A child that stays root then gives the file its final name.
+ * Creates the partial file of the backup. If root runs the command, also starts a child process that stays root and
+ * gives the file its final name: this process will change to the owner of the data directory.
  */
 async function createPartialFile(
   path: string,
@@ -117,15 +117,16 @@ async function createPartialFile(
 }
 
 /**
- * Standard output without the handler that makes a closed pipe a success for other commands: a cut backup is a failure.
+ * Standard output without the error handler that other commands have. For them a closed pipe is no failure, but an
+ * incomplete backup is one.
  */
 function outputWithoutErrorHandler({ output }: CommandContext): NodeJS.WriteStream {
   return output.removeAllListeners('error');
 }
 
 /**
- * The server has priority over a backup. Called after the start of an embedded database, which would inherit the low
- * priority.
+ * Lowers the priority of this process, since the server must not slow down during a backup. Called after the start of
+ * an embedded database, which would inherit the low priority.
  */
 function lowerPriority(): void {
   setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
@@ -154,7 +155,7 @@ function reportLines({ header, manifest }: WrittenBackup, where: string): string
   ];
 }
 
-/** The total rows and bytes, such as "12,345 rows, 1.2 MiB". */
+/** The total rows and bytes of a backup, such as "12,345 rows, 1.2 MiB". */
 export function describeTotalRowsAndBytes({ rows, parts }: BackupManifest): string {
   const total = Object.values(rows).reduce((sum, count) => sum + count, 0);
   const bytes = parts.reduce((sum, part) => sum + part.bytes, 0);

@@ -36,7 +36,10 @@ export function addFilesAdopt(files: Command, context: CommandContext): void {
   withExamples(withJson(command), ['klatch files adopt']);
 }
 
-/** Holds the lock of the data directory. Rejects with DataDirLockedError while a server uses it. */
+/**
+ * Assigns the configured store to the configured database, and holds the lock of the data directory meanwhile. Rejects
+ * with DataDirLockedError while a server uses the directory.
+ */
 async function adoptConfiguredStore(config: Config): Promise<{ storeDescription: string; adopted: AdoptionCounts }> {
   dropPrivileges(config.dataDir);
   const lock = await DataDirLock.acquire(config.dataDir);

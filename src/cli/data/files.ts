@@ -17,9 +17,9 @@ interface CheckOptions {
   readonly json?: boolean;
 }
 
-/** The most problems that are listed one by one; the counts include all problems. */
+/** The most problems that are listed one by one. The counts include all problems. */
 const MAX_SHOWN = 10_000;
-/** One request removes up to a thousand files from a store that may be slow. */
+/** The time-out for one page of the check: it may remove up to a thousand files from a slow store. */
 const PAGE_TIMEOUT_MS = 10 * 60_000;
 
 const PROBLEM_LABELS: Readonly<Record<FileProblem['problem'], string>> = {
@@ -43,7 +43,7 @@ export function addFiles(program: Command, context: CommandContext): void {
   withExamples(withJson(command), ['klatch files check', 'klatch files check --repair --json']);
 }
 
-/** The totals of all pages. */
+/** The totals of all pages of the check. */
 interface CheckTotals {
   storeDescription: string;
   files: number;

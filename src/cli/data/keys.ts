@@ -54,7 +54,8 @@ function generateKeys(context: CommandContext, flag: string | undefined, { dir, 
   const files = serverKeyPaths(resolve(dir ?? dirname(findConfigOf(context, flag))));
   const file = findConfigIfAny(context, flag);
   refuseExistingFiles(files);
-  // Read before the first write: without the configured pairs, the setting that this command shows would be incomplete.
+  // The configured key pairs are read before anything is written: without them, the setting that this command shows
+  // would be incomplete.
   const others = file === null ? [] : keyPairsUnlessPlaceholder(context, file);
   const owner = serverOwnerIfRoot(context, file);
   ensureServerKeys(dirname(files.private), owner === null ? {} : { owner });
@@ -74,8 +75,8 @@ function generateKeys(context: CommandContext, flag: string | undefined, { dir, 
 }
 
 /**
- * The setting that this command shows begins with its full path. Inside a section of server.conf the path would name
- * another key, and only the end of the file is certainly outside of all sections.
+ * Advice on where to put the setting that this command shows. The setting begins with its full path, which would name
+ * another key inside a section of server.conf. Only the end of the file is certainly outside of all sections.
  */
 function signingAdvice(file: string | null, replaces: boolean): string {
   const old = replaces ? ' There they replace the list of before, which can be deleted.' : '';
@@ -94,7 +95,10 @@ function findConfigOf({ env, programBinDir }: CommandContext, flag: string | und
   return findConfigFile({ configOption: flag, env, programBinDir });
 }
 
-/** Null if neither `--config` nor `KLATCH_CONFIG` names a configuration, and none exists at the default paths. */
+/**
+ * The path of the configuration. Null if neither `--config` nor `KLATCH_CONFIG` names one, and none exists at the
+ * default paths.
+ */
 function findConfigIfAny(context: CommandContext, flag: string | undefined): string | null {
   const isNamed = flag !== undefined || (context.env['KLATCH_CONFIG'] ?? '') !== '';
   try {
@@ -106,8 +110,8 @@ function findConfigIfAny(context: CommandContext, flag: string | undefined): str
 }
 
 /**
- * The owner of the data directory, as which the server runs, so that the private key can be given to that user. Null
- * unless this process runs as root, and if there is no configuration, no data directory, or root owns it.
+ * The owner of the data directory, to whom the private key must be given, since the server runs as this user. Null if
+ * this process does not run as root, if there is no configuration or data directory, or if root owns the directory.
  */
 function serverOwnerIfRoot({ env }: CommandContext, file: string | null): Owner | null {
   return process.geteuid?.() !== 0 || file === null ? null : nonRootOwnerOf(readDataDir(file, env));
@@ -119,7 +123,8 @@ function configuredKeyPairs({ env }: CommandContext, file: string): ServerKeyFil
 }
 
 /**
- * The configured pairs of server keys; none if the list still contains its placeholder, which the new pair replaces.
+ * The configured pairs of server keys. Empty if the setting still is the template's placeholder, which the new pair
+ * replaces.
  */
 function keyPairsUnlessPlaceholder(context: CommandContext, file: string): ServerKeyFiles[] {
   try {
@@ -131,8 +136,8 @@ function keyPairsUnlessPlaceholder(context: CommandContext, file: string): Serve
 }
 
 /**
- * The setting with these pairs, in their order. The new pair comes first, because the first pairs sign. The old pairs
- * stay, for receivers that only have an old public key.
+ * The text of the setting with these key pairs, in their order. The caller puts the new pair first, because the first
+ * pairs sign. The old pairs stay, for receivers that only have an old public key.
  */
 function renderSetting(file: string | null, pairs: readonly ServerKeyFiles[]): string {
   const shown = (path: string): string => toHoconLiteral(file === null ? path : relativeToConfig(file, path));
@@ -140,7 +145,10 @@ function renderSetting(file: string | null, pairs: readonly ServerKeyFiles[]): s
   return [`${SERVER_KEYS_SETTING} = [`, ...lines, ']'].join('\n');
 }
 
-/** A relative path for a file below the configuration's folder, so that the folder can be moved as a whole. */
+/**
+ * Makes the path of a file below the configuration's folder relative, so that the folder can be moved as a whole. Other
+ * paths stay.
+ */
 function relativeToConfig(file: string, path: string): string {
   const below = relative(dirname(resolve(file)), path);
   return below.startsWith('..') || isAbsolute(below) ? path : below;

@@ -31,8 +31,8 @@ export function addMigrate(program: Command, context: CommandContext): void {
 }
 
 /**
- * Applies the missing migrations and resolves with their names. Holds the lock of the data directory. Rejects with
- * DataDirLockedError while a server uses it, and as `openDatabase` does.
+ * Applies the missing migrations, and resolves to their names. Holds the lock of the data directory meanwhile. Rejects
+ * with DataDirLockedError while a server uses the directory, and as `openDatabase` does.
  */
 async function migrateDatabase(context: CommandContext, config: Config): Promise<readonly string[]> {
   const log = {

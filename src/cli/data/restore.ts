@@ -86,9 +86,7 @@ function contentLines({ header, manifest }: ReadBackupResult): string[] {
   ];
 }
 
-/**
- * The reason why this program cannot load the backup, although the backup is complete; empty: the program can load it.
- */
+/** Lines that say why this program cannot load the backup, although it is complete; empty: the program can load it. */
 function schemaProblem(header: BackupHeader): string[] {
   try {
     checkBackupSchema(header);
@@ -163,8 +161,8 @@ async function restoreDatabase(
 }
 
 /**
- * A backup that can be read from its beginning, more than once unless it is a pipe. It is opened before this process
- * gives up root's rights.
+ * An open backup. It can be read from its beginning several times, but only once if it is a pipe. It is opened before
+ * this process gives up root's rights.
  */
 interface BackupSource {
   readonly isPipe: boolean;
@@ -184,8 +182,8 @@ async function openSource(context: CommandContext, file: string, signal: AbortSi
 }
 
 /**
- * Not `handle.createReadStream`, which closes the handle at its end. `from`: a position in the file; null: the current
- * position of the handle.
+ * Reads a file in chunks. `handle.createReadStream` is not used, since it closes the handle at the end. `from`: the
+ * position to begin at; null: the current position of the handle.
  */
 async function* chunksOf(handle: FileHandle, from: number | null): AsyncGenerator<Buffer> {
   for (let position = from; ;) {
@@ -208,8 +206,8 @@ async function loadBackupFile(
 ): Promise<{ loaded: DatabaseLoadResult; header: BackupHeader }> {
   const source = await openSource(context, file, signal);
   try {
-    // A file is read twice, so that problems with it are reported before any change. A pipe can be read only once, and
-    // is checked while it is loaded.
+    // A file is read completely before it is loaded, so that its problems are reported before any change. A pipe can be
+    // read only once, so it is checked while it is loaded.
     if (!source.isPipe) await readBackup(source.read(), { header: (header) => checkBackupSchema(header) });
     dropPrivileges(config.dataDir);
     return await loadFromSource(context, source, { config, signal });

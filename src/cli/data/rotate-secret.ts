@@ -45,7 +45,11 @@ export function addRotateServerSecret(keys: Command, context: CommandContext): v
   ]);
 }
 
-/** Holds the lock of the data directory. Rejects with DataDirLockedError while a server uses it. */
+/**
+ * Encrypts everything sealed again, from the old secret to the configured one; resolves to the number of values by
+ * purpose. Holds the lock of the data directory meanwhile. Rejects with DataDirLockedError while a server uses the
+ * directory.
+ */
 async function rotateSecretCountingByPurpose(config: Config, oldSecret: string): Promise<ReadonlyMap<string, number>> {
   dropPrivileges(config.dataDir);
   const lock = await DataDirLock.acquire(config.dataDir);
@@ -62,7 +66,10 @@ async function rotateSecretCountingByPurpose(config: Config, oldSecret: string):
   }
 }
 
-/** Does not take the secret as an argument, which every user of the machine could read in the process list. */
+/**
+ * Reads the old secret from a file or the terminal. It is no argument, since every user of the machine can read those
+ * in the process list.
+ */
 async function readOldSecret(context: CommandContext, file: string | undefined): Promise<string> {
   if (file === undefined) return askOldSecret(context);
   return readSecretFile(context, '--old-secret-file', file);

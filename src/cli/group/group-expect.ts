@@ -62,7 +62,7 @@ export function addExpectationCommands(group: Command, context: CommandContext):
   withExamples(withJson(remove), ['klatch group expect remove Operations backup']);
 }
 
-/** The table of a group's expectations; `klatch group info` also shows it. */
+/** The lines of a table of a group's expectations; `klatch group info` also shows it. */
 export function expectationTable(expectations: List['expectations']): string[] {
   const rows = expectations.map(({ within, last_post_at: lastPostAt, overdue, due_at: dueAt, key }) => [
     within,

@@ -6,10 +6,10 @@ type GroupInfo = Awaited<ReturnType<(typeof groupInfo)['run']>>;
 type Addresses = NonNullable<GroupInfo['addresses']>;
 type RefusedPosts = NonNullable<GroupInfo['refused_posts']>;
 
-/** The most programs that the line of an address lists by name; a number stands for the others. */
+/** The most programs that the line of an address lists by name. For the others it shows their number. */
 const MAX_NAMED_PROGRAMS = 4;
 
-/** A group for a terminal; text of other people in it is sanitized. */
+/** The lines that show a group on a terminal. Text of other people in them is sanitized. */
 export function groupInfoLines(info: GroupInfo): string[] {
   const { addresses = [], hooks = [], loops = [], refused_posts = [], expectations = [], created_at, ...group } = info;
   const fields = formatFields([
@@ -43,7 +43,10 @@ function loopLines(hook: number): string[] {
   ];
 }
 
-/** One line for each way to post into a group: the text to paste, and the programs to paste it into. */
+/**
+ * The lines of a table with one line for each way to post into a group: the text to paste, and the programs to paste it
+ * into.
+ */
 export function addressLines(addresses: Addresses): string[] {
   const rows = addresses.map(({ name, values, programs }) => [name, pastedText(values), programsText(programs)]);
   return section('Paste into other programs (docs/callers.md has the lines for each of them):', rows, [
@@ -78,7 +81,7 @@ function refusedPostLines(refused: RefusedPosts): string[] {
   return section('Posts of the last 7 days that were refused for what they hold:', rows, heading);
 }
 
-/** A table after a blank line, if it has rows. */
+/** The lines of a table, with a blank line and a title before it; none if the table has no rows. */
 function section(title: string, rows: (string | number)[][], heading: readonly string[]): string[] {
   if (rows.length === 0) return [];
   return ['', ...(title === '' ? [] : [title]), ...formatTable(heading, rows)];

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import type { RevocationReport } from '../../operations/groups/access-revocation.ts';
 
-/** The options of commands that revoke the rights of a member in a group. */
+/** The options of the commands that end a member's rights in a group. */
 export interface RevocationFlags {
   readonly rotateToken?: boolean;
   readonly revokeInvites?: boolean;
@@ -13,7 +13,7 @@ export function withRevocationFlags(command: Command): Command {
     .option('--revoke-invites', 'revoke all open invitations of the group in the same call');
 }
 
-/** The options as fields of an operation's input. */
+/** The options as fields of the operation's input. */
 export function revocationInput({ rotateToken, revokeInvites }: RevocationFlags): object {
   return {
     ...(rotateToken === undefined ? {} : { rotate_token: rotateToken }),
@@ -24,7 +24,7 @@ export function revocationInput({ rotateToken, revokeInvites }: RevocationFlags)
 /** The fields of an operation's answer that report revoked rights; each of them may be absent. */
 type RevokedAccessResult = { readonly [Key in keyof RevocationReport]?: RevocationReport[Key] | undefined };
 
-/** Lines on what was revoked together with a member's rights, and on what the administrator still has to do. */
+/** Lines that say what was revoked together with a member's rights, and what the administrator still has to do. */
 export function revokedAccessLines(group: number, user: string, departure: RevokedAccessResult): string[] {
   const { bots = [], invites_ended: ended = 0, invites_seen: seen = [], hooks = [], token } = departure;
   return [

@@ -60,7 +60,7 @@ function findDataDir(file: string, env: CommandContext['env']): string | null {
   try {
     return readDataDir(file, env);
   } catch (cause) {
-    // The check of the configuration reports this problem.
+    // A problem of the configuration is ignored here: the check of the configuration reports it.
     if (cause instanceof ConfigError || cause instanceof NotConfiguredError) return null;
     throw cause;
   }
@@ -81,7 +81,10 @@ async function askServer(dataDir: string): Promise<ServerAnswer> {
   }
 }
 
-/** Only a failed start counts as a failure: a server that was stopped or never started is no problem. */
+/**
+ * Describes why the server cannot be reached. Only a failed start counts as a failure; a server that was stopped or
+ * never started is no problem.
+ */
 function describeUnreachable(offline: OfflineStatus): ServerUnreachable {
   const { state, lastRun } = offline;
   const found = offlineSentence(offline);
@@ -103,7 +106,7 @@ function evaluateOfflineState({ state }: OfflineStatus, found: string): CheckRes
   return warning(found, 'Wait with "klatch ready --wait 60"; if it stays, look into the log of the server.');
 }
 
-/** One line for each finding, followed by the line that tells what to do. */
+/** One line for each finding of `klatch doctor`, followed by a line that says what to do. */
 function findingLines(findings: readonly Finding[]): string[] {
   const levels = Math.max(...Object.values(LEVEL_LABELS).map((word) => word.length));
   const names = Math.max(...findings.map(({ check }) => check.length));

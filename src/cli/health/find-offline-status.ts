@@ -2,7 +2,10 @@ import { findLockHolder } from '../../data-dir/lock.ts';
 import { readLastRun, type LastRun } from '../../data-dir/server-state.ts';
 import type { OfflineStatus, OfflineState } from './offline-status.ts';
 
-/** Determines the status from the process that holds the data directory's lock, and from the record of the last run. */
+/**
+ * Determines why the server does not answer: from the process that holds the data directory's lock, and from the record
+ * of the last run.
+ */
 export async function findOfflineStatus(dataDir: string): Promise<OfflineStatus> {
   const holder = await findLockHolder(dataDir).catch(() => null);
   const lastRun = readLastRun(dataDir);
@@ -13,7 +16,8 @@ export async function findOfflineStatus(dataDir: string): Promise<OfflineStatus>
 function stateWhileLockHeld(holderPid: number | null, lastRun: LastRun | null): OfflineState {
   if (holderPid !== null && lastRun?.pid !== holderPid) return 'locked';
   if (lastRun?.state === 'starting') return 'starting';
-  // `stopped` and `failed` mean stopping here: the server records them shortly before it releases the directory's lock.
+  // If the record says `stopped` or `failed`, the server is still stopping: it writes the record shortly before it
+  // releases the directory's lock.
   return lastRun === null || lastRun.state === 'ready' ? 'unresponsive' : 'stopping';
 }
 

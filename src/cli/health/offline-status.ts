@@ -5,41 +5,46 @@ import { formatDuration } from '../../../client/terminal/table.ts';
 
 /** Why the server does not answer. */
 export type OfflineState =
-  /** The server waits for its database, opens it or migrates it. */
+  /** The server waits for its database, or opens or migrates it. */
   | 'starting'
   | 'stopping'
   /** The process of the server exists but does not answer. */
   | 'unresponsive'
-  /** Another process holds the lock of the data directory, such as `klatch migrate`. */
+  /** Another program, such as `klatch migrate`, holds the lock of the data directory. */
   | 'locked'
   | 'stopped'
   | 'failed'
-  /** The server did not record that it stopped or failed: kill -9, a crash of the machine, or no free memory. */
+  /**
+   * The last server ended without recording that it stopped or failed: by kill -9, a crash of the machine, or the lack
+   * of memory.
+   */
   | 'killed'
   | 'never started';
 
 /** The status of a server that does not answer, as far as other processes can determine it. */
 export interface OfflineStatus {
   readonly state: OfflineState;
-  /** The process that holds the lock of the data directory; null: none, or the process is unknown. */
+  /** The id of the process that holds the lock of the data directory; null: there is none, or it is unknown. */
   readonly holderPid: number | null;
   readonly lastRun: LastRun | null;
 }
 
-/** Whether no process holds the lock of the data directory, so that a server can be started on it. */
+/** True if no process holds the lock of the data directory, so that a server can be started with it. */
 export function isDataDirUnlocked({ state }: OfflineStatus): boolean {
   return ['stopped', 'failed', 'killed', 'never started'].includes(state);
 }
 
-/** Finds the problems that would prevent a server from starting now. Call it only while no server runs. */
+/** Finds the problems that would prevent the start of a server now. Must be called only while no server runs. */
 export async function findStartBlockers(file: string, env: Environment): Promise<readonly Finding[]> {
-  // Imported here: the checks load most of the server, which a command that reaches a running one does not need.
+  // Imported only here: the checks load most of the server's code, which a command that reaches a running server does
+  // not need.
   const { findStartupBlockers } = await import('../../doctor/startup-blockers.ts');
   return findStartupBlockers(file, env);
 }
 
 /**
- * The problems that would prevent a start now; empty without a search while a process holds the data directory's lock.
+ * Finds the problems that would prevent the start of a server now. Does not search, and returns none, while a process
+ * holds the data directory's lock.
  */
 export async function findBlockersIfUnlocked(
   offline: OfflineStatus,

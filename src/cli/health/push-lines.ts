@@ -14,7 +14,7 @@ const CONTENT_PHRASES = {
   none: 'that there is something',
 } as const;
 
-/** A table of the vendors, then the vendors' problems, and then the last events. */
+/** The lines that show the state of pushes: a table of the vendors, the vendors' problems, and the last events. */
 export function pushStatusLines({ content, vendors, events }: PushStatus): string[] {
   const heading = ['VENDOR', 'STATE', 'DEVICES', 'PENDING', 'OLDEST', 'IN FLIGHT', 'SENT', 'FAILED', 'GIVEN UP'];
   const rows = vendors.map((vendor) => [
@@ -74,7 +74,7 @@ function categoryWithCode(category: string, code: number | null): string {
   return code === null ? category : `${category} ${code}`;
 }
 
-/** A table of the outcome for each device. */
+/** The lines of a table with the outcome of a test push for each device. */
 export function pushTestLines({ user, devices }: PushTest): string[] {
   if (devices.length === 0) return [];
   const rows = devices.map(({ device, kind, outcome, category, code, label }) => [

@@ -18,17 +18,20 @@ import type { Status } from './status-lines.ts';
 const POLL_MS = 200;
 const MAX_WAIT_S = 3_600;
 const MAX_PID = 4_194_304;
-/** An ended process stays a zombie until its parent reads its exit status. After this time a zombie counts as gone. */
+/**
+ * After this time a zombie process counts as ended. A process that has ended is a zombie until its parent reads its
+ * exit status.
+ */
 const ZOMBIE_GRACE_MS = 2_000;
 
-/** The start to wait for. */
+/** Describes the start of a server that this command waits for. */
 interface ReadinessWait {
   readonly context: CommandContext;
-  /** The configuration that the server was started with. */
+  /** The path of the configuration with which the server was started. */
   readonly file: string;
   readonly dataDir: string;
   readonly waitMs: number;
-  /** The process that has to become ready; null: any process that holds the data directory's lock. */
+  /** The id of the process that has to become ready; null: any process that holds the data directory's lock. */
   readonly pid: number | null;
 }
 
@@ -53,14 +56,14 @@ export function addReady(program: Command, context: CommandContext): void {
 }
 
 /**
- * Asks repeatedly until the server is ready. Rejects as soon as the start has failed, and with the last reason after
- * `waitMs`.
+ * Asks repeatedly until the server is ready. Rejects as soon as the start has failed; after `waitMs`, with the reason
+ * why the server is not ready yet.
  */
 async function waitUntilReady(awaited: ReadinessWait): Promise<void> {
   const deadline = performance.now() + awaited.waitMs;
   const started = awaited.pid === null ? null : new StartedProcess(awaited.pid);
   for (;;) {
-    // Checked before the status is requested: the record of a process that is gone by then can no longer change.
+    // Must be checked before the status is read: if the process is gone now, its record does not change any more.
     const isGone = started?.isGone() ?? false;
     const reason = await whyNotReady(awaited, isGone);
     if (reason === null) return;
@@ -69,14 +72,14 @@ async function waitUntilReady(awaited: ReadinessWait): Promise<void> {
   }
 }
 
-/** A failure of the start that no waiting can repair. */
+/** Thrown when the start of the server has failed, so that there is nothing to wait for. */
 class StartFailure extends CommandError {}
 
 const hasFailed = (reason: CommandError): boolean => reason instanceof StartFailure;
 
 /**
- * Resolves to null when the server is ready, otherwise to the reason why not. Rejects with errors that no waiting can
- * repair.
+ * Resolves to null if the server is ready, otherwise to the reason why it is not. Rejects with errors that do not go
+ * away with time.
  */
 async function whyNotReady(awaited: ReadinessWait, isGone: boolean): Promise<CommandError | null> {
   const answer = await askStatusOrOtherVersion(awaited.dataDir);
@@ -93,15 +96,16 @@ async function askStatusOrOtherVersion(dataDir: string): Promise<Status | Offlin
   try {
     return await askStatus(dataDir);
   } catch (error) {
-    // Returned, so that the caller goes on waiting: a server of this version may be about to replace the other one.
+    // Returned and not thrown, so that the caller continues to wait: a server of this version may be about to replace
+    // the other one.
     if (error instanceof OtherVersionError) return error;
     throw error;
   }
 }
 
 /**
- * The failure of the last run, if the run failed after this command had started. Null for an older failure, which says
- * nothing about the current start, and if the command waits for one particular process.
+ * The failure of the last run, if that failed after this command was started. Null for an older failure, which says
+ * nothing about the present start, and if the command waits for a particular process.
  */
 function failureSinceWaiting({ pid }: ReadinessWait, { state, lastRun }: OfflineStatus): StartFailure | null {
   if (pid !== null || state !== 'failed' || Date.parse(lastRun!.since) < performance.timeOrigin) return null;
@@ -109,8 +113,8 @@ function failureSinceWaiting({ pid }: ReadinessWait, { state, lastRun }: Offline
 }
 
 /**
- * Why the awaited process is gone. `holder`: the process that now holds the data directory's lock; null: none or
- * unknown.
+ * Finds out why the process that this command waits for has ended. `holder`: the process that holds the data
+ * directory's lock now; null: none or unknown.
  */
 async function explainProcessEnd(awaited: ReadinessWait, holder: number | null = null): Promise<CommandError> {
   const { context, file, dataDir, pid } = awaited;
@@ -123,7 +127,7 @@ async function explainProcessEnd(awaited: ReadinessWait, holder: number | null =
     }
     return new StartFailure(exitCodes.unavailable, 'the server was killed before it was ready');
   }
-  // The awaited process ended before it wrote a record of its run.
+  // The process ended before it wrote a record of its run.
   if (holder !== null) return otherProcessError(awaited, holder);
   const blockers = await findStartBlockers(file, context.env);
   if (blockers.length > 0) return blockedStartFailure(blockers);
@@ -137,8 +141,8 @@ function startFailureOf({ reason, exit_code }: LastRun): StartFailure {
 }
 
 /**
- * The failed server can only name the user of the program that has its port. If root runs this command, the command can
- * also name the program.
+ * Adds the name of the program that uses the port, if root runs this command. The failed server itself could only name
+ * the program's user.
  */
 async function withPortHoldersIfRoot({ context, file }: ReadinessWait, failure: StartFailure): Promise<StartFailure> {
   if (failure.exitCode !== exitCodes.cannotCreate || process.geteuid?.() !== 0) return failure;
@@ -154,8 +158,8 @@ function otherProcessError({ dataDir, pid }: ReadinessWait, holder: number | nul
 }
 
 /**
- * The exit status is `notConfigured` if only the configuration has problems, as for the server itself. Otherwise it is
- * `unavailable`.
+ * The failure for problems that prevent the start. Its exit status is `notConfigured`, as for the server itself, if
+ * only the configuration has problems; otherwise `unavailable`.
  */
 function blockedStartFailure(blockers: readonly Finding[]): StartFailure {
   const isConfiguration = blockers.every(({ check }) => check === 'configuration');
@@ -163,13 +167,13 @@ function blockedStartFailure(blockers: readonly Finding[]): StartFailure {
   return new StartFailure(exitCode, findingLines(blockers).join('\n'));
 }
 
-/** Lists the findings, then each advice once: several keys of a configuration can have the same advice. */
+/** Lists the findings first, and then each piece of advice once, since several findings can have the same advice. */
 function findingLines(blockers: readonly Finding[]): string[] {
   const todos = new Set(blockers.flatMap(({ todo }) => (todo === null ? [] : [`  -> ${todo}`])));
   return [...blockers.map(({ found }) => found), ...todos];
 }
 
-/** A process that another program has started. */
+/** A process that another program has started, and that this command observes. */
 class StartedProcess {
   readonly #pid: number;
   #zombieSinceMs: number | null = null;

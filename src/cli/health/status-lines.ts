@@ -11,12 +11,12 @@ type Deliveries = NonNullable<Status['deliveries']>;
 type LastError = Deliveries['last_errors'][number];
 
 /**
- * The output marks counts that are older than this: the database did not answer when the server wanted to read them
- * again.
+ * The output marks counts that are older than this. They are old because the database did not answer the server's last
+ * query.
  */
 const MAX_UNMARKED_COUNTS_AGE_MS = 15_000;
 
-/** The status of a server that answers, on one screen. */
+/** The lines that show the status of a running server. */
 export function statusLines(status: Status): string[] {
   const { version, started_at, pid, listeners, base_uri, database, ready, deliveries } = status;
   const inFlight = status.deliveries_in_flight;
@@ -62,7 +62,7 @@ function errorLine({ at, hook, group, host, category, code }: LastError): string
   return replaceControlCharacters(`${at}  hook ${hook} of group ${group} to ${host}: ${what}`);
 }
 
-/** The status of a server that does not answer, and the problems that would prevent its start. */
+/** The lines for a server that does not answer: why, and the problems that would prevent its start. */
 export function offlineLines(offline: OfflineStatus, blockers: readonly Finding[]): string[] {
   const { lastRun, state } = offline;
   const fields = [['server', offlineSentence(offline)] as const];

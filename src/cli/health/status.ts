@@ -43,8 +43,8 @@ async function showStatus(context: CommandContext, flag: string | undefined, jso
 }
 
 /**
- * The status that the server reports, or why it does not answer. Rejects if this user may not ask it, and if the answer
- * is not understood.
+ * Resolves to the status that the server reports, or to the reason why it does not answer. Rejects if this user may not
+ * connect to the server, and if the answer is not understood.
  */
 export async function askStatus(dataDir: string): Promise<Status | OfflineStatus> {
   try {
@@ -52,7 +52,7 @@ export async function askStatus(dataDir: string): Promise<Status | OfflineStatus
   } catch (error) {
     const isAway = error instanceof CommandError && error.exitCode === exitCodes.unavailable;
     if (!isAway || error instanceof OtherVersionError) throw error;
-    // Imported here: a command that reaches a running server does not need this module.
+    // Imported only here: a command that reaches a running server does not need this module.
     const { findOfflineStatus } = await import('./find-offline-status.ts');
     return findOfflineStatus(dataDir);
   }
@@ -64,12 +64,12 @@ function lastRunAsJson(lastRun: LastRun | null): object | null {
   return { ...stored, last_seen_at: lastSeenAt.toISOString() };
 }
 
-/** The error of a server that answers while its database does not. */
+/** The error for a server that answers while its database does not. */
 export function databaseDownError(): CommandError {
   return new CommandError(exitCodes.unavailable, 'the server runs, but its database does not answer');
 }
 
-/** The error of a server that does not answer, where its start did not report a reason. */
+/** The error for a server that does not answer, if its start did not report a reason. */
 export function offlineError(dataDir: string, offline: OfflineStatus): CommandError {
   const where = `the Klatch with the data directory ${dataDir}`;
   if (['starting', 'stopping', 'unresponsive'].includes(offline.state)) {

@@ -12,7 +12,7 @@ import { callAndPrint, callPrintReturn } from '../core/call.ts';
 type Updated = Awaited<ReturnType<(typeof updateHook)['run']>>;
 type Pinged = Awaited<ReturnType<(typeof pingHook)['run']>>;
 
-/** The action of a command that changes one setting of a hook. */
+/** Makes the action of a command that changes one setting of a hook. */
 function updateAction(
   context: CommandContext,
   change: { paused: boolean } | { rotate_secret: true },

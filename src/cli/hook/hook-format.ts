@@ -4,12 +4,12 @@ import { wholeNumber } from '../core/options.ts';
 
 const MAX_INT32 = 2_147_483_647;
 
-/** An argument that names a hook. */
+/** An argument of a command that selects a hook by its number. */
 export function hookNumberArgument(): Argument {
   return new Argument('<hook>', 'the number of a reverse webhook').argParser(wholeNumber(1, MAX_INT32));
 }
 
-/** The stored fields about a failed delivery. */
+/** The fields of a failed delivery that say why it failed. */
 interface DeliveryError {
   readonly category: string | null;
   readonly code: number | null;
@@ -25,7 +25,7 @@ const CATEGORY_SENTENCES: Readonly<Record<string, string>> = {
   'address policy': 'the address policy refuses the address (delivery.allow)',
 };
 
-/** Why a delivery failed, for a person. */
+/** A sentence for people that says why a delivery failed. */
 export function errorSentence({ category, code }: DeliveryError): string {
   if (category === 'status') return code === null ? 'the target answered with an error' : `the target answered ${code}`;
   return CATEGORY_SENTENCES[category ?? ''] ?? `the delivery failed${category === null ? '' : `: ${category}`}`;
@@ -40,7 +40,7 @@ const REPLY_PROBLEM_SENTENCES: Readonly<Record<string, string>> = {
   'group archived': 'its reply was not posted, since the group is archived',
 };
 
-/** Why the reply of a target was not posted into the group, for a person. */
+/** A sentence for people that says why the reply of a target was not posted into the group. */
 export function replyProblemSentence(category: string): string {
   return REPLY_PROBLEM_SENTENCES[category] ?? `its reply was not posted: ${category}`;
 }
@@ -51,8 +51,8 @@ export function messageCountWithVerb(count: number): string {
 }
 
 /**
- * The messages or events of an attempt: `7:42` or `7:42-45` for messages; `7:42 r57` or `r57-60` for events, which are
- * numbered by rev.
+ * The messages or events of an attempt as text: `7:42` or `7:42-45` for messages; `7:42 r57` or `r57-60` for events,
+ * which are numbered by rev.
  */
 export function attemptedRange(attempt: {
   readonly message_id: string;
@@ -66,7 +66,7 @@ export function attemptedRange(attempt: {
   return rev === lastRev ? `${id} r${rev}` : `r${rev}-${lastRev}`;
 }
 
-/** How long ago a moment was, such as `3 min 20 s ago`. */
+/** How long ago a time was, such as `3 min 20 s ago`. */
 export function ago(moment: string, nowMs: number): string {
   return `${formatDuration(nowMs - Date.parse(moment))} ago`;
 }

@@ -4,7 +4,7 @@ import { formatDuration, formatFields, formatTable } from '../../../client/termi
 
 type HookInfo = Awaited<ReturnType<(typeof hookInfo)['run']>>;
 
-/** Everything about a hook for a person: fields, and a table of its last attempts. */
+/** The lines that show everything about a hook: its fields, and a table of its last attempts. */
 export function hookLines(hook: HookInfo): string[] {
   const nowMs = Date.now();
   const fields = formatFields([

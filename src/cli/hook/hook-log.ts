@@ -116,8 +116,8 @@ export function addRedeliver(hook: Command, context: CommandContext): void {
 const UNITS_MS: Readonly<Record<string, number>> = { s: 1_000, min: 60_000, h: 3_600_000, d: 86_400_000 };
 
 /**
- * Converts an age such as `30min` into a time. Refuses other texts here, because the server accepts no ages and its
- * error would not mention them.
+ * Converts an age such as `30min` into a time. Returns a message id or a time unchanged. Refuses other texts here: the
+ * server does not know ages, so its error would not mention them.
  */
 function parseRedeliverFrom(text: string, nowMs: number): string {
   const [, count, unit] = /^(\d{1,6}) ?(s|min|h|d)$/.exec(text) ?? [];

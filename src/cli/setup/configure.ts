@@ -13,7 +13,7 @@ import { readPasswd } from '../../data-dir/passwd.ts';
 import { readDataDir } from '../core/data-dir.ts';
 import { nonRootOwnerOf } from '../core/privileges.ts';
 
-/** The configuration of the package's service. */
+/** The path of the configuration of the service that the package installs. */
 export const SYSTEM_CONFIG = '/etc/klatch/server.conf';
 /** The user that the service runs as. */
 const SERVICE_USER = 'klatch';
@@ -21,12 +21,15 @@ const SERVICE_USER = 'klatch';
 const CONFIG_TEMPLATE = 'etc/klatch/server.conf.template';
 const SERVER_KEYS = 'modules.security.server-keys';
 /**
- * The file names that `ensureServerKeys` uses, relative to the configuration's folder, so that the folder can be moved
- * as a whole.
+ * The names of the key files that `ensureServerKeys` creates. They are relative to the configuration's folder, so that
+ * the folder can be moved as a whole.
  */
 const SERVER_KEY_FILES = { public: 'server-key.public.pem', private: 'server-key.private.pem' };
 
-/** The answers that people give. `configure` itself creates the secret, the server keys and the keys of web push. */
+/**
+ * The answers of a person, by options or at the prompt. `configure` itself creates the secret, the server keys and the
+ * keys of web push.
+ */
 export type Answers = Omit<SetupAnswers, 'secret' | 'serverKeys' | 'webPushKeys'>;
 
 /** The result of `configure`. */
@@ -37,21 +40,21 @@ export interface ConfigureResult extends Omit<SetupResult, 'text'> {
 }
 
 interface ConfigureOptions {
-  /** The environment, for substitutions that the configuration does not define. */
+  /** The environment variables, for substitutions (`${NAME}`) that the configuration itself does not define. */
   readonly env: Environment;
-  /** Comments to put above keys of the configuration that this call writes. */
+  /** Comments that are written above keys which this call adds to the configuration. */
   readonly notes?: Partial<Record<SettingKey, string>>;
 }
 
-/** The configuration as it is, or the template for a new one. */
+/** Reads the configuration, or the template for a new one if the file does not exist. */
 export function readConfigOrTemplate(file: string): ConfigText {
   return { file, text: existsSync(file) ? readFileSync(file, 'utf8') : readAsset(CONFIG_TEMPLATE) };
 }
 
 /**
- * Completes a configuration, or creates one, with the answers, a secret, server keys beside it, and keys of web push.
- * Existing values stay. `file` is absolute. Throws ConfigError for answers that the server would refuse, before
- * anything is written. Throws the system's error if a file cannot be written.
+ * Creates a configuration, or completes an existing one, whose values stay. Adds the answers, a secret, keys of web
+ * push, and server keys in files beside the configuration. `file` must be absolute. Throws ConfigError, before anything
+ * is written, for answers that the server would refuse. Throws the system's error if a file cannot be written.
  */
 export function configure(file: string, answers: Answers, { env, notes = {} }: ConfigureOptions): ConfigureResult {
   const source = readConfigOrTemplate(file);
@@ -62,7 +65,8 @@ export function configure(file: string, answers: Answers, { env, notes = {} }: C
   const folder = dirname(file);
   mkdirSync(folder, { recursive: true, mode: 0o750 });
   const server = serverOwnerIfRoot(source, answers, env);
-  // The key files are written before the configuration that names them. If this run breaks off, the next one uses them.
+  // The key files are written before the configuration that names them. If this run is interrupted in between, the next
+  // one uses the same files.
   const keys = set.includes(SERVER_KEYS) ? ensureServerKeys(folder, server === null ? {} : { owner: server }) : null;
   const isNew = !existsSync(file);
   // The server must be able to read its configuration, but not to write it, unless its user owns the whole folder.
@@ -86,9 +90,9 @@ function insertNotes({ text, set }: SetupResult, notes: Partial<Record<SettingKe
 }
 
 /**
- * The user that the server runs as, who must be able to read the configuration. It is the owner of the data directory,
- * or of the nearest existing folder above it. If the service's data directory does not exist yet, it is the user of the
- * service. Null unless this process runs as root, and if that user is root or unknown.
+ * The user as whom the server runs, and who must be able to read the configuration. That is the owner of the data
+ * directory, or of the nearest existing folder above it. If the data directory of the service does not exist yet, it is
+ * the user of the service. Null if this process does not run as root, or if that user is root or unknown.
  */
 export function serverOwnerIfRoot(source: ConfigText, { dataDir }: Answers, env: Environment): Owner | null {
   if (process.geteuid?.() !== 0) return null;

@@ -1,26 +1,31 @@
 import { accessSync, constants } from 'node:fs';
 import { selfExecCommand, type Installation, type ProgramStart } from '../../installation.ts';
 
-/** Marks a process that was restarted with a heap of this many MiB, so that the restart happens only once. */
+/**
+ * The environment variable that marks a restarted process, so that it is restarted only once. Its value is the heap
+ * limit in MiB.
+ */
 const HEAP_GUARD_VARIABLE = 'KLATCH_HEAP_MIB';
 const MIB = 1024 ** 2;
-/** V8's own bound for each semi-space of the young generation. */
+/** The largest semi-space of the young generation that V8 allows. */
 const MAX_SEMI_SPACE_MIB = 64;
 /** V8 counts three semi-spaces, each of at most 1/16 of the heap: together they take at most 3/16 of it. */
 const SEMI_SPACE_COUNT = 3;
 const HEAP_SHARE_PER_SEMI_SPACE = 1 / 16;
 
-/** The process as `restartServerWithHeapLimit` sees and replaces it. */
+/** The parts of `process` that `restartServerWithHeapLimit` uses. Tests replace them. */
 export interface ReplaceableServerProcess extends ProgramStart {
   readonly env: Record<string, string | undefined>;
-  /** Runs another program in this process, under the same process id; if that fails, the process aborts. */
+  /**
+   * Replaces the program of this process by another one, under the same process id. If that fails, the process aborts.
+   */
   readonly execve: (file: string, args: string[], env: Record<string, string>) => void;
 }
 
 /**
- * Bounds the heap at `memory.heap`. V8 reads its bounds only when it starts, so this replaces the program of this
- * process once, before it has opened anything. `bytes` null leaves V8 its own bound. Returns if the bound is already in
- * force. Throws the system's error if the program's file cannot be executed.
+ * Limits V8's heap to the setting `memory.heap`. V8 reads its limits only when it starts. So this function starts the
+ * program again in the same process, before anything is open. Returns if the limit is already in force, or if `bytes`
+ * is null (V8's own limit). Throws the system's error if the program's file cannot be executed.
  */
 export function restartServerWithHeapLimit(
   bytes: number | null,
@@ -31,7 +36,7 @@ export function restartServerWithHeapLimit(
   const heapMib = String(Math.floor(bytes / MIB));
   if (process.env[HEAP_GUARD_VARIABLE] === heapMib) return;
   const { file, name, args } = selfExecCommand(installation, process, process.argv.slice(2));
-  // Checked first: a failing execve ends the process without an understandable message.
+  // Checked first, since a failing execve ends the process without an understandable message.
   accessSync(file, constants.X_OK);
   const options = [process.env['NODE_OPTIONS'], heapOptions(Number(heapMib))].filter(Boolean).join(' ');
   process.execve(file, [name, ...args], {

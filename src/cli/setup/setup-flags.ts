@@ -33,7 +33,7 @@ export interface SetupOptions {
   readonly json?: boolean;
 }
 
-/** Options that set one key to one value. */
+/** The options that set one key of the configuration to one value: option, key, and name in SetupOptions. */
 const SINGLE_VALUE_OPTIONS = [
   ['--base-uri', 'http.base-uri', 'baseUri'],
   ['--project-name', 'project-name', 'projectName'],
@@ -50,7 +50,10 @@ const SINGLE_VALUE_OPTIONS = [
   ['--web-push-subject', 'services.web-push.subject', 'webPushSubject'],
 ] as const satisfies readonly (readonly [string, SettingKey, keyof SetupOptions])[];
 
-/** The answers in the options, except for the database. Throws CommandError for values that the server would refuse. */
+/**
+ * Reads the answers in the options, except for those about the database. Throws CommandError for values that the server
+ * would refuse.
+ */
 export function readAnswers(options: SetupOptions): Answers {
   for (const [name, key, option] of SINGLE_VALUE_OPTIONS) {
     const value = options[option];
@@ -74,7 +77,7 @@ export function readAnswers(options: SetupOptions): Answers {
   };
 }
 
-/** The options about the database. Throws CommandError for a password file that cannot be read. */
+/** Reads the options about the database. Throws CommandError if the password file cannot be read. */
 export function readDatabaseFlags({ env }: CommandContext, options: SetupOptions): DatabaseFlags {
   const { embedded = false, localDatabase = false, cluster, dbHost, dbPort, dbName, dbUser, dbPasswordFile } = options;
   if (embedded) return { embedded };
@@ -134,8 +137,8 @@ function contradictionLines(
 }
 
 /**
- * Checks only a password from `--db-password-file`: the environment variable with a password may be set for another
- * reason.
+ * Lines that say that the given password contradicts the configuration. Checks only one from `--db-password-file`: the
+ * environment variable with a password may be set for another reason.
  */
 function passwordContradiction(source: ConfigText, options: SetupOptions, { password }: DatabaseFlags): string[] {
   if (options.dbPasswordFile === undefined || password === undefined) return [];
@@ -144,8 +147,8 @@ function passwordContradiction(source: ConfigText, options: SetupOptions, { pass
 }
 
 /**
- * Reports options that would switch a configuration between the embedded and an external database: the server would
- * start with an empty database.
+ * Lines about options that would switch the configuration between the embedded and an external database: the server
+ * would then start with an empty database.
  */
 function databaseKindContradictions(source: ConfigText, options: SetupOptions): string[] {
   const { embedded = false } = options;
@@ -166,7 +169,7 @@ function databaseKindContradictions(source: ConfigText, options: SetupOptions): 
   return ['  services.postgresql.embedded is on, and the options name another database'];
 }
 
-/** The text of a file without a line break at its end, which editors add and which is no part of the password. */
+/** Reads a password from a file. A line break at the end of the file is left out: editors add it. */
 function readPassword(file: string): string {
   try {
     return readFileSync(file, 'utf8').replace(/\r?\n$/, '');

@@ -25,20 +25,23 @@ import { databaseConnectionDefaults, type DatabaseFlags } from './setup-question
 
 const PASSWORD_SETTING = 'services.postgresql.password';
 
-/** A PostgreSQL server of this machine with its version, or with the problem that prevents its use, as a sentence. */
+/**
+ * A PostgreSQL server of this machine: either its version is known, or the problem that prevents its use, as a
+ * sentence.
+ */
 export interface ExaminedCluster {
   readonly cluster: LocalCluster;
   readonly server: ServerVersion | null;
   readonly problem: string | null;
 }
 
-/** The PostgreSQL servers of this machine; connects to all of them at the same time. */
+/** Examines the PostgreSQL servers of this machine, all at the same time. */
 export async function examineClusters(
   { postgresqlClusterLocations = SYSTEM_CLUSTER_LOCATIONS }: Pick<CommandContext, 'postgresqlClusterLocations'>,
   socketDir: string | undefined,
 ): Promise<readonly ExaminedCluster[]> {
   const all = findClusters({ ...postgresqlClusterLocations, ...(socketDir !== undefined && { socketDir }) });
-  // A person who names a socket folder means only the servers that listen in that folder.
+  // If a socket folder is given, only the servers that listen in that folder are meant.
   const clusters = socketDir === undefined ? all : all.filter((cluster) => cluster.socketDir === socketDir);
   return Promise.all(clusters.map(examineCluster));
 }
@@ -56,8 +59,8 @@ async function examineCluster(cluster: LocalCluster): Promise<ExaminedCluster> {
 }
 
 /**
- * Whether this user may administer the PostgreSQL server, as root and the server's own user may. True also for a
- * stopped server, so that everybody gets the message that it does not run.
+ * True if this user may administer the PostgreSQL server, as root and the server's own user may. Also true for a
+ * stopped server, so that every user gets the message that it does not run.
  */
 function mayAdministerIfRunning({ socketOwnerUid }: LocalCluster): boolean {
   const uid = process.geteuid?.();
@@ -71,7 +74,7 @@ function needsRootSentence(cluster: LocalCluster): string {
   );
 }
 
-/** The servers with a supported version. */
+/** The servers that can be used, with a supported version. */
 export function usableClusters(
   examined: readonly ExaminedCluster[],
 ): readonly (ExaminedCluster & { server: ServerVersion })[] {
@@ -81,8 +84,8 @@ export function usableClusters(
 }
 
 /**
- * The one PostgreSQL server of this machine that the options, or the port in the configuration, select. Throws
- * CommandError if they select no usable server or several.
+ * Selects a PostgreSQL server of this machine by the options, or by the port in the configuration. Throws CommandError
+ * if no usable server matches, or several do.
  */
 export function chooseCluster(
   examined: readonly ExaminedCluster[],
@@ -121,15 +124,15 @@ function noMatchingClusterSentence(examined: readonly ExaminedCluster[], wanted:
   );
 }
 
-/** The answer about a local database, with a report of what was created. */
+/** The setup answer for a local database, with a report of what was created. */
 export interface LocalDatabase {
   readonly answer: DatabaseAnswer;
   readonly made: ProvisionedDatabase & { readonly label: string; readonly user: string; readonly db: string };
 }
 
 /**
- * Creates the role and the database that the configuration or the options name, and tests them. Throws CommandError
- * with advice.
+ * Creates the role and the database with the names in the configuration or the options, and tests them. Throws a
+ * CommandError with advice if that fails.
  */
 export async function makeLocalDatabase(
   source: ConfigText,
@@ -157,15 +160,15 @@ export async function makeLocalDatabase(
   }
 }
 
-/** The port of the database in the configuration, which selects a PostgreSQL server; undefined: no port is set. */
+/** The database's port in the configuration, by which a PostgreSQL server is selected; undefined: no port is set. */
 export function configuredDatabasePort(source: ConfigText, env: CommandContext['env']): number | undefined {
   const port = existingAnswer(source, 'services.postgresql.port', env);
   return port === null ? undefined : Number(port);
 }
 
 /**
- * The host of the database in the configuration; null: none is set. Throws CommandError if the host is another machine,
- * or if the configuration selects the embedded database.
+ * The database's host in the configuration; null: none is set. Throws CommandError if the host is another machine, or
+ * if the configuration selects the embedded database.
  */
 function requireLocalConfiguredHost(
   source: ConfigText,

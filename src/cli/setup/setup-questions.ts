@@ -6,11 +6,11 @@ import type { LocalCluster } from '../../storage/provision/clusters.ts';
 import type { Answers } from './configure.ts';
 import type { Prompt } from '../core/prompt.ts';
 
-/** The defaults for the address and the names of a database, as in reference.conf. */
+/** The defaults for the address of a database server and for the names of database and user, as in reference.conf. */
 export const databaseConnectionDefaults = { host: '127.0.0.1', port: 5432, db: 'klatch', user: 'klatch' } as const;
 const POSTGRESQL = 'services.postgresql';
 
-/** The flags about the database. `embedded` excludes all other flags, and `local` excludes `host`. */
+/** The command line's options about the database. `embedded` excludes all others, and `local` excludes `host`. */
 export interface DatabaseFlags {
   readonly embedded: boolean;
   /** True: setup creates a database in PostgreSQL on this machine. */
@@ -24,10 +24,10 @@ export interface DatabaseFlags {
   readonly password?: string;
 }
 
-/** Answers without which there is no working configuration. */
+/** The answers without which no working configuration can be written. */
 export type MissingAnswer = 'base-uri' | 'database' | 'password';
 
-/** For each missing answer, the option that gives it where no person can be asked. */
+/** For each missing answer, the option with which a script can give it. */
 export const missingAnswerAdvice: Readonly<Record<MissingAnswer, string>> = {
   'base-uri': '--base-uri URL: the public address of the HTTP interface, such as https://chat.example.org',
   database:
@@ -36,17 +36,17 @@ export const missingAnswerAdvice: Readonly<Record<MissingAnswer, string>> = {
   password: '--db-password-file FILE, or KLATCH_DB_PASSWORD in the environment (may be empty): the database password',
 };
 
-/** The databases that this machine can offer. */
+/** The databases on this machine that setup can offer to a person. */
 export interface DatabaseOffers {
-  /** PostgreSQL servers, each with a sentence for a person. */
+  /** The usable PostgreSQL servers, each with a sentence for a person. */
   readonly local: readonly { readonly cluster: LocalCluster; readonly text: string }[];
   /** A sentence about the embedded database; null: PostgreSQL's programs are not installed. */
   readonly embedded: string | null;
-  /** Sentences on servers that exist and cannot be used, with the reasons. */
+  /** Sentences about servers that exist but cannot be used, with the reasons. */
   readonly unusableReasons: readonly string[];
 }
 
-/** The answers that are neither in the flags nor in the configuration. */
+/** Finds the answers that are neither in the options nor in the configuration. */
 export function findMissing(source: ConfigText, answers: Answers, database: DatabaseFlags): readonly MissingAnswer[] {
   const missing: MissingAnswer[] = [];
   if (answers.baseUri === undefined && isUnanswered(source, 'http.base-uri')) missing.push('base-uri');
@@ -56,13 +56,13 @@ export function findMissing(source: ConfigText, answers: Answers, database: Data
   return missing;
 }
 
-/** The answers of people, by flags or at the prompt. */
+/** The answers of a person, by options or at the prompt. */
 export interface GivenAnswers {
   readonly answers: Answers;
   readonly database: DatabaseFlags;
 }
 
-/** Asks for the missing answers. Calls `offers` only if the database is missing. */
+/** Asks a person for the missing answers. Calls `offers` only if the database is among them. */
 export async function askMissing(
   source: ConfigText,
   given: GivenAnswers & { readonly missing: readonly MissingAnswer[]; readonly offers: () => Promise<DatabaseOffers> },
@@ -87,8 +87,8 @@ export async function askMissing(
 }
 
 /**
- * Adds the database that the flags describe to the answers. Flags without host, port, name and user add one only if the
- * configuration selects an external database and lacks its password.
+ * Adds the database that the options describe to the answers. If the options have no host, port, name or user, adds one
+ * only if the configuration selects an external database and lacks its password.
  */
 export function answersWithDatabase(source: ConfigText, { answers, database: flags }: GivenAnswers): Answers {
   if (flags.embedded) return { ...answers, database: { embedded: true } };
@@ -100,7 +100,7 @@ export function answersWithDatabase(source: ConfigText, { answers, database: fla
 }
 
 /**
- * Whether the flags choose a database. A password alone does not: its environment variable may be set for another
+ * True if the options describe a database. A password alone does not: its environment variable may be set for another
  * reason.
  */
 function namesDatabase({ host, port, db, user }: DatabaseFlags): boolean {
@@ -122,15 +122,16 @@ function databaseChoice(source: ConfigText, flags: DatabaseFlags): 'embedded' | 
 }
 
 /**
- * Whether the flags mean an existing database: they contain a host, or a password with a port, name or user. Without a
- * password, a name may also mean a database to create on this machine.
+ * True if the options describe an existing database: they have a host, or a password together with a port, name or
+ * user. Without a password, a name may also be that of a database to create on this machine.
  */
 function impliesExternalServer(flags: DatabaseFlags): boolean {
   return flags.host !== undefined || (flags.password !== undefined && namesDatabase(flags));
 }
 
 /**
- * Whether setup needs a password. Over a Unix socket it needs none: PostgreSQL usually identifies the user without one.
+ * True if setup needs a password for the database. Over a Unix socket it needs none, since PostgreSQL usually
+ * identifies the user without one.
  */
 function needsPassword(source: ConfigText, { host, password }: DatabaseFlags): boolean {
   if (password !== undefined || !isUnanswered(source, `${POSTGRESQL}.password`)) return false;
@@ -160,7 +161,7 @@ async function askDatabase(prompt: Prompt, offers: DatabaseOffers, flags: Databa
   return chosen ?? askExternalDatabase(prompt, flags);
 }
 
-/** Asks only for values that the flags do not contain. */
+/** Asks a person for the values of an external database that the options do not contain. */
 async function askExternalDatabase(prompt: Prompt, flags: DatabaseFlags): Promise<DatabaseFlags> {
   const defaults = databaseConnectionDefaults;
   const host =

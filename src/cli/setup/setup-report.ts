@@ -10,10 +10,12 @@ import { SYSTEM_CONFIG, type ConfigureResult } from './configure.ts';
 import { type CommandContext, print, printError, printJson } from '../core/context.ts';
 import type { LocalDatabase } from './setup-local.ts';
 
-/** The files that start the package's service. */
+/** The files with which the service of the package is started. One of them exists if the package is installed. */
 const SERVICE_FILES = ['/etc/init.d/klatch', '/lib/systemd/system/klatch.service'];
 
-/** Prints what setup did and the next step. Throws if a value in the file is still missing or invalid. */
+/**
+ * Prints what setup has done, and the next step. Throws if a value in the configuration is still missing or invalid.
+ */
 export function reportSetup(
   context: CommandContext,
   done: ConfigureResult,
@@ -51,13 +53,13 @@ function localDatabaseLines({ made }: LocalDatabase): string[] {
   ];
 }
 
-/** Facts about the machine; absent ones are determined here. */
+/** Facts about the machine. Absent ones are determined from the system. */
 interface HostFacts {
   readonly installation?: Installation;
   readonly isService?: boolean;
 }
 
-/** What the person has to do next, as a sentence at whose end there is a command. */
+/** What the person has to do next, as a sentence that ends with a command. */
 export function nextStep(
   { programBinDir }: Pick<CommandContext, 'programBinDir'>,
   file: string,
@@ -71,7 +73,7 @@ export function nextStep(
   return `start the server with "klatch serve${flag}".`;
 }
 
-/** The command that signs the first administrator in. */
+/** The command that creates the sign-in link of the first administrator. */
 function adminLinkCommand({ programBinDir }: Pick<CommandContext, 'programBinDir'>, file: string): string {
   const { kind, command } = thisInstallation();
   const program = file === SYSTEM_CONFIG ? 'sudo klatch' : kind === 'archive' ? shellWord(command) : 'klatch';

@@ -94,7 +94,7 @@ async function setup(context: CommandContext, flag: string | undefined, options:
   };
   refuseContradictions(source, options, asked.database);
   const missing = findMissing(source, asked.answers, asked.database);
-  // Checked before setup asks a question or creates anything: can this user write the configuration?
+  // Before setup asks a question or creates anything, it checks that this user can write the configuration.
   if (!existsSync(file) || missing.length > 0 || asked.database.local === true) requireReplaceable(file);
   const given = missing.length === 0 ? asked : await askForMissing(context, source, { given: asked, missing, options });
   const local =
@@ -106,9 +106,11 @@ async function setup(context: CommandContext, flag: string | undefined, options:
 }
 
 /**
- * The path of the configuration to complete or create: the named one, else `conf/server.conf` beside the program, else
- * SYSTEM_CONFIG. The file beside the program is chosen in an archive, if the file exists, or if its folder exists and
- * SYSTEM_CONFIG does not.
+ * The path of the configuration that setup completes or creates:
+ * - the one that `--config` or KLATCH_CONFIG names;
+ * - else `conf/server.conf` beside the program: in an archive, if this file exists, or if its folder exists and
+ *   SYSTEM_CONFIG does not;
+ * - else SYSTEM_CONFIG.
  */
 function chooseConfigFile({ env, programBinDir }: CommandContext, flag: string | undefined): string {
   const named = flag ?? env['KLATCH_CONFIG'];
@@ -133,14 +135,14 @@ function requireReplaceable(file: string): void {
 }
 
 interface RequiredAccess {
-  /** The file itself, or the folder in which it will be replaced. */
+  /** The path that is checked: the file itself, or the folder in which it will be replaced. */
   readonly path: string;
-  /** The mode for `accessSync`. */
+  /** The mode for `accessSync`, such as W_OK. */
   readonly mode: number;
   readonly access: 'read' | 'written';
 }
 
-/** Throws CommandError if the access is denied. Accepts a path that does not exist. */
+/** Throws CommandError if this user may not access the path. Does nothing if the path does not exist. */
 function requireAccessIfExists(file: string, { path, mode, access }: RequiredAccess): void {
   try {
     accessSync(path, mode);
@@ -157,8 +159,8 @@ const configBesideProgram = (programBinDir: string): string => join(programBinDi
 const isArchive = (): boolean => thisInstallation().kind === 'archive';
 
 /**
- * An unpacked archive has its data directory beside its configuration: any user can run it, and it can be moved as a
- * whole.
+ * The default answers in an unpacked archive: the data directory is beside the configuration. So any user can run the
+ * server, and the archive can be moved as a whole.
  */
 function archiveDefaults({ programBinDir }: CommandContext, source: ConfigText): Answers {
   const isOwn = isArchive() && source.file === configBesideProgram(programBinDir);
@@ -171,26 +173,28 @@ interface SetupInput {
   readonly options: SetupOptions;
 }
 
-/** Adds the answers of a person at the terminal. Throws CommandError if there is no terminal. */
+/**
+ * Asks a person at the terminal for the missing answers, and adds them. Throws CommandError if there is no terminal.
+ */
 async function askForMissing(context: CommandContext, source: ConfigText, asked: SetupInput): Promise<GivenAnswers> {
   const { given, missing, options } = asked;
   if (!context.input.isTTY || !context.errorOutput.isTTY) {
     const lines = missing.map((name) => `  ${missingAnswerAdvice[name]}`);
     throw new CommandError(exitCodes.usage, ['nothing was written, these answers are missing:', ...lines].join('\n'));
   }
-  // Questions go to standard error: standard output, with the result, may be redirected into a file.
+  // Questions go to standard error, since standard output, with the result, may be redirected into a file.
   const prompt = new Prompt(context.input, context.errorOutput);
   try {
     const offers = (): Promise<DatabaseOffers> => findDatabaseOffers(context, options);
     return await askMissing(source, { ...given, missing, offers }, prompt);
   } finally {
-    // Stopped before setup creates anything: while the prompt runs, Ctrl-C sends no signal.
+    // The prompt is stopped before setup creates anything: while it runs, Ctrl-C sends no signal.
     prompt.stop();
   }
 }
 
 async function findDatabaseOffers(context: CommandContext, { socketDir }: SetupOptions): Promise<DatabaseOffers> {
-  // One after the other: while `examineClusters` connects as another user, this process must not read files.
+  // These run one after the other: while `examineClusters` connects as another user, this process must not read files.
   const examined = await examineClusters(context, socketDir);
   const programs = await findPostgresqlPrograms();
   return {
@@ -209,7 +213,10 @@ async function findDatabaseOffers(context: CommandContext, { socketDir }: SetupO
   };
 }
 
-/** The version of the PostgreSQL programs for an embedded database, or a sentence that says why there are none. */
+/**
+ * Finds the PostgreSQL programs for an embedded database. Resolves to their version, or to a sentence that says why
+ * there are none.
+ */
 async function findPostgresqlPrograms(): Promise<{ readonly version: string } | string> {
   try {
     return await findPrograms({ binDir: null, clusterMajor: null, clusterDir: '' });

@@ -4,10 +4,10 @@ import { readFileSync, statSync } from 'node:fs';
 import { isJson, SERVICE_ACCOUNT_DESCRIPTION } from './google-key.ts';
 import { keyPathForMessage } from '../key-path-for-message.ts';
 
-/** A service account at Google, and the key that it signs with. */
+/** A service account at Google, with the private key that signs requests for access tokens. */
 export interface ServiceAccount {
   readonly clientEmail: string;
-  /** Google's id of the key; null: the file has none. */
+  /** Google's id of the key; null: the file does not contain it. */
   readonly keyId: string | null;
   readonly privateKey: KeyObject;
 }
@@ -15,8 +15,8 @@ export interface ServiceAccount {
 const MAX_KEY_FILE_BYTES = 65_536;
 
 /**
- * The service account of `key` (JSON, or the absolute path of a file with it). Returns a sentence if the key cannot be
- * used, which quotes no part of the key.
+ * Reads a service account from `key`, which is JSON or the absolute path of a file with JSON. Returns a sentence with
+ * the reason if the key cannot be used; the sentence quotes no part of the key.
  */
 export function readServiceAccount(projectId: string, key: string): ServiceAccount | string {
   const name = isJson(key) ? 'the JSON' : keyPathForMessage(key);
@@ -39,7 +39,8 @@ function serviceAccountFromFields(
   if (type !== 'service_account') return `${name} is not a service account; expected ${SERVICE_ACCOUNT_DESCRIPTION}`;
   if (typeof email !== 'string' || !/^[\x21-\x7e]{3,320}$/.test(email)) return `${name} lacks its client_email`;
   if (typeof pem !== 'string') return `${name} lacks its private_key`;
-  // Google's projects have an id and a number, and the file contains only the id.
+  // A project of Google has an id and a number. The file contains only the id, so a configured number cannot be
+  // compared.
   if (!/^\d+$/.test(projectId) && project !== projectId) {
     const other = typeof project === 'string' && /^[A-Za-z0-9.:-]{1,100}$/.test(project) ? project : 'another project';
     return `${name} is of ${other}, not of ${projectId}`;
@@ -52,7 +53,7 @@ function serviceAccountFromFields(
   return { clientEmail: email, keyId: typeof keyId === 'string' ? keyId : null, privateKey };
 }
 
-/** The key in a .p8 file, or a sentence that says why it cannot be used. */
+/** Reads the key in a .p8 file. Returns a sentence with the reason if it cannot be used. */
 export function readAppleKey(path: string): KeyObject | string {
   const name = keyPathForMessage(path);
   const text = readKeyText(path, name);
@@ -65,7 +66,7 @@ export function readAppleKey(path: string): KeyObject | string {
   return `${name} holds a key of the type ${key.asymmetricKeyType} ${namedCurve}, expected ec prime256v1 (P-256)`;
 }
 
-/** The certificates in a PEM file, or a sentence that says why it cannot be used. */
+/** Reads the certificates in a PEM file. Returns a sentence with the reason if the file cannot be used. */
 export function readCaFile(path: string): { readonly pem: string } | string {
   const name = keyPathForMessage(path);
   const text = readKeyText(path, name);
@@ -80,14 +81,17 @@ export function readCaFile(path: string): { readonly pem: string } | string {
   }
 }
 
-/** The problem of a pair of keys in base64url, as a sentence about the private key; null: none. */
+/**
+ * Checks that two keys in base64url belong together. Returns the problem, as a sentence about the private key; null:
+ * there is none.
+ */
 export function webPushPairProblem(publicKey: string, privateKey: string): string | null {
   const pair = createECDH('prime256v1');
   try {
     pair.setPrivateKey(privateKey, 'base64url');
     if (pair.getPublicKey().equals(Buffer.from(publicKey, 'base64url'))) return null;
   } catch {
-    // The private key is zero or not less than the order of the curve, so it has no public key.
+    // The private key is zero, or not less than the order of the curve: no public key belongs to it.
   }
   return 'does not belong to services.web-push.public: "klatch setup" makes a pair';
 }
@@ -97,7 +101,7 @@ function parsePrivateKey(pem: string): KeyObject | string {
   try {
     return createPrivateKey(pem);
   } catch {
-    // Not quoted: OpenSSL's error can repeat its input.
+    // OpenSSL's error is not quoted, since it can repeat its input.
     return 'is no private key in PEM, or a damaged one';
   }
 }
@@ -107,7 +111,7 @@ function parseJsonObject(text: string): Record<string, unknown> | null {
     const value: unknown = JSON.parse(text);
     return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : null;
   } catch {
-    // Not quoted: the parser's error repeats its input.
+    // The parser's error is not quoted, since it repeats its input.
     return null;
   }
 }

@@ -9,7 +9,7 @@ import type { Owner } from '../durable-file.ts';
 import { keyPathForMessage } from '../key-path-for-message.ts';
 import { ConfigError } from '../problem.ts';
 
-/** The problem of one of the two files, as a sentence about it. */
+/** The problem of one of the two files of a key pair, as a sentence about the file. */
 interface SigningKeyFileProblem {
   readonly which: keyof ServerKeyFiles;
   readonly sentence: string;
@@ -21,8 +21,8 @@ const PEM_LABELS = { public: 'PUBLIC KEY', private: 'PRIVATE KEY' } as const;
 const NEW_PAIR_ADVICE = 'run "klatch keys generate", or openssl genpkey -algorithm ed25519';
 
 /**
- * Checks a pair of server keys: both files exist, are PEM with Ed25519 keys in PKCS#8 and SPKI, and belong together. No
- * sentence quotes the files' content.
+ * Checks a pair of server keys: both files must exist, contain Ed25519 keys as PEM (PKCS#8 and SPKI), and belong
+ * together. Returns the problems; no sentence quotes the content of a file.
  */
 export function checkServerKeyPair(files: ServerKeyFiles): readonly SigningKeyFileProblem[] {
   const publicKey = readPemKey(files.public, 'public');
@@ -37,8 +37,8 @@ export function checkServerKeyPair(files: ServerKeyFiles): readonly SigningKeyFi
 }
 
 /**
- * The keys of the pairs, in their order. Throws ConfigError with the problem that `checkServerKeyPair` finds: the files
- * may have changed since the configuration was read.
+ * Reads the keys of these pairs, in their order. Throws ConfigError with the problem that `checkServerKeyPair` finds,
+ * since the files may have changed after the configuration was checked.
  */
 export function readServerKeys(pairs: readonly ServerKeyFiles[]): ServerKey[] {
   return pairs.map((files) => {
@@ -52,24 +52,24 @@ export function readServerKeys(pairs: readonly ServerKeyFiles[]): ServerKey[] {
   });
 }
 
-/** The public key in a file, as it is shown to people; null if it cannot be read. */
+/** The public key in a file, in the form that people are shown; null if it cannot be read. */
 export function describePublicKeyFile(path: string): PublicServerKey | null {
   const key = readPemKey(path, 'public');
   return typeof key === 'string' ? null : describePublicKey(key);
 }
 
-/** Whether users other than the owner and the group of a file can read it; false if that cannot be determined. */
+/** True if every user of this machine can read the file, by its mode. False if that cannot be determined. */
 export function isReadableByOthers(path: string): boolean {
   try {
     return (statSync(path).mode & 0o004) !== 0;
   } catch (error) {
-    // The read of the file reports this error with its own message.
+    // This error is not reported here: the read of the file reports it.
     if (typeof error === 'object' && error !== null && 'code' in error) return false;
     throw error;
   }
 }
 
-/** The key in a file, or a sentence that says why it cannot be used. */
+/** Reads the key in a file. Returns a sentence with the reason if it cannot be used. */
 function readPemKey(path: string, which: keyof ServerKeyFiles): KeyObject | string {
   const name = keyPathForMessage(path);
   const bytes = readBytes(path, name);
@@ -92,7 +92,7 @@ function parsePemKey(pem: string, name: string, which: keyof ServerKeyFiles): Ke
     if (key.asymmetricKeyType === 'ed25519') return key;
     return `${name} holds a key of the type ${key.asymmetricKeyType ?? 'unknown'}, expected ed25519: ${NEW_PAIR_ADVICE}`;
   } catch (error) {
-    // OpenSSL's message names internals of its decoder and can repeat input, so only its code is shown.
+    // Only the error's code is shown: OpenSSL's message is about its decoder's internals, and can repeat the input.
     return `${name} is a damaged PEM file (${errorCodeOf(error)})`;
   }
 }
@@ -110,16 +110,19 @@ function readBytes(path: string, name: string): Buffer | string {
 }
 
 function errorCodeOf(error: unknown): string {
-  // No instanceof: in tests, errors of Node's own modules belong to another realm.
+  // `instanceof` is not used: in tests, errors of Node's own modules are from another realm.
   return typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : 'no code';
 }
 
-/** A pair of server keys on disk. `created`: this call created it. */
+/** The files of a pair of server keys. `created`: true if this call created them. */
 interface EnsuredServerKeys extends ServerKeyFiles {
   readonly created: boolean;
 }
 
-/** Creates a folder, and gives new folders to the group of the keys' owner, who could not reach the keys otherwise. */
+/**
+ * Creates a folder if it does not exist. Gives new folders to the group of the keys' owner, who could not reach the
+ * keys otherwise.
+ */
 function createGroupAccessibleFolder(folder: string, owner: Owner | undefined): void {
   const first = mkdirSync(folder, { recursive: true, mode: 0o750 });
   if (first === undefined || owner === undefined) return;
@@ -129,15 +132,15 @@ function createGroupAccessibleFolder(folder: string, owner: Owner | undefined): 
   }
 }
 
-/** The paths of the two files of a pair in a folder. */
+/** The paths of the two files of a key pair in this folder. */
 export function serverKeyPaths(folder: string): ServerKeyFiles {
   return { public: join(folder, 'server-key.public.pem'), private: join(folder, 'server-key.private.pem') };
 }
 
 /**
- * Creates `server-key.private.pem` (0600) and `server-key.public.pem` (0644) in `folder`, synced to disk. Keeps an
- * existing pair. Writes the private file first: a run that breaks off leaves at most a private key, and the next run
- * derives the public key from it. Throws if existing files do not form a pair.
+ * Creates `server-key.private.pem` (0600) and `server-key.public.pem` (0644) in `folder`, and syncs them. Keeps an
+ * existing pair. Writes the private file first: if a run is interrupted, the next one derives the public key from it.
+ * Throws if the existing files do not belong together.
  */
 export function ensureServerKeys(folder: string, options: { readonly owner?: Owner } = {}): EnsuredServerKeys {
   const files = serverKeyPaths(folder);

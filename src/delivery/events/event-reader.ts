@@ -12,14 +12,14 @@ import { eventBody, type CreateFileLink } from '../payload.ts';
 export interface EncodedEvent {
   readonly rev: Rev;
   readonly logEpoch: LogEpoch;
-  /** A lane that keeps the order sends the event after this message and before the next one. */
+  /** A lane with `order: strict` sends the event after the message with this seq, and before the next message. */
   readonly afterSeq: Seq;
   readonly kind: ChangeEventKind;
   readonly actorKind: SenderKind;
   readonly hops: number;
-  /** The message that was changed. */
+  /** The seq of the message that the event changed. */
   readonly seq: Seq;
-  /** Empty if a retention rule removed the message. */
+  /** The JSON body in UTF-8; empty if a retention rule removed the message. */
   readonly body: Buffer;
 }
 
@@ -27,18 +27,21 @@ export interface EncodedEvent {
 interface NextEvent {
   /** Null: there is no event so far. */
   readonly event: EncodedEvent | null;
-  /** The newest message at the time of the read: events that are written later come after it. */
+  /** The seq of the newest message at the time of the read. Events that are written later come after this message. */
   readonly headSeq: Seq;
 }
 
-/** Bounds of one query at one position: it reads at most 64 events, and stops once their texts exceed 128 KiB. */
+/**
+ * Bounds for one position (a conversation and a rev): a query reads at most 64 events there, and stops once their texts
+ * exceed 128 KiB.
+ */
 const PAGE_LIMITS = { limit: 64, bytes: 128 * 1024 } as const;
-/** Positions of one query. */
+/** The most positions (a conversation and a rev) that one query reads. */
 const MAX_POSITIONS_PER_QUERY = 128;
-/** Bound of the cache over all conversations, in bytes of bodies. */
+/** The size of the cache for all conversations together, in bytes of bodies. */
 const CACHE_BYTES = 8 * 1024 * 1024;
 const CACHE_ENTRY_OVERHEAD_BYTES = 500;
-/** An older cache entry is read again: the message may have been changed meanwhile. */
+/** An event that was cached longer ago is read again: its message may have been changed meanwhile. */
 const CACHE_TTL_MS = 1_000;
 
 interface ReadRequest {
@@ -68,7 +71,8 @@ export class EventReader {
   #failing = false;
 
   /**
-   * `witness` records the events that were read: a receiver may get them before their notification reaches this node.
+   * `witness`: records each event that is read, since a receiver may get the event before its notification reaches this
+   * node.
    */
   constructor(pool: Pool, options: { createFileLink: CreateFileLink; witness: Witness; log: Log }) {
     this.#pool = pool;
@@ -78,8 +82,8 @@ export class EventReader {
   }
 
   /**
-   * The next event after a rev, with its message as it is now or was a second ago. Rejects when the database is
-   * unreachable.
+   * Reads the next event after a rev. Its message is as it is now, or as it was at most a second ago. Rejects when the
+   * database is unreachable.
    */
   next(conversationId: ConversationId, afterRev: Rev): Promise<NextEvent> {
     const known = this.#cache.get(keyOf(conversationId, afterRev));
@@ -92,7 +96,8 @@ export class EventReader {
 
   async #drain(): Promise<void> {
     this.#reading = true;
-    // Lanes that the same notification woke call `next` in the same turn of the event loop.
+    // Waits until all lanes that the same notification woke have called `next`: they do so in one turn of the event
+    // loop.
     await new Promise(setImmediate);
     while (this.#requests.length > 0) await this.#queryOneBatch();
     this.#reading = false;
@@ -127,7 +132,7 @@ export class EventReader {
       this.#cache.set(keyOf(conversationId, previous), { event: this.#encode(conversationId, event), headSeq });
       previous = event.rev;
     }
-    // Encodes again if the event is too large for the cache.
+    // The first event is missing in the cache if it is too large for it. Then it is encoded a second time.
     const first = this.#cache.get(keyOf(conversationId, afterRev))?.event;
     const event = events.length === 0 ? null : (first ?? this.#encode(conversationId, events[0]!));
     for (const request of group) request.resolve({ event, headSeq });

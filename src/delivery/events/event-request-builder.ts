@@ -5,28 +5,36 @@ import type { EncodedEvent, EventReader } from './event-reader.ts';
 
 /** Bounds of one request of events. */
 export interface EventBounds {
-  /** Events, at most. */
+  /** The most events in the request. */
   readonly maxEvents: number;
-  /** The end of a range that was tried before: the request sends exactly this range again. */
+  /**
+   * Set when a failed batch is sent again: the last rev of that batch. The request then covers exactly the same range.
+   */
   readonly resendRangeEnd: Rev | null;
-  /** The newest message that the hook has received. An event waits while its `afterSeq` is greater. */
+  /** The seq of the newest message that the hook has received. An event with a greater `afterSeq` waits. */
   readonly maxAfterSeq: Seq;
 }
 
-/** The next request after a rev. */
+/** What a lane does next with the events after a rev: send a request, skip events, or wait. */
 interface NextEventRequest {
-  /** The hook skips all events up to here. */
+  /** The rev of the last event that the hook skips; the rev of the search if it skips none. */
   readonly skippedTo: Rev;
   readonly request: DeliveryRequest | null;
-  /** If nothing is sent or skipped: messages up to this one may be sent before the next event. */
+  /** If nothing is sent or skipped: the lane may send messages up to this seq before the next event. */
   readonly nextEventAfterSeq: Seq;
 }
 
-/** Makes requests of the events that a hook asks for, and remembers whether there are any. */
+/**
+ * Builds the requests for the events that a hook asks for. Remembers that no event is left, so that the lane need not
+ * query again.
+ */
 export class EventRequestBuilder {
   readonly #reader: EventReader;
   readonly #row: LaneRow;
-  /** No event was found after this rev, and no notification came since; null: there may be events. */
+  /**
+   * The rev after which the last query found no event, if no notification has come since then. Null: there may be
+   * events.
+   */
   #exhaustedAt: Rev | null;
   #wakeups = 0;
 
@@ -47,13 +55,16 @@ export class EventRequestBuilder {
     return this.#exhaustedAt === null || rev < this.#exhaustedAt;
   }
 
-  /** The next request after a rev, with current texts. Rejects when the database is unreachable. */
+  /**
+   * Builds the next request after a rev, with the current texts of the messages. Rejects when the database is
+   * unreachable.
+   */
   async next(afterRev: Rev, bounds: EventBounds): Promise<NextEventRequest> {
     let skippedTo = afterRev;
     for (let n = 0; n < MAX_SKIPPED; n += 1) {
       const { event, headSeq } = await this.#read(skippedTo);
       const isPastEnd = bounds.resendRangeEnd !== null && (event === null || event.rev > bounds.resendRangeEnd);
-      // Events of a range that was tried before can have expired meanwhile.
+      // The rest of the failed batch is gone: its events have expired since the failed attempt.
       if (isPastEnd) return { skippedTo: bounds.resendRangeEnd, request: null, nextEventAfterSeq: headSeq };
       if (event === null) return { skippedTo, request: null, nextEventAfterSeq: headSeq };
       const isWaiting = event.afterSeq > bounds.maxAfterSeq;
@@ -98,7 +109,7 @@ export class EventRequestBuilder {
       const { event } = await this.#read(after);
       if (event === null || event.afterSeq > maxAfterSeq) break;
       if (resendRangeEnd !== null && event.rev > resendRangeEnd) break;
-      // Events of another log epoch get a request of their own, whatever range was tried before.
+      // No request spans two log epochs, even if the failed batch did.
       if (event.logEpoch !== head.logEpoch) return { events, resendRangeEnd: null };
       after = event.rev;
       if (this.#isSkipped(event)) {
@@ -106,7 +117,7 @@ export class EventRequestBuilder {
         continue;
       }
       bytes += event.body.length + 1;
-      // The byte bound does not apply to a range that is sent again.
+      // The byte bound does not apply to a failed batch, which is sent again as a whole.
       if (bytes > MAX_BATCH_BYTES && resendRangeEnd === null) break;
       events.push(event);
     }
@@ -116,7 +127,8 @@ export class EventRequestBuilder {
   async #read(afterRev: Rev): ReturnType<EventReader['next']> {
     const wakeups = this.#wakeups;
     const next = await this.#reader.next(this.#row.conversationId, afterRev);
-    // A wakeup during the read may have announced an event that the read did not see.
+    // A notification during the read may have announced an event that the read did not see. So the result counts only
+    // if none came.
     if (next.event === null && wakeups === this.#wakeups) this.#exhaustedAt = afterRev;
     return next;
   }

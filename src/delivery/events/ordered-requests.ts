@@ -5,13 +5,16 @@ import type { EventBounds, EventRequestBuilder } from './event-request-builder.t
 
 /** Bounds of one request of messages or events. */
 export interface OrderedBounds extends RequestRangeBounds, Omit<EventBounds, 'resendRangeEnd' | 'maxAfterSeq'> {
-  /** The end of a range of events that was tried before: the request sends exactly this range again. */
+  /**
+   * Set when a failed batch of events is sent again: the last rev of that batch. The request then covers exactly the
+   * same range.
+   */
   readonly resendRangeEndRev: Rev | null;
 }
 
-/** The next request after a position. */
+/** What a lane does next after a position: send a request, skip messages or events, or wait. */
 interface NextOrdered {
-  /** The last skipped position; null: none was skipped. */
+  /** The position after the skipped messages or events; null: none was skipped. */
   readonly skippedTo: LanePosition | null;
   readonly request: DeliveryRequest | null;
 }
@@ -19,8 +22,8 @@ interface NextOrdered {
 const NOTHING: NextOrdered = { skippedTo: null, request: null };
 
 /**
- * Messages and events in one order: each message is followed by the events that were written before the next message,
- * by rev.
+ * Merges a hook's messages and events into one order. After each message come the events that were written before the
+ * next message, by rev.
  *
  * Why no message overtakes an event: both are written under the head's lock. A reader of a head with `last_seq` 42 sees
  * every event that comes before message 42. So one check for events covers all messages up to the head that the check
@@ -37,12 +40,18 @@ export class OrderedRequests {
     this.#events = events;
   }
 
-  /** The next request, made without a query. Null if an event or a message that is not cached may come next. */
+  /**
+   * Builds the next request without a query. Null when that is not possible: the next message is not cached, or an
+   * event may come first.
+   */
   peek(position: LanePosition): DeliveryRequest | null {
     return this.#isMessageNext(position) ? this.#messages.peek(position.cursor) : null;
   }
 
-  /** The next request after a position, with current texts. Rejects when the database is unreachable. */
+  /**
+   * Builds the next request after a position, with the current texts of the messages. Rejects when the database is
+   * unreachable.
+   */
   async next(position: LanePosition, bounds: OrderedBounds): Promise<NextOrdered> {
     const { cursor, eventCursor } = position;
     if (!this.#isMessageNext(position)) {

@@ -6,17 +6,20 @@ import { eventRange, messageRange } from '../retry-sender.ts';
 import { UnorderedInFlightWindow, type RequestRange } from '../unordered-in-flight-window.ts';
 import type { EventRequestBuilder } from './event-request-builder.ts';
 
-/** The next request after a number in the log. */
+/** What a lane does next after a seq or rev: send a request, skip numbers, or wait. */
 interface NextUnordered<Num extends Seq | Rev> {
   readonly skippedTo: Num;
   readonly request: DeliveryRequest | null;
 }
 
-/** A source of a lane without order: messages or events. Each has numbers and a cursor of its own. */
+/**
+ * What a lane with `order: none` sends: its messages or its events. Messages have seqs, events have revs, and each kind
+ * has a cursor.
+ */
 export interface UnorderedSource<Num extends Seq | Rev> {
   readonly window: UnorderedInFlightWindow<Num>;
   readonly hasBacklog: boolean;
-  /** `resendRangeEnd`: the end of a range that is sent again unchanged. */
+  /** `resendRangeEnd`: set when a request is sent again, with the same range. It is the last number of that range. */
   read(after: Num, resendRangeEnd: Num | null): Promise<NextUnordered<Num>>;
   rangeOf(request: DeliveryRequest): RequestRange<Num>;
 }
@@ -42,7 +45,7 @@ export class UnorderedMessages implements UnorderedSource<Seq> {
     const bounds = resendRangeEnd === null ? this.#bounds() : { maxMessages: UNLIMITED, resendRangeEnd };
     const next = await requests.next(after, bounds);
     const isEmpty = next.request === null && next.skippedTo === after;
-    // A notification named a seq that the query does not see yet. A later notification or the sweep wakes the lane
+    // A notification announced a seq that the query does not see yet. A later notification or the sweep wakes the lane
     // again.
     if (isEmpty && resendRangeEnd === null) lowerHeadAfterEmptyRead(after, headBefore);
     else if (next.isNextMessageRemoved === true) reloadHook();
@@ -54,8 +57,8 @@ export class UnorderedMessages implements UnorderedSource<Seq> {
   }
 
   /**
-   * A batch that failed while the hook asked for order is sent again unchanged; after a refusal, its messages are sent
-   * one by one.
+   * A batch that failed while the hook had `order: strict` is sent again unchanged. After a refusal (400, 413 or 422)
+   * its messages are sent one by one.
    */
   #bounds(): RequestRangeBounds {
     const { maxMessagesPerRequest, tracker, slowStart } = this.#deps;
@@ -71,7 +74,10 @@ export class UnorderedMessages implements UnorderedSource<Seq> {
   }
 }
 
-/** Events of a lane without order do not wait for messages: an event can arrive before the message that it changed. */
+/**
+ * The events of a lane with `order: none`. They do not wait for messages: an event can arrive before the message that
+ * it changed.
+ */
 export class UnorderedEvents implements UnorderedSource<Rev> {
   readonly window: UnorderedInFlightWindow<Rev>;
   readonly #deps: StrategyDeps;

@@ -1,25 +1,28 @@
-/** The documented criterion: for 5 minutes in a row, more than 60 posts in each. */
+/** The documented criterion of a loop: more than 60 posts in each of 5 successive minutes. */
 const MINUTES = 5;
 const POSTS_PER_MINUTE = 60;
 const MINUTE_MS = 60_000;
 const SECOND_MS = 1_000;
-/** Seconds that are remembered. A lane delivers a post of a loop sooner than that after the post. */
+/**
+ * For so many seconds back, the detector remembers whether a delivery was made. In a loop a lane delivers each post
+ * sooner than that.
+ */
 const SECONDS = 64;
 
 /**
  * Detects whether the receiver of one hook seems to answer posts of the group's webhook with further posts. It counts
- * the webhook's posts that come within 2 s, in whole seconds, after a delivery of such a post to the hook. A busy group
- * meets the same criterion.
+ * the posts of the webhook that come in the same second as a delivery of such a post to the hook, or in the next
+ * second. The posts of a busy group can also meet the criterion.
  */
 export class LoopDetector {
-  /** The seconds, in Unix time, in which such posts were delivered. */
+  /** The seconds, in Unix time, in which posts of the group's webhook were delivered to the hook. */
   readonly #deliverySeconds = new Uint32Array(SECONDS);
   #minute = 0;
   #postsInMinute = 0;
-  /** Successive minutes with too many posts; the last of them is the one before `#minute`. */
+  /** The number of successive minutes with too many posts; the last of these minutes is the one before `#minute`. */
   #minutesInRow = 0;
 
-  /** Records the delivery, at `nowMs`, of a webhook's post from `postedMs`; both in Unix time. */
+  /** Records that a post of the webhook from `postedMs` is delivered at `nowMs`; both are Unix times. */
   observe(postedMs: number, nowMs: number): void {
     const posted = Math.floor(postedMs / SECOND_MS);
     const follows = this.#hasDeliveryIn(posted) || this.#hasDeliveryIn(posted - 1);

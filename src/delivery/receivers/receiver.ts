@@ -15,21 +15,24 @@ interface ReceiverDeps {
   readonly client: DeliveryClient;
   readonly createFileLink: CreateFileLink;
   readonly postReply: PostReply;
-  /** True once the lane is retired: another lane then sends the message again. */
+  /** True once the lane is retired. Its successor then sends every message again that is not settled. */
   readonly isRetired: () => boolean;
   readonly log: Log;
 }
 
-/** The message of the request that the receiver answered. */
+/** The message that the receiver answered with a reply; `last` is its seq. */
 interface DeliveredMessage {
   readonly last: Seq;
   readonly logEpoch: LogEpoch;
   readonly hops: number;
 }
 
-/** A larger answer is not treated as a reply. */
+/** An answer of more bytes than this is not read as a reply. */
 const MAX_ANSWER_BYTES = 256 * 1024;
-/** Pause between two tries to post a reply, while the database is unreachable or the group has too many replies. */
+/**
+ * Pause between two tries to post a reply. A try fails while the database is unreachable or the group has too many
+ * replies.
+ */
 const REPLY_RETRY_MS = 500;
 
 /** The receiver of a hook with another product's format: it selects and encodes messages, and posts replies. */
@@ -49,7 +52,7 @@ export class Receiver {
     this.#deps = deps;
   }
 
-  /** False for a message that the receiver ignores: its text lacks the triggers, or it is deleted. */
+  /** False for a message that the receiver does not get: it is deleted, or begins with none of the hook's triggers. */
   takes({ deliveredAsDeleted, text }: DeliveryMessage): boolean {
     const { triggers } = this.#row;
     return !deliveredAsDeleted && (triggers.length === 0 || findTrigger(text, triggers) !== null);
@@ -89,8 +92,9 @@ export class Receiver {
   }
 
   /**
-   * Posts the reply in a delivery's answer. `unknown`: the lane ended before the reply was posted, so the delivery must
-   * not be settled. While the reply is pending, the message is not sent again: its receiver would act twice.
+   * Posts the reply in a delivery's answer into the group, and repeats failed tries. Otherwise the message would be
+   * sent again, and its receiver would act twice. `unknown`: the lane was retired before the reply was posted, so the
+   * delivery must not be settled.
    */
   async postReply(
     { last: seq, logEpoch, hops }: DeliveredMessage,

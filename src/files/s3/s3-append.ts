@@ -6,14 +6,17 @@ import { remainderKey, type S3Bucket } from './s3-bucket.ts';
 import type { S3UploadState } from './s3-state.ts';
 import type { AppendSource, FileKey, UploadProgress } from '../store.ts';
 
-/** The most bytes in the buffer while a part waits for its slot. */
+/** The size of the buffer for the bytes of one upload that arrive while its part waits for a slot in memory. */
 const MAX_BUFFERED_BYTES = 256 * 1024;
-/** The bytes of a part that need no slot: small uploads, and uploads that stall early, block no other upload. */
+/**
+ * A part takes a slot in memory only for bytes beyond this number. So small uploads, and uploads that stall early,
+ * block no other upload.
+ */
 const UNRESERVED_BYTES = 256 * 1024;
 
 const REMAINDER_NAME_BYTES = 12;
 
-/** The target of an append. */
+/** The place to which an append writes. */
 interface AppendTarget {
   readonly bucket: S3Bucket;
   readonly partBuffers: PartBufferPool;
@@ -21,8 +24,9 @@ interface AppendTarget {
 }
 
 /**
- * Appends a stream to an upload. It sends full parts as they arrive, one while the next one is filled. The remaining
- * bytes are stored as the tail, or as the last part if the upload ends with them. At most two parts are in memory.
+ * Appends a stream to an upload. Sends each part when it is full, while the next one is filled; so at most two parts
+ * are in memory. The bytes after the last full part are stored as the last part if the upload ends with them, else as
+ * the remainder.
  */
 export async function appendToS3(
   target: AppendTarget,
@@ -53,12 +57,12 @@ class S3Append {
   readonly #target: AppendTarget;
   readonly #source: AppendSource;
   #state: S3UploadState;
-  /** The number of bytes of the file after the last `add`. */
+  /** The length of the upload in bytes, with all chunks that were added. */
   #addedUpTo: number;
   #chunks: Buffer[] = [];
   #bufferedBytes = 0;
   #reservation: PartReservation | null = null;
-  /** The part that is being sent. It resolves to the part's error, or to null. */
+  /** The part that is being sent; resolves to its error, or to null. */
   #partInFlight: Promise<unknown> | null = null;
 
   constructor(target: AppendTarget, state: S3UploadState, source: AppendSource) {
@@ -68,13 +72,13 @@ class S3Append {
     this.#source = source;
   }
 
-  /** Loads the tail of the last append as the beginning of the next part. */
+  /** Loads the remainder that the last append stored, as the beginning of the next part. */
   async loadRemainder(): Promise<void> {
     const { bucket, key } = this.#target;
     const { remainder, remainderName, hasRemainder } = this.#state;
     if (remainderName !== null && remainder > 0)
       await this.#fill(await bucket.readRemainder(key, remainderName, remainder));
-    // The upload continues from this tail, so no row needs the tails of earlier requests.
+    // The upload's row names this remainder, so those of earlier requests are not needed any more.
     if (hasRemainder) await bucket.removeRemainders(key, remainderName);
   }
 
@@ -83,7 +87,7 @@ class S3Append {
     await this.#fill(chunk);
   }
 
-  /** Stores the bytes that are left: as the last part, or as the tail. */
+  /** Stores the bytes that are left: as the last part if `isLast`, else as the remainder. */
   async end(isLast: boolean): Promise<UploadProgress> {
     this.#reservation?.markFull();
     await this.#awaitPartInFlight();
@@ -93,7 +97,7 @@ class S3Append {
     return { received: this.#addedUpTo, state: { ...this.#state } };
   }
 
-  /** Releases the slot, after the part that is being sent has ended. */
+  /** Waits until the part that is being sent has ended, and releases the slot of the part that is being filled. */
   async release(): Promise<void> {
     await this.#partInFlight;
     this.#reservation?.release();
@@ -118,7 +122,8 @@ class S3Append {
   }
 
   /**
-   * Takes a slot. When the slot is reclaimed, the source is destroyed: its bytes are stored as if its client had left.
+   * Takes a slot in memory for the next part. If another upload reclaims the slot, the source is destroyed, and the
+   * bytes are stored as if the client had disconnected.
    */
   #reservePartMemory(): Promise<PartReservation> {
     const sentence = 'Other uploads waited for this one, which came too slowly; what is not complete can be sent again';
@@ -138,7 +143,7 @@ class S3Append {
     this.#reservation?.markFull();
     await this.#awaitPartInFlight();
     const body = this.#takeBody();
-    // From here on the slot belongs to the part that is being sent.
+    // The slot now belongs to the part that is sent, and is released when that is done.
     const reservation = this.#reservation;
     this.#reservation = null;
     this.#partInFlight = this.#putPart(body)
@@ -166,10 +171,10 @@ class S3Append {
 
   async #putRemainder(body: Buffer): Promise<void> {
     const { bucket, key } = this.#target;
-    // Without new bytes the existing tail is unchanged.
+    // If no byte was added, the stored remainder is still right.
     if (body.length === this.#state.remainder) return;
-    // Writes the tail to a new object. If this process is killed before its row is written, the upload resumes with the
-    // previous tail, also on another node.
+    // Writes the remainder to a new object. If this process is killed before it writes the row, the upload can still
+    // resume with the previous remainder, also on another node.
     const remainderName = randomBytes(REMAINDER_NAME_BYTES).toString('base64url');
     await bucket.put(remainderKey(key, remainderName), body);
     this.#state = { ...this.#state, remainder: body.length, remainderName, hasRemainder: true };

@@ -12,24 +12,24 @@ import {
 } from '../store.ts';
 import { elementContents, escapeXml, firstElementText } from './xml.ts';
 
-/** Tails are separate from files: a file's key has no "/". */
+/** The prefix of the keys of remainders (bytes of an upload after its last full part). The key of a file has no "/". */
 const REMAINDERS_PREFIX = 'uploads/';
 const PAGE_SIZE = '1000';
 
-/** A page of the keys of files; `next` null: this was the last page. */
+/** A page of the keys of files. `next`: the position of the next page; null: this was the last page. */
 interface FileKeyPage {
   readonly files: readonly StoredObject[];
   readonly next: string | null;
 }
 
-/** An upload in the store's listing. */
+/** A multipart upload in the store's listing. */
 interface FoundUpload {
   readonly key: string;
   readonly uploadId: string;
   readonly startedAt: Date;
 }
 
-/** The object that holds a tail of an upload; each tail has its own name. */
+/** The key of the object with a remainder of an upload. Each remainder has a name of its own. */
 export function remainderKey(key: FileKey, name: string): string {
   return `${remainderKeyPrefix(key)}${name}`;
 }
@@ -38,7 +38,7 @@ function remainderKeyPrefix(key: FileKey): string {
   return `${REMAINDERS_PREFIX}${key}.`;
 }
 
-/** The operations of S3, with one or two requests each. */
+/** The operations of S3 that a store needs; each is one or two requests. */
 export class S3Bucket {
   readonly #client: S3Client;
 
@@ -63,7 +63,7 @@ export class S3Bucket {
     await this.#ignoreNotFound(this.#client.requestHeaders({ method: 'DELETE', key }));
   }
 
-  /** The size of an object; null: there is no such object. */
+  /** The size of an object in bytes; null: there is no such object. */
   async size(key: string): Promise<number | null> {
     try {
       const headers = await this.#client.requestHeaders({ method: 'HEAD', key });
@@ -79,19 +79,20 @@ export class S3Bucket {
     const { status, body } = await this.#client.send({ method: 'GET', key, headers, isDownload: true });
     const out = new PassThrough();
     const isPartial = range === null || status === 206;
-    // An abort by this node needs no error; an unhandled error would end the process.
+    // Without this listener an error would end the process. After `body.destroy()` below, the error is ignored.
     body.on('error', (cause) => (isPartial ? out.destroy(this.#client.toTransferError(cause)) : undefined));
     if (!isPartial) {
       body.destroy();
       throw new StoreUnavailableError(`${this.#client.description} does not give parts of files`);
     }
-    // When the reader leaves, the request is aborted as well.
+    // When the reader closes the stream, the request is aborted too.
     out.on('close', () => body.destroy());
     return body.pipe(out);
   }
 
   /**
-   * The text of a short object, trimmed; null: there is no such object. It reads at most `maxBytes` of a longer one.
+   * The text of a short object, trimmed; null: there is no such object. Reads only the first `maxBytes` of a longer
+   * object.
    */
   async readText(key: string, maxBytes: number): Promise<string | null> {
     try {
@@ -103,14 +104,17 @@ export class S3Bucket {
     }
   }
 
-  /** The bytes of an upload's tail. */
+  /** Reads the remainder of an upload. Throws NotInStoreError if the object has not `bytes` bytes. */
   async readRemainder(key: FileKey, name: string, bytes: number): Promise<Buffer> {
     const read = await buffer(await this.read(remainderKey(key, name), { start: 0, end: bytes - 1 }));
     if (read.length === bytes) return read;
     throw new NotInStoreError(`${this.#client.description} has lost a part of this upload`);
   }
 
-  /** Removes an upload's tails except the one named `except`. One page suffices: no crash leaves more tails. */
+  /**
+   * Removes all remainders of an upload except the one with the name `except`. One page of the listing suffices:
+   * crashes do not leave more of them.
+   */
   async removeRemainders(key: FileKey, except: string | null): Promise<void> {
     const { objects } = await this.#requestObjectPage(null, remainderKeyPrefix(key));
     const kept = except === null ? null : remainderKey(key, except);
@@ -125,7 +129,7 @@ export class S3Bucket {
     return uploadId;
   }
 
-  /** Parts are numbered from 1. Resolves to the store's ETag of the part. */
+  /** Stores a part, whose number begins with 1. Resolves to the store's ETag of the part. */
   async putPart(key: FileKey, { uploadId, part }: { uploadId: string; part: number }, body: Buffer): Promise<string> {
     const query = { partNumber: String(part), uploadId };
     const { etag } = await this.#client.requestHeaders({ method: 'PUT', key, query, body });
@@ -133,7 +137,7 @@ export class S3Bucket {
     return etag;
   }
 
-  /** Rejects with NotInStoreError when the store does not know the upload (any more). */
+  /** Makes the file of the parts. Rejects with NotInStoreError when the store does not know the upload (any more). */
   async completeUpload(key: FileKey, uploadId: string, etags: readonly string[]): Promise<void> {
     const parts = etags.map(
       (etag, index) => `<Part><PartNumber>${index + 1}</PartNumber><ETag>${escapeXml(etag)}</ETag></Part>`,
@@ -142,7 +146,8 @@ export class S3Bucket {
     const headers = { 'content-type': 'application/xml' };
     const body = Buffer.from(xml);
     const document = await this.#client.requestDocument({ method: 'POST', key, query: { uploadId }, headers, body });
-    // Combining the parts takes long, so the store first answers 200, and reports the outcome in the answer's document.
+    // The store may take long to combine the parts. So it answers 200 first, and reports an error only in the body of
+    // the answer.
     if (elementContents(document, 'Error').length > 0)
       throw toStoreError(this.#client.description, parseErrorResponse(200, document));
   }
@@ -151,13 +156,13 @@ export class S3Bucket {
     await this.#ignoreNotFound(this.#client.requestHeaders({ method: 'DELETE', key, query: { uploadId } }));
   }
 
-  /** Files after a key. */
+  /** Lists a page of files, from the first key after `after`. */
   async list(after: string | null): Promise<FileKeyPage> {
     const { objects, last, isTruncated } = await this.#requestObjectPage(after, '');
     return { files: objects.filter(({ key }) => isFileKey(key)), next: isTruncated ? last : null };
   }
 
-  /** The keys of the files that have tails, each once, after a key. */
+  /** Lists a page of the keys of files that have remainders, each key once, from the first one after `after`. */
   async listFileKeysOfRemainders(after: string | null): Promise<FileKeyPage> {
     const { objects, last, isTruncated } = await this.#requestObjectPage(
       after === null ? null : `${REMAINDERS_PREFIX}${after}`,
@@ -172,15 +177,15 @@ export class S3Bucket {
   }
 
   /**
-   * Uploads of this file that were begun, and neither completed nor aborted. Some stores list only uploads whose whole
-   * key is given.
+   * The multipart uploads of this key that were neither completed nor aborted. The request names the whole key, since
+   * some stores list uploads only then.
    */
   async uploadsOf(key: FileKey): Promise<readonly FoundUpload[]> {
     const { uploads } = await this.#requestUploadPage({ prefix: key });
     return uploads.filter((upload) => upload.key === key);
   }
 
-  /** A page of all uploads after a marker. */
+  /** Lists a page of all multipart uploads. `marker`: `next` of the previous page; null: the first page. */
   async listUploads(marker: string | null): Promise<{ uploads: readonly FoundUpload[]; next: string | null }> {
     if (marker === null) return this.#requestUploadPage({});
     const [key = '', uploadId = ''] = JSON.parse(marker) as string[];
@@ -203,7 +208,7 @@ export class S3Bucket {
     if (objects.some(({ key, size }) => key === '' || !Number.isSafeInteger(size)))
       throw this.#unexpectedResponseError();
     const last = objects.at(-1)?.key ?? null;
-    // A page without progress would be requested forever.
+    // If the next page would begin where this one did, the listing would never end: that is an error.
     const isTruncated = firstElementText(document, 'IsTruncated') === 'true';
     if (isTruncated && (last === null || (after !== null && last <= after))) throw this.#unexpectedResponseError();
     return { objects, last, isTruncated };

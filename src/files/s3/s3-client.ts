@@ -12,16 +12,17 @@ import {
 import { S3RequestSigner, type S3Request } from './s3-signing.ts';
 import { StoreUnavailableError } from '../store.ts';
 
-/** The limits of each request. */
+/** The time-outs and retries of each request to the store. */
 export interface S3Bounds {
   readonly connectTimeoutMs: number;
   /**
-   * The time-out until the headers of the answer. The time that the request's body takes at the minimum speed is added.
+   * The time-out until the headers of the answer. It is extended by the time that the request's body takes at the
+   * minimum speed.
    */
   readonly responseTimeoutMs: number;
   /** The time-out between two chunks of an answer. */
   readonly responseBodyStallTimeoutMs: number;
-  /** The delays before the retries of a request; their number is the number of retries. */
+  /** The delays before the retries of a request. A request is retried as often as there are delays. */
   readonly retryDelaysMs: readonly number[];
 }
 
@@ -32,19 +33,19 @@ const DEFAULT_S3_BOUNDS: S3Bounds = {
   retryDelaysMs: [200, 800, 3_000],
 };
 
-/** A line slower than this, in bytes a second, counts as stalled. */
+/** The minimum speed at which the store must receive the body of a request. */
 const MIN_BYTES_PER_SECOND = 64 * 1024;
 /**
- * The most connections of downloads. A download holds a connection for as long as its reader takes, and blocks no other
- * request.
+ * The most connections for downloads. They are separate from those of other requests, since a download keeps its
+ * connection for as long as its reader takes.
  */
 const MAX_DOWNLOAD_CONNECTIONS = 1_000;
 const MAX_CONNECTIONS = 64;
 const MAX_HEADER_BYTES = 16 * 1024;
-/** A page of a thousand keys takes about 400 KiB. */
+/** The largest answer document. A page of a thousand keys takes about 400 KiB. */
 const MAX_DOCUMENT_BYTES = 8 * 1024 * 1024;
 
-/** A successful answer. */
+/** An answer of the store with a status of 2xx. */
 interface S3Response {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
@@ -52,8 +53,8 @@ interface S3Response {
 }
 
 /**
- * Signed requests to one bucket, each retried a few times where a retry may help. All requests here are safe to retry.
- * Every failure becomes a store error, whose sentence for people contains no secret.
+ * Sends signed requests to one bucket, and retries each a few times where that may help. All requests of Klatch are
+ * safe to retry. Every failure becomes a store error, whose sentence for people contains no secret.
  */
 export class S3Client {
   readonly description: string;
@@ -72,14 +73,14 @@ export class S3Client {
       maxHeaderSize: MAX_HEADER_BYTES,
       connect: { timeout: bounds.connectTimeoutMs },
       bodyTimeout: bounds.responseBodyStallTimeoutMs,
-      // `#send` has a timer of its own, which includes the wait for a connection.
+      // No time-out of undici: the timer in `#send` includes the wait for a connection.
       headersTimeout: 0,
     };
     this.#agent = new Agent({ ...options, connections: MAX_CONNECTIONS });
     this.#downloadAgent = new Agent({ ...options, connections: MAX_DOWNLOAD_CONNECTIONS });
   }
 
-  /** Sends a request; the caller reads or destroys the answer's body. */
+  /** Sends a request. The caller must read or destroy the body of the answer. */
   async send(request: S3Request): Promise<S3Response> {
     const { retryDelaysMs } = this.#bounds;
     for (let attempt = 0; ; attempt += 1) {
@@ -92,13 +93,13 @@ export class S3Client {
     }
   }
 
-  /** Sends a request and reads the answer's document. */
+  /** Sends a request, and resolves to the XML document in the answer. */
   async requestDocument(request: S3Request): Promise<string> {
     const { body } = await this.send(request);
     return this.#readDocument(body);
   }
 
-  /** Sends a request whose answer has no content; resolves to its headers. */
+  /** Sends a request whose answer has no content, and resolves to the headers of the answer. */
   async requestHeaders(request: S3Request): Promise<S3Response['headers']> {
     const { headers, body } = await this.send(request);
     await this.#readDocument(body);
@@ -109,7 +110,7 @@ export class S3Client {
     return this.#signing.signDownloadUrl(key, options);
   }
 
-  /** The store error for a connection that failed during an answer. */
+  /** The store error for a connection that failed while an answer was read. */
   toTransferError(cause: unknown): StoreUnavailableError {
     return unreachableError(this.description, this.#signing.host, cause);
   }
@@ -131,7 +132,7 @@ export class S3Client {
     return { failure: toStoreError(this.description, errorResponse), isRetryable: isRetryable(errorResponse) };
   }
 
-  /** Each attempt is signed again: a signature is valid for some minutes. */
+  /** Sends one attempt of a request. Each attempt is signed again, since a signature is valid only for some minutes. */
   async #send(request: S3Request): Promise<Dispatcher.ResponseData> {
     const { method, body, isDownload } = request;
     const { url, headers } = await this.#signing.sign(request);
@@ -169,7 +170,7 @@ export class S3Client {
   }
 }
 
-/** Reads an answer's document. Rejects a document of more than `maxBytes`: no store sends one. */
+/** Reads the body of an answer as text. Rejects if the body has more than `maxBytes`, which no store sends. */
 async function readText(body: Dispatcher.ResponseData['body'], maxBytes: number): Promise<string> {
   const chunks: Buffer[] = [];
   let bytes = 0;

@@ -4,7 +4,7 @@ import { firstElementText } from './xml.ts';
 /** An error answer of the store. */
 export interface S3ErrorResponse {
   readonly status: number;
-  /** The code in the answer's error document; null: the answer has no readable one. */
+  /** The error code in the body of the answer, such as `NoSuchKey`; null: the body has no readable code. */
   readonly code: string | null;
 }
 
@@ -26,7 +26,10 @@ const STORE_FULL_CODES = new Set([
 const NOT_FOUND_CODES = new Set(['NoSuchKey', 'NoSuchUpload', 'NotFound']);
 
 const CONFIG_KEY = 'services.aws.s3';
-/** The remedy for an error code, with the configuration key to change. It never contains the value of an access key. */
+/**
+ * What the administrator should do about an error code of the store, with the configuration key to change. The text
+ * never contains an access key.
+ */
 const SENTENCE_BY_CODE: Readonly<Record<string, string>> = {
   NoSuchBucket: `${CONFIG_KEY}.default-bucket: there is no such bucket; make it, or name another one`,
   InvalidBucketName: `${CONFIG_KEY}.default-bucket: the store takes this for no name of a bucket`,
@@ -43,16 +46,16 @@ const SENTENCE_BY_CODE: Readonly<Record<string, string>> = {
   RequestExpired: 'the clock of this machine and the one of the store differ by more than the store takes; set them',
 };
 
-/** The largest error document that is read. */
+/** The largest error document that is read, in bytes. */
 export const MAX_ERROR_BYTES = 64 * 1024;
 
-/** Reads an error document. A code with unexpected characters is left out. */
+/** Reads the error code from an error document. A code with unexpected characters becomes null. */
 export function parseErrorResponse(status: number, document: string): S3ErrorResponse {
   const code = firstElementText(document, 'Code');
   return { status, code: code !== null && /^[A-Za-z0-9.]{1,64}$/.test(code) ? code : null };
 }
 
-/** Whether a retry of the request may help. */
+/** True if a retry of the request may succeed. */
 export function isRetryable({ status, code }: S3ErrorResponse): boolean {
   if (code !== null && (STORE_FULL_CODES.has(code) || SENTENCE_BY_CODE[code] !== undefined)) return false;
   return RETRYABLE_STATUSES.has(status) || (code !== null && RETRYABLE_CODES.has(code));
@@ -69,7 +72,7 @@ export function toStoreError(description: string, response: S3ErrorResponse): Er
   if ((code !== null && NOT_FOUND_CODES.has(code)) || (status === 404 && code === null)) {
     return new NotInStoreError(`${description} does not have this file`);
   }
-  // An answer to HEAD has no document.
+  // An answer to HEAD has no document, and so no code: the status decides.
   if (status === 403)
     return new StoreUnavailableError(`${description}: ${SENTENCE_BY_CODE['AccessDenied']} (${label})`);
   if (status === 301 || status === 307) {
@@ -78,7 +81,7 @@ export function toStoreError(description: string, response: S3ErrorResponse): Er
   return new StoreUnavailableError(`${description} answered ${label}`);
 }
 
-/** The store error for a store that was not reached, or did not answer in time. */
+/** The store error for a store that cannot be reached, or did not answer in time. */
 export function unreachableError(description: string, host: string, cause: unknown): StoreUnavailableError {
   const { code, name } = cause as { code?: unknown; name?: unknown };
   const label = typeof code === 'string' ? code : String(name);

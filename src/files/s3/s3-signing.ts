@@ -1,23 +1,25 @@
 import { AwsV4Signer } from 'aws4fetch';
 import type { S3Config } from '../../config/services.ts';
 
-/** SHA-256 of an empty body. */
+/** The SHA-256 of an empty body, in hexadecimal. */
 const EMPTY_BODY_SHA256 = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855';
-/** The store's own limit for the validity of a signed URL: a week. */
+/** The longest time, in seconds, for which S3 accepts a signed URL: a week. */
 const MAX_DOWNLOAD_URL_S = 604_800;
-/** Headers that a signed URL can set in the store's answer. */
+/** The headers of the store's answer that a signed URL can set. */
 const OVERRIDABLE_RESPONSE_HEADERS = ['content-type', 'content-disposition', 'cache-control'] as const;
 const GENERAL_ENDPOINT = 's3.amazonaws.com';
 
-/** A request to the bucket, or to a key in it. */
+/** A request to S3, for the bucket or for an object in it. */
 export interface S3Request {
   readonly method: 'GET' | 'HEAD' | 'PUT' | 'POST' | 'DELETE';
-  /** The object's key; null: the bucket itself. It has only characters of base64url and "/". */
+  /** The object's key, which has only characters of base64url and "/"; null: the request is for the bucket itself. */
   readonly key: string | null;
   readonly query?: Readonly<Record<string, string>>;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: Buffer;
-  /** True: the answer is read only as fast as the client takes it. */
+  /**
+   * True: the answer is read only as fast as a client downloads it, so the request uses the connections for downloads.
+   */
   readonly isDownload?: boolean;
 }
 
@@ -29,7 +31,7 @@ export class S3RequestSigner {
   readonly #config: S3Config;
   readonly #baseUrl: URL;
   /**
-   * Derived signing keys by day, in the signer's format. The map is replaced now and then, so that it does not grow
+   * Signing keys that aws4fetch derived, one for each day. The map is replaced now and then, so that it does not grow
    * forever.
    */
   #signingKeyCache = new Map<string, ArrayBuffer>();
@@ -39,7 +41,7 @@ export class S3RequestSigner {
     this.#baseUrl = baseUrlOf(config);
   }
 
-  /** The host for messages to people, without path and key. */
+  /** The store's host, for messages to people. */
   get host(): string {
     return this.#baseUrl.host;
   }
@@ -56,7 +58,10 @@ export class S3RequestSigner {
     return { url: this.#withEncodedSpaces(signed.url), headers: Object.fromEntries(signed.headers) };
   }
 
-  /** A URL that returns the file to any client that has the URL. Headers that the store cannot set are left out. */
+  /**
+   * A signed URL with which any client can get the file for `forMs` milliseconds. Headers that the store cannot set are
+   * left out.
+   */
   async signDownloadUrl(
     key: string,
     { forMs, headers }: { forMs: number; headers: Readonly<Record<string, string>> },
@@ -98,13 +103,16 @@ export class S3RequestSigner {
     return url.href;
   }
 
-  /** Encodes a space as it was signed: URL writes "+", which not every store reads as a space. */
+  /**
+   * Writes spaces in the query as "%20", as they were signed. `URL` writes "+", which some stores do not read as a
+   * space.
+   */
   #withEncodedSpaces(url: URL): string {
     return `${url.origin}${url.pathname}${url.search.replaceAll('+', '%20')}`;
   }
 }
 
-/** The origin of signed URLs of a bucket: scheme, host and port. */
+/** The scheme, host and port of the signed URLs of a bucket. */
 export function bucketOriginOf(config: S3Config): string {
   return baseUrlOf(config).origin;
 }
@@ -117,7 +125,7 @@ function baseUrlOf({ s3Endpoint: endpoint, region, bucket, pathStyle }: S3Config
   return base;
 }
 
-/** Hashes in libuv's threads: the hash of a part takes some milliseconds. */
+/** Computes the SHA-256 in libuv's threads, since the hash of a part takes some milliseconds. */
 async function sha256Hex(body: Buffer): Promise<string> {
   return Buffer.from(await crypto.subtle.digest('SHA-256', body as Buffer<ArrayBuffer>)).toString('hex');
 }

@@ -4,32 +4,36 @@ import { NotInStoreError, type UploadProgress, type UploadState } from '../store
 /** The most parts that any store accepts in one upload. */
 const MAX_PARTS = 10_000;
 const MIB = 1024 * 1024;
-/** Stores require at least 5 MiB. */
+/** The smallest part that Klatch sends. S3 requires at least 5 MiB for all parts but the last. */
 const MIN_PART_BYTES = 8 * MIB;
 
 /**
- * An upload to S3. Its parts have one size, except for the last one. The bytes after the last part are in an object of
- * their own, the tail, since a store accepts no small parts. The next append begins with the tail.
+ * The state of an upload to S3. All its parts have the same size, except for the last one. Bytes that do not fill a
+ * part are in an object of their own, the remainder, since S3 accepts no small parts. The next append begins with the
+ * remainder.
  */
 const uploadStateSchema = z.object({
   partBytes: z.int().positive(),
-  /** The store's id of the upload; null: no part is stored. */
+  /** The store's id of the multipart upload; null: none was begun, so no part is stored. */
   uploadId: z.string().nullable(),
-  /** The store's ETag of each part, in order. */
+  /** The store's ETag of each stored part, in order. */
   etags: z.array(z.string()).readonly(),
-  /** The length of the tail in bytes. */
+  /** The length of the remainder in bytes. */
   remainder: z.int().nonnegative(),
-  /** The name of the current tail, since a new tail does not overwrite the recorded one; null: there is no tail. */
+  /**
+   * The name of the current remainder; null: there is none. A new remainder gets another name, and so does not
+   * overwrite this one.
+   */
   remainderName: z.string().nullable(),
-  /** Whether an object with a tail exists or existed. */
+  /** True if the upload ever had a remainder, whose object may still exist. */
   hasRemainder: z.boolean(),
-  /** Whether the last bytes are stored too: as the last part, or as the whole file. */
+  /** True if the last bytes are stored too: as the last part, or as a single object with the whole file. */
   isComplete: z.boolean(),
 });
 
 export type S3UploadState = z.infer<typeof uploadStateSchema>;
 
-/** The initial state of an upload. */
+/** The state of an upload of which nothing is stored yet. */
 export function newUploadState(partBytes: number): S3UploadState {
   return {
     partBytes,
@@ -42,17 +46,17 @@ export function newUploadState(partBytes: number): S3UploadState {
   };
 }
 
-/** Throws NotInStoreError for a state in another store's form: the upload was begun in that store. */
+/**
+ * Checks the state from an upload's row. Throws NotInStoreError for a state in the form of another kind of store, in
+ * which the upload was begun.
+ */
 export function parseUploadState(state: UploadState): S3UploadState {
   const parsed = uploadStateSchema.safeParse(state);
   if (parsed.success) return parsed.data;
   throw new NotInStoreError('the upload was begun in another store');
 }
 
-/**
- * Like `parseUploadState`, and throws NotInStoreError if the state does not fit `received`, from which the upload
- * continues.
- */
+/** Like `parseUploadState`, but also throws NotInStoreError if the bytes in the state do not add up to `received`. */
 export function parseProgress({ received, state: given }: UploadProgress): S3UploadState {
   const state = parseUploadState(given);
   const { etags, partBytes, remainder, isComplete } = state;
@@ -60,7 +64,10 @@ export function parseProgress({ received, state: given }: UploadProgress): S3Upl
   throw new NotInStoreError('the upload does not stand where its row says');
 }
 
-/** The part size, in whole MiB: large enough that the largest file fits into the parts that a store accepts. */
+/**
+ * The size of the parts in bytes, in whole MiB. It is so large that a file of `maxFileBytes` needs no more than
+ * `MAX_PARTS` parts.
+ */
 export function partBytesFor(maxFileBytes: number): number {
   return Math.max(MIN_PART_BYTES, Math.ceil(maxFileBytes / MAX_PARTS / MIB) * MIB);
 }

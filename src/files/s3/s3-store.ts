@@ -19,10 +19,13 @@ import {
   type UploadState,
 } from '../store.ts';
 
-/** The most uploads of one file that are aborted in one call; no crash leaves more. */
+/** The most multipart uploads of one file that one call aborts; crashes do not leave more. */
 const MAX_ABORTED_UPLOADS_PER_FILE = 100;
 
-/** Files as objects of a bucket, by their keys. An upload is one request, or several parts that the store combines. */
+/**
+ * Stores files as objects in an S3 bucket. A small file is uploaded in one request, a larger one in several parts,
+ * which S3 combines.
+ */
 export class S3Store implements FileStore {
   readonly description: string;
   readonly #client: S3Client;
@@ -70,7 +73,8 @@ export class S3Store implements FileStore {
     try {
       await this.#finish(key, state);
     } catch (error) {
-      // A store forgets a completed upload. If the file has the right size, this is a repeated call.
+      // S3 does not know an upload any more after it was completed. If the file has the right size, an earlier call has
+      // completed it.
       if (!(error instanceof NotInStoreError) || (await this.size(key)) !== progress.received) throw error;
     }
     if (state.hasRemainder) await this.#bucket.removeRemainders(key, null);
@@ -86,7 +90,8 @@ export class S3Store implements FileStore {
 
   async dropUpload(key: FileKey): Promise<void> {
     checkFileKey(key);
-    // Finds an upload whose id was not recorded, because the process died just after it began.
+    // Also finds a multipart upload whose id is in no row, because the process was killed just after it began the
+    // upload.
     const found = await this.#bucket.uploadsOf(key);
     for (const { uploadId } of found.slice(0, MAX_ABORTED_UPLOADS_PER_FILE))
       await this.#bucket.abortUpload(key, uploadId);
@@ -120,7 +125,7 @@ export class S3Store implements FileStore {
     return this.#bucket.list(after);
   }
 
-  /** Lists first the tails, then the uploads that the store lists itself, without sizes. */
+  /** Lists the remainders of uploads first, and then the multipart uploads, whose sizes S3 does not list. */
   async listUploads(after: string | null): Promise<StoredPage> {
     if (after === null || after.startsWith('t')) {
       const { files, next } = await this.#bucket.listFileKeysOfRemainders(after === null ? null : after.slice(1));
@@ -139,12 +144,12 @@ export class S3Store implements FileStore {
   async #finish(key: FileKey, state: S3UploadState): Promise<void> {
     const { uploadId, isComplete, remainder, etags } = state;
     if (isComplete && uploadId === null) {
-      // The file is stored as a whole already: only its existence is checked.
+      // The file was stored in one request: only its existence is checked.
       if ((await this.size(key)) === null) throw new NotInStoreError(`${this.description} does not have this file`);
       return;
     }
     if (isComplete || remainder === 0) {
-      // An upload without parts cannot be completed: an empty file is stored.
+      // S3 cannot complete a multipart upload without parts, so an empty file is stored instead.
       if (uploadId !== null && etags.length > 0) return this.#bucket.completeUpload(key, uploadId, etags);
       await this.#bucket.put(key, Buffer.alloc(0));
       if (uploadId !== null) await this.#bucket.abortUpload(key, uploadId);
@@ -175,7 +180,7 @@ export class S3Store implements FileStore {
     try {
       return parseUploadState(state).uploadId;
     } catch (error) {
-      // The upload belongs to another store, or was never begun: this store has no data of it.
+      // The state has the form of another kind of store: this store has no multipart upload of it.
       if (error instanceof NotInStoreError) return null;
       throw error;
     }

@@ -1,6 +1,6 @@
 /**
- * Reads S3's answers: elements with text or elements in them, a few levels deep. It is not an XML parser. It ignores
- * declarations, so that there are no entities to expand, and its callers limit the size of answers.
+ * Reads S3's answers: XML elements with text or elements in them, a few levels deep. These functions are no XML parser.
+ * They ignore declarations, so that there are no entities to expand. Their callers limit the size of answers.
  */
 
 const XML_ENTITIES: Readonly<Record<string, string>> = { lt: '<', gt: '>', amp: '&', quot: '"', apos: "'" };
@@ -24,13 +24,13 @@ export function elementContents(xml: string, name: string): string[] {
   }
 }
 
-/** The text of the first element of this name; null: there is none. */
+/** The text of the first element with this name; null: there is none. */
 export function firstElementText(xml: string, name: string): string | null {
   const [first] = elementContents(xml, name);
   return first === undefined ? null : decodeCharacterReferences(first);
 }
 
-/** Escapes a text for a document. */
+/** Escapes a text for use in an XML document. */
 export function escapeXml(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 }
@@ -43,13 +43,13 @@ function findOpeningTag(xml: string, name: string, from: number): { end: number;
     const afterName = at + name.length + 1;
     const close = xml.indexOf('>', afterName);
     if (close === -1) return null;
-    // A longer name with the same beginning is another element.
+    // The name must end here: an element with a longer name that begins the same is another one.
     if (/[\s/>]/.test(xml[afterName]!)) return { end: close + 1, isSelfClosing: xml[close - 1] === '/' };
     at = afterName;
   }
 }
 
-/** Decodes character references; everything else stays unchanged. */
+/** Decodes character references such as `&amp;` and `&#38;`; everything else stays unchanged. */
 function decodeCharacterReferences(text: string): string {
   return text.replace(/&(?:#x([0-9a-f]{1,6})|#([0-9]{1,7})|([a-z]{2,4}));/gi, (whole, hex, decimal, name) => {
     if (name !== undefined) return XML_ENTITIES[name as string] ?? whole;

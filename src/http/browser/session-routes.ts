@@ -17,7 +17,7 @@ import { requireOwnPage } from './own-page.ts';
 
 const METHODS = ['GET', 'POST', 'DELETE'];
 
-/** The session that a request came with or has opened, as the browser gets it. */
+/** A session as the browser gets it: the one that the request came with, or the one that it has opened. */
 interface BrowserSession {
   readonly session: number;
   readonly account: { readonly id: number; readonly nick: string; readonly name: string; readonly role: string };
@@ -28,8 +28,8 @@ interface BrowserSession {
 const NO_SESSION = { session: null, account: null, expires_at: null };
 
 /**
- * `/v1/session`: the session of a browser, in a cookie that no script can read. `POST` signs in with the input of
- * `auth.verify`, or with that of `auth.sign-up`, and answers as they do, without the token. `GET` says who is signed
+ * Serves `/v1/session`: the session of a browser, in a cookie that no script can read. `POST` signs in with the input
+ * of `auth.verify`, or with that of `auth.sign-up`, and answers as they do, without the token. `GET` says who is signed
  * in. `DELETE` signs out.
  */
 export function sessionRoutes(services: Services, authenticator: Authenticator): Router {
@@ -46,8 +46,8 @@ export function sessionRoutes(services: Services, authenticator: Authenticator):
       return;
     }
     try {
-      // Also checked for a request without a cookie: a page of another origin must not sign a visitor in as somebody
-      // else.
+      // The origin is checked for requests without a cookie too: a page of another origin must not sign a visitor in as
+      // somebody else.
       requireOwnPage(req, services.sessionCookie.origin);
       refuseToken(req);
       await handle(req, res);
@@ -101,7 +101,8 @@ async function signIn(services: Services, authenticator: Authenticator, req: Req
   const input = await services.parseBudget.run(caller.source, refusal, () =>
     parseJsonBodyAsInput(req, body, ANYBODY_OPERATION_LIMITS),
   );
-  // Made before the code or link is used up, since making the serializer may need the database, and may fail.
+  // The serializer of the cookie is made before the code or link is used up: making it may need the database, and may
+  // fail.
   const serialize = await services.sessionCookie.serializer();
   const call = { services, caller, input };
   const output = await authenticator.throttleFailedGuesses<VerifyOutput>(
@@ -121,7 +122,7 @@ async function signIn(services: Services, authenticator: Authenticator, req: Req
 }
 
 /**
- * The fixed end of a session that was just opened with this valid input, by the clock of this server; null: each use
+ * The fixed end of a session that was just opened with this valid input, by the clock of this server. Null: each use
  * renews the session.
  */
 function fixedEndOf(input: { readonly expires_in_s?: number }): string | null {

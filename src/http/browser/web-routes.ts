@@ -8,8 +8,7 @@ import { sendMethodNotAllowed } from '../responses.ts';
 import { buildIdOf, readWebFiles, webFileEncodings, type WebFiles } from './web-files.ts';
 
 /**
- * The paths that the browser client has screens for. Every other path keeps its own answer, also for a person who opens
- * a program's path by mistake.
+ * The paths that the browser client has screens for. On every other path a browser gets the same answer as a program.
  */
 const PAGE_PATHS = [
   '/',
@@ -30,8 +29,8 @@ const COMMON_HEADERS = {
 
 /**
  * Allows no content of other origins, no inline code, and no frame around the page. No text becomes code: the only
- * policy of Trusted Types is for the address of a service worker. Where downloads are redirected, pictures come from
- * the bucket.
+ * policy of Trusted Types is for the address of a service worker. If downloads are redirected to the S3 bucket,
+ * pictures may come from it.
  */
 function contentSecurityPolicy({ s3 }: Config['files']): string {
   const bucket = s3?.downloads === 'redirect' ? ` ${bucketOriginOf(s3)}` : '';
@@ -164,7 +163,7 @@ function assetHandler({ assets }: WebFiles): RequestHandler {
   };
 }
 
-/** Whether the client takes the encoding; one that it refuses has `q=0`. */
+/** Whether Accept-Encoding lists the encoding without `q=0`, which means that the client refuses it. */
 function accepts({ headers }: IncomingMessage, encoding: string): boolean {
   const listed = (headers['accept-encoding'] ?? '').split(',');
   return listed.some((each) => {

@@ -23,7 +23,10 @@ export interface AlertReport {
 /** `AlertReport.source` of posts in this server's own form. */
 export const OWN_SOURCE = 'klatch';
 
-/** The parameter `updates` of an address; `both` without it. Throws KlatchError for an unknown value. */
+/**
+ * The parameter `updates` in the query of a post's address; `both` if the query has none. Throws KlatchError for an
+ * unknown value.
+ */
 export function alertUpdateModeOf(url: string): AlertUpdateMode {
   const start = url.indexOf('?');
   const value = start === -1 ? null : new URLSearchParams(url.slice(start)).get('updates');
@@ -34,8 +37,8 @@ export function alertUpdateModeOf(url: string): AlertUpdateMode {
 }
 
 /**
- * The alert that `key` and `state` of a body in this server's own form name. Null where they name none, which refuses
- * no post.
+ * The alert that the fields `key` and `state` of a body in this server's own form name. Null if they are absent or
+ * invalid: the post is then an ordinary message.
  */
 export function ownAlertUpdate({ key, state }: JsonObject): AlertUpdate | null {
   if (typeof key !== 'string' || (state !== 'firing' && state !== 'resolved')) return null;
@@ -50,7 +53,10 @@ export interface ReportedAlert {
 
 type SentBesides = Pick<AlertPost, 'label' | 'iconUrl' | 'hops' | 'key' | 'bodyHash' | 'expectation'>;
 
-/** The second parameter holds the message's other parts. `charge` runs the writing of texts and charges its time. */
+/**
+ * Turns a post's report about an alert into what the alert writer takes. The second parameter holds the message's other
+ * parts. `charge` runs the writing of the texts, and charges its time to the sender.
+ */
 export function reportedAlert(
   { text, alertReport }: { readonly text: string; readonly alertReport: AlertReport },
   { label, iconUrl, hops, key, bodyHash, expectation }: SentBesides,
@@ -77,7 +83,10 @@ export function reportedAlert(
   return { alertPost, text };
 }
 
-/** When the alert began; `now` if the post names no valid time, or a future one because the sender's clock is ahead. */
+/**
+ * The time at which the alert began; `now` if the post names no valid time, or a future one because the sender's clock
+ * is ahead.
+ */
 function beginningOf({ since }: AlertUpdate, now: Date): Date {
   const ms = since === undefined ? null : momentOf(since);
   return ms === null || ms > now.getTime() ? now : new Date(ms);

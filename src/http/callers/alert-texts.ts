@@ -7,7 +7,9 @@ import type { AlertChange, PostedAlertState, SenderAlert } from '../../model/ale
 import { MOODS, type MessageCard } from '../../model/message-card.ts';
 import type { AlertMessage, AlertTexts, MessageContent } from '../../operations/messages/alert-writer.ts';
 
-/** How a group sees changes of an alert after its first message: by edits, by new messages, or by both. */
+/**
+ * The ways in which a group can see changes of an alert after its first message: by edits, by new messages, or by both.
+ */
 export const ALERT_UPDATE_MODES = ['both', 'edit', 'new'] as const;
 export type AlertUpdateMode = (typeof ALERT_UPDATE_MODES)[number];
 
@@ -67,8 +69,8 @@ function isWorthMessage(source: AlertTextSource, change: AlertChange, isOtherTex
 }
 
 /**
- * The shown message's content after a change. A report of an end that lists no single alerts may say less than the
- * shown message. So it only marks that message as resolved.
+ * The shown message's content after a change. A report that the alert has ended, without a list of single alerts, may
+ * say less than the shown message. So it only marks that message as resolved.
  */
 function editedContent(
   source: AlertTextSource,

@@ -11,7 +11,7 @@ export const ownDialect: AnswerDialect = {
   failure: (error) => ({ status: error.status, body: { message: error.message } }),
 };
 
-/** Answers every message alike, and also a request that posts none. */
+/** Gives the same answer to every message, and to a request that posts none. */
 function constantSuccess(answer: Answer): Pick<AnswerDialect, 'success' | 'ignored'> {
   return { success: () => answer, ignored: () => answer };
 }
@@ -23,13 +23,13 @@ const SLACK_CODES: Partial<Record<ErrorCode, string>> = {
   invalid_input: 'invalid_payload',
 };
 
-/** Slack's and Mattermost's incoming webhooks. */
+/** The answers of Slack's and Mattermost's incoming webhooks. */
 export const slackDialect: AnswerDialect = {
   ...constantSuccess({ status: 200, body: 'ok' }),
   failure: (error) => ({ status: error.status, body: SLACK_CODES[error.code] ?? error.message }),
 };
 
-/** Rocket.Chat's incoming webhooks. */
+/** The answers of Rocket.Chat's incoming webhooks. */
 export const rocketChatDialect: AnswerDialect = {
   ...constantSuccess({ status: 200, body: { success: true } }),
   failure: (error) => ({ status: error.status, body: { success: false, error: error.message } }),
@@ -43,7 +43,10 @@ const DISCORD_CODES: Partial<Record<ErrorCode, number>> = {
   too_large: 50_035,
 };
 
-/** Discord's webhooks. The answer holds the message only if `wait` asks for it, or if files came with the request. */
+/**
+ * The answers of Discord's webhooks. The answer holds the message only if the parameter `wait` asks for it, or if the
+ * request has files.
+ */
 export const discordDialect: AnswerDialect = {
   ...constantSuccess({ status: 204, body: null }),
   success: ({ id, text }, req) => {
@@ -75,15 +78,15 @@ export function discordWebhook(group: ConversationId): Answer {
   return { status: 200, body: { id, type: 1, name: nameOf(group), channel_id: id, avatar: null } };
 }
 
-/** Python's libraries write `True`. */
+/** Upper case is accepted, since Python's libraries write `True`. */
 const WAIT_PATTERN = /[?&]wait=(?:true|1)(?:&|$)/i;
 const asksToWait = (req: IncomingMessage): boolean => WAIT_PATTERN.test(req.url ?? '');
-/** With files, Discord's libraries take any status but 200 for a failure. */
+/** When they send files, Discord's libraries take any status but 200 for a failure. */
 const carriesFiles = (req: IncomingMessage): boolean => /^multipart\//i.test(req.headers['content-type'] ?? '');
 
 /**
- * Microsoft Teams: 202 for an Adaptive Card, as its workflows answer, otherwise 200, as its connectors answer. Programs
- * tell the two apart by the status.
+ * The answers of Microsoft Teams: 202 for an Adaptive Card, as its workflows answer, otherwise 200, as its connectors
+ * answer. Programs tell the two apart by the status.
  */
 export const teamsDialect: AnswerDialect = {
   ...constantSuccess({ status: 200, body: '1' }),
@@ -92,7 +95,7 @@ export const teamsDialect: AnswerDialect = {
   failure: (error) => ({ status: error.status, body: error.message }),
 };
 
-/** Gotify's `POST /message`. */
+/** The answers to Gotify's `POST /message`. */
 export const gotifyDialect: AnswerDialect = {
   ...constantSuccess({ status: 200, body: {} }),
   success: ({ id, text }) => {
@@ -107,7 +110,8 @@ export const gotifyDialect: AnswerDialect = {
 };
 
 /**
- * ntfy's publishing. The real topic of a group is its token, which no answer repeats: `topic` is the group's number.
+ * The answers to publishing with ntfy. The topic that the sender used is the group's token, which no answer repeats. So
+ * `topic` is the group's number here.
  */
 export const ntfyDialect: AnswerDialect = {
   ...constantSuccess({ status: 200, body: {} }),
@@ -121,7 +125,7 @@ export const ntfyDialect: AnswerDialect = {
   }),
 };
 
-/** The bot interface of Telegram: its libraries read `result.chat`, and some fail without it. */
+/** The answers of Telegram's Bot API: its libraries read `result.chat`, and some fail without it. */
 export const telegramDialect: AnswerDialect = {
   ...constantSuccess({ status: 200, body: { ok: true, result: true } }),
   success: ({ id, text }) => {
@@ -153,7 +157,7 @@ export const okDialect: AnswerDialect = {
   failure: (error) => ({ status: error.status, body: { ok: false, success: false, message: error.message } }),
 };
 
-/** The name of a group in answers. Its title is for its members, and a sender with the token may only post. */
+/** The name of a group in answers. It is not the group's title, which only members may see. */
 const nameOf = (group: ConversationId): string => `Klatch ${group}`;
 
 function retryAfterOf({ retryAfterS }: KlatchError): { readonly retry_after?: number } {

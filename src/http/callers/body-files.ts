@@ -25,7 +25,7 @@ export interface PostWithStoredFiles {
 const MAX_UNSTORED_NAMES = 10;
 const MAX_FILE_NAME_LENGTH = 100;
 /**
- * Text that may be base64. The pattern is one character class: with a check of the end, it would take quadratic time on
+ * Text that may be base64. The pattern is one character class. With a check of the end, it would take quadratic time on
  * much white space that is not at the end.
  */
 const BASE64_PATTERN = /^[A-Za-z0-9+/=\s]+$/;

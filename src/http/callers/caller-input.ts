@@ -61,12 +61,16 @@ export interface PostContext {
   /** Called with the format that the body is read as, before the body can be refused. */
   readonly onFormat: (format: CallerFormat) => void;
   /**
-   * The group has a secret for signatures, and the post has no signature. Then formats whose senders sign are refused.
+   * True: the group has a secret for signatures, and the post has no signature. Formats whose senders sign are then
+   * refused.
    */
   readonly isUnsigned: boolean;
 }
 
-/** The answer to a success that no failure came before: posting every success would hide the failures. */
+/**
+ * The result for a post about a success that followed no failure. It becomes no message: the successes would hide the
+ * failures.
+ */
 export const NEEDLESS_SUCCESS = ignoredEvent('a success that no failure came before');
 
 /** An object with no other fields is a post in this server's own form, as docs/webhooks.md describes it. */
@@ -75,7 +79,7 @@ const OWN_KEYS: ReadonlySet<string> = new Set(['text', 'username', 'icon_url']);
 const invalid = (sentence: string): KlatchError => new KlatchError('invalid_input', { sentence });
 
 /**
- * Reads a JSON object, or the fields of a form. A body in this server's own form is taken as it came, unless its shape
+ * Reads a JSON object, or the fields of a form. A body in this server's own form is taken unchanged, unless its shape
  * is surely that of a foreign format. Throws KlatchError with a sentence that names the field and the limit.
  */
 export function postFromObject(object: JsonObject, context: PostContext): PostInput | Ignored {
@@ -105,7 +109,7 @@ export function postFromObject(object: JsonObject, context: PostContext): PostIn
   return update === null ? post : withReport(post, { source: OWN_SOURCE, update, contentOf: () => input }, context);
 }
 
-/** A message with files reports no alert: an edit could not add files. */
+/** Adds the report about an alert. A message with files gets none: a later edit could not add files. */
 function withReport(
   input: PostInput,
   report: Pick<AlertReport, 'source' | 'update' | 'contentOf'>,
@@ -175,7 +179,10 @@ function postFromForm(form: MessageForm | Ignored, format: CallerFormat, context
   return withReport(input, { source: format.name, update, contentOf }, context);
 }
 
-/** Decodes the files within the body. If a multipart form has files beside the body, those within it are only named. */
+/**
+ * Decodes the files within the body. If a multipart form has files beside the body, the message only names the files
+ * within the body.
+ */
 function filesOf({ files }: MessageForm, context: PostContext): ReturnType<typeof decodeBodyFiles> {
   if (context.hasAttachments) return { files: [], unstoredNames: files.map(({ name }) => name) };
   return decodeBodyFiles(files, context);

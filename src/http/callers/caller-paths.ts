@@ -21,7 +21,7 @@ export interface CallerPath {
   readonly path: string | RegExp;
   /** The name of a format; null: the shape of the body decides. */
   readonly format: string | null;
-  /** Null: answers are as on the group's own address. */
+  /** The form of the answers; null: the same as at the group's own address. */
   readonly dialect: AnswerDialect | null;
   /** The answer to GET, for programs that ask before they post; absent: GET is not allowed. */
   readonly information?: (group: ConversationId) => Answer;
@@ -34,7 +34,7 @@ export interface InformationPath {
   readonly information: (group: ConversationId) => Answer;
 }
 
-/** Suffixes with answers of their own, or with another name than their format. */
+/** Suffixes of a group's address with answers of their own, or with another name than their format. */
 const SPECIAL_SUFFIXES: Readonly<Record<string, Omit<CallerPath, 'path'>>> = {
   slack: { format: 'slack', dialect: slackDialect },
   discord: { format: 'discord', dialect: discordDialect, information: discordWebhook },

@@ -16,23 +16,23 @@ export interface Answer {
   readonly body: unknown;
 }
 
-/** How an imitated product answers: callers look for the product's fields before they call a post a success. */
+/** The answers of an imitated product: callers look for the product's fields before they call a post a success. */
 export interface AnswerDialect {
   readonly success: (posted: PostedMessage, req: IncomingMessage) => Answer;
   /** The answer to a request that was understood and posts nothing. */
   readonly ignored: (event: Ignored) => Answer;
   /**
-   * The answer to a refused request; the server adds `Retry-After`. A dialect keeps the catalogue's status if that asks
-   * for a repeat (429, 503).
+   * The answer to a refused request; the server adds `Retry-After`. If the error's own status asks for a repeat (429,
+   * 503), the dialect keeps that status.
    */
   readonly failure: (error: KlatchError) => Answer;
 }
 
 /** The format and the dialect that the path of a request names. */
 interface CallerRoute {
-  /** Null: the shape of the body decides. */
+  /** The format of the body; null: the shape of the body decides. */
   readonly format: CallerFormat | null;
-  /** Null: answers are as on the group's own address. */
+  /** The form of the answers; null: the same as at the group's own address. */
   readonly dialect: AnswerDialect | null;
 }
 

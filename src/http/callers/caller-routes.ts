@@ -21,14 +21,17 @@ interface CallerRouteDeps {
   readonly log: Log;
 }
 
-/** `/v1/webhooks/:token/:suffix` for each format; other paths are left to the routes after it. */
+/** Serves `/v1/webhooks/:token/:suffix` for each format. Other suffixes are left to the routes that follow. */
 export function suffixRoutes(deps: CallerRouteDeps): Router {
   const router = Router({ caseSensitive: true });
   for (const suffix of suffixes) addRoute(router, suffix, deps);
   return router;
 }
 
-/** The paths at the root of the server; `http.caller-paths` turns them off. */
+/**
+ * Serves the paths of other products at the root of the server, such as `/hooks/:token`. `http.caller-paths` turns them
+ * off.
+ */
 export function aliasRoutes(deps: CallerRouteDeps): Router {
   const router = Router({ caseSensitive: true });
   for (const alias of aliases) addRoute(router, alias, deps);
@@ -60,7 +63,10 @@ function addRoute(
   route.all((req, res) => sendMethodNotAllowed(req, res, allowed));
 }
 
-/** Handles a request for information. It is refused if the token is not valid, or if the group is archived. */
+/**
+ * Handles a request for information about a group. The request is refused if the token is not valid, or if the group is
+ * archived.
+ */
 function informationHandler(
   { dialect, information }: Pick<InformationPath, 'information'> & Pick<CallerPath, 'dialect'>,
   { tokenAuth, log }: CallerRouteDeps,

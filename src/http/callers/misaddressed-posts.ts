@@ -10,7 +10,10 @@ const SENTENCES = {
 } as const;
 
 const POST_METHODS: ReadonlySet<string> = new Set(['POST', 'PUT']);
-/** Path segments after the token below which hooks are managed and the token's status is asked: no posts go there. */
+/**
+ * The path segments after the token that do not take posts: hooks are managed below `reverse`, and `status` shows the
+ * token's status.
+ */
 const MANAGEMENT_SEGMENTS: ReadonlySet<string> = new Set(['reverse', 'status']);
 
 /** Records a post that was sent to a path, or by a method, that takes none. */
@@ -31,7 +34,7 @@ export function recordMisaddressedPost(
 /**
  * Records `POST` and `PUT` to unknown paths below `/v1/webhooks/:token`, whose sender believes that the group gets
  * these posts. The group's owners see them among the refused posts; the answer is the 404 of every unknown path.
- * Mounted after all routes.
+ * Mounted after all other routes of posts and hooks.
  */
 export function misaddressedPosts(deps: {
   readonly tokenAuth: TokenAuth;
@@ -45,7 +48,7 @@ export function misaddressedPosts(deps: {
     throw new KlatchError('not_found');
   };
   const router = Router({ caseSensitive: true });
-  // Not `router.post` and `router.put`: Express would then answer OPTIONS.
+  // `router.post` and `router.put` are not used: with them, Express would answer OPTIONS.
   router.all('/:token/*path', record);
   return router;
 }

@@ -16,8 +16,8 @@ import { setCallerRoute } from './caller-route.ts';
 const TOKEN_PATTERN = /^[\w-]{16,128}$/;
 
 /**
- * `POST /` as programs post to a server of ntfy: the token is the body's `topic`. The body is read before the token is
- * known, so the limits of anonymous callers apply. A body without a topic gets `not_found`.
+ * Serves `POST /`, as programs post to a server of ntfy: the token is the body's `topic`. The body is read before the
+ * token is known, so the limits of anonymous callers apply. A body without a topic gets `not_found`.
  */
 export function ntfyRootRoute(services: Services, tokenAuth: TokenAuth, handlePost: PostHandler): Router {
   const { config, log } = services;
@@ -35,7 +35,7 @@ export function ntfyRootRoute(services: Services, tokenAuth: TokenAuth, handlePo
       handlePost(request, answer, grant, body),
     )(req, res, next);
   }, log);
-  // Not `router.post`: Express would then answer OPTIONS.
+  // `router.post` is not used: with it, Express would answer OPTIONS.
   router.all('/', (req, res, next) => (req.method === 'POST' || req.method === 'PUT' ? post(req, res, next) : next()));
   return router;
 }

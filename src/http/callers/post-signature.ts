@@ -19,7 +19,7 @@ const GRAFANA_HEADER = 'X-Grafana-Alerting-Signature';
 const GRAFANA_TIMESTAMP_HEADER = 'X-Grafana-Alerting-Timestamp';
 const GITLAB_HEADER = 'X-Gitlab-Token';
 const STANDARD_HEADER = 'webhook-signature';
-/** How far the signed time may be from this server's clock, as Standard Webhooks recommends. */
+/** The most seconds between the signed time and this server's clock, as Standard Webhooks recommends. */
 const MAX_CLOCK_DIFFERENCE_S = 300;
 const UNIX_TIME_PATTERN = /^\d{1,12}$/;
 const HEX_DIGEST_PATTERN = /^[0-9a-f]{64}$/i;
@@ -65,7 +65,7 @@ export class PostSignature {
     this.#isVerified = this.#claims.length > 0;
   }
 
-  /** Updates with the whole body and verifies it. Throws what `verify` throws. */
+  /** Calls `update` with the whole body, then `verify`. Throws what `verify` throws. */
   verifyBody(body: Buffer): void {
     this.update(body);
     this.verify();

@@ -16,14 +16,14 @@ interface ExpectationFields {
 
 /**
  * The expectation of plain text, or of a post in this server's own form. Each of `key` and `expect` comes from the
- * body, or else from the address. Null if `key` is no text, or is invalid without `expect`. Throws KlatchError with a
- * sentence that names the field.
+ * body, or else from the address. Null if `key` is no text, or if it is invalid and `expect` is absent. Throws
+ * KlatchError with a sentence that names the field.
  */
 export function ownExpectation(object: JsonObject | null, url: string): PostedExpectation | null {
   const address = fieldsOfAddress(url);
   const key = object?.['key'] ?? address?.key;
   const expect = object?.['expect'] ?? address?.expect;
-  // Not refused: an existing caller may send a field `key` for its own purpose.
+  // A key that is no text is not refused: an existing caller may send a field `key` for its own purpose.
   if (typeof key !== 'string') return null;
   return parseFields({ key, expect });
 }

@@ -10,16 +10,16 @@ import type { Services } from '../../operations/core/services.ts';
 import { findConversationFile, findReadableFile, type FileRow } from '../../storage/files/files.ts';
 import type { Authenticator } from '../authenticator.ts';
 
-/** A file that the request may have, and the reader that its download counts for. */
+/** A file that the request may read, and the reader whose limit of downloads this download counts against. */
 export interface AuthorizedFile {
   readonly file: FileRow;
-  /** `a<account>` or `g<conversation>`. */
+  /** The key of the reader in the limit of downloads: `a<account>` or `g<conversation>`. */
   readonly readerKey: string;
 }
 
 /**
- * The caller of a request about files, who needs this scope. Throws `unauthenticated`, `missing_scope` and
- * `rate_limited`.
+ * Authenticates the caller of a request about files. A bot needs this scope. Throws `unauthenticated`, `missing_scope`
+ * and `rate_limited`.
  */
 export async function authenticateForFiles(authenticator: Authenticator, req: Request, scope: Scope): Promise<Caller> {
   const caller = await authenticator.authenticate(req);

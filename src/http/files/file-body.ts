@@ -2,7 +2,9 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { KlatchError } from '../../errors.ts';
 import { disableTimeoutsUntilAnswered } from '../deadline.ts';
 
-/** How long the body of a refused client is read and discarded, so that the client gets to read the answer. */
+/**
+ * The time for which the body of a refused client is read and discarded, so that the client gets to read the answer.
+ */
 const LINGER_MS = 2_000;
 
 /**
@@ -21,8 +23,8 @@ export function announcedBytes(req: IncomingMessage): number | null {
 }
 
 /**
- * The body of an admitted upload. From here on the upload may last as long as bytes flow. A client that waits for 100
- * Continue is told to send the body.
+ * Begins to take the body of an admitted upload, and sends 100 Continue if the client waits for it. From this call on,
+ * the upload may last as long as bytes flow.
  */
 export function acceptUploadBody(req: IncomingMessage, res: ServerResponse): IncomingMessage {
   disableTimeoutsUntilAnswered(req, res);

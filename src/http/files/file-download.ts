@@ -11,14 +11,14 @@ import { exemptFromDeadline } from '../deadline.ts';
 import type { AuthorizedFile } from './file-auth.ts';
 import { fileHeaders, matchesEtag, parseByteRange, etagOf } from './file-headers.ts';
 
-/** Downloads under way: each holds an open file and what its client has not read yet. */
+/** The most downloads at the same time. Each holds an open file, and the bytes that its client has not read yet. */
 const MAX_CONCURRENT_DOWNLOADS = 1_000;
-/** Downloads of one account, or of the receivers of one group. */
+/** The most downloads at the same time of one account, or of all receivers of one group. */
 const MAX_DOWNLOADS_PER_READER = 64;
-/** How long a client that is redirected to the bucket can use the address: long enough to begin the download. */
+/** The time for which a redirected client can use the address in the bucket: long enough to begin the download. */
 const REDIRECT_TTL_MS = 5 * 60_000;
 
-/** Sends files to those who may have them, a bounded number at once. */
+/** Sends files to readers that were authorized, a bounded number of files at once. */
 export class Downloads {
   readonly #services: Services;
   readonly #slots = new KeyedLimiter<string>({ total: MAX_CONCURRENT_DOWNLOADS, perKey: MAX_DOWNLOADS_PER_READER });
@@ -74,7 +74,7 @@ export class Downloads {
     }
     const part = range === 'whole' ? null : range;
     const length = part === null ? file.size : part.end - part.start + 1;
-    // Never more bytes than announced: further ones would be read as the next answer.
+    // Reads no more bytes than Content-Length announces: the client would take further bytes for the next answer.
     const storedRange = part ?? (file.size > 0 ? { start: 0, end: file.size - 1 } : null);
     const bytes = await fileStore
       .read(file.id, storedRange)
@@ -112,8 +112,8 @@ export class Downloads {
 }
 
 /**
- * Whether the Range header applies. With If-Range it does only if that names this file; otherwise the client gets the
- * whole file.
+ * Whether the Range header applies. With If-Range, it applies only if that header holds this file's ETag. Otherwise the
+ * client gets the whole file.
  */
 function rangeApplies(req: Request, file: FileRow): boolean {
   const condition = req.headers['if-range'];

@@ -22,7 +22,7 @@ export const exposedFileHeaders = [
   'Accept-Ranges',
 ];
 
-/** Everything below `/v1/files`: storing a file, resumable uploads, and files for who may read them. */
+/** Serves `/v1/files` and all paths below it: uploads in one request, resumable uploads, and downloads. */
 export function fileRoutes(services: Services, authenticator: Authenticator): Router {
   const tus = new Tus(services, authenticator);
   const downloads = new Downloads(services);

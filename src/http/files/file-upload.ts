@@ -8,7 +8,7 @@ import { authenticateForFiles } from './file-auth.ts';
 import { mediaType } from '../json-body.ts';
 import { sendJson } from '../responses.ts';
 
-/** `POST /v1/files?name=<name>`: the body is the file. */
+/** Serves `POST /v1/files?name=<name>`: the body is the file. */
 export async function uploadFile(
   services: Services,
   authenticator: Authenticator,

@@ -33,8 +33,10 @@ export const exposedTusHeaders = [
  * tus 1.0.0 (tus.io): the core protocol with creation, creation-with-upload, expiration and termination. An upload's id
  * is that of its file.
  *
- * Written here and not taken from @tus/server 2: that one turns requests into those of the fetch standard, whose
- * streams take a copy and a turn for each chunk, keeps locks and CORS of its own, and answers in its own shape.
+ * The package @tus/server 2 is not used:
+ * - It turns requests into those of the fetch standard, whose streams take a copy and a turn of the event loop for each
+ *   chunk.
+ * - It has its own locks, its own CORS and its own form of answers.
  */
 export class Tus {
   readonly #services: Services;
@@ -45,7 +47,7 @@ export class Tus {
     this.#authenticator = authenticator;
   }
 
-  /** Everything at `/v1/files/uploads` and below it. */
+  /** Serves `/v1/files/uploads` and the paths below it. */
   async serve(req: Request, res: Response): Promise<void> {
     const id = req.params['id'] as string | undefined;
     const allowed = id === undefined ? ['POST'] : ['HEAD', 'PATCH', 'DELETE'];
@@ -90,7 +92,7 @@ export class Tus {
         throw error;
       }
     }
-    // A relative address is right behind any proxy.
+    // The address is relative, so it is right behind any proxy.
     res.setHeader('location', req.path.endsWith('/') ? status.id : `uploads/${status.id}`);
     if (hasPart) res.setHeader('upload-offset', status.offset);
     sendUploadExpiry(res, 201, status);

@@ -10,12 +10,18 @@ import { formatNamed } from '../callers/caller-paths.ts';
 import type { PostWithFiles } from '../post-reading.ts';
 import type { ThreadAnswer, ThreadCall, ThreadResult } from './post-thread.ts';
 
-/** Larger bodies are read by the thread: smaller ones hold the event loop for a few milliseconds at most. */
+/**
+ * The thread reads only bodies larger than this: reading smaller ones holds the event loop for a few milliseconds at
+ * most.
+ */
 export const LARGE_BODY_BYTES = 256 * 1_024;
-/** Calls that wait for the thread, each with its body. */
+/** The most calls that wait for the thread. A waiting call may hold a whole body. */
 const MAX_WAITING_CALLS = 16;
 const MAX_WAIT_MS = 8_000;
-/** A call takes 0.2 s of CPU time at most; a busy machine gives the thread a fraction of a core. */
+/**
+ * A call that takes longer ends the thread. A call takes 0.2 s of CPU time at most, but a busy machine gives the thread
+ * only a fraction of a core.
+ */
 const CALL_TIMEOUT_MS = 8_000;
 /** The time-out from the start of a thread until it can be called. Meanwhile it compiles all formats. */
 const START_TIMEOUT_MS = 10_000;
@@ -48,7 +54,7 @@ export interface LargePostReaderOptions {
   readonly callTimeoutMs?: number;
 }
 
-/** An alert whose texts the thread writes. */
+/** An alert whose texts the thread writes. `release` lets the thread forget the alert. */
 type LargeReportedAlert = ReportedAlert & { readonly release: () => void };
 
 /**
@@ -73,7 +79,8 @@ export class LargePostReader {
 
   /**
    * Resolves and rejects as `readPost` does. Also rejects with `overloaded` if too many calls wait or the thread is
-   * lost, and with `too_large` for a body that takes too much memory. The caller has to call `release` of an alert.
+   * lost, and with `too_large` for a body that takes too much memory. The calling code has to call `release` of an
+   * alert that this resolves to.
    */
   async read(
     body: Buffer,
@@ -164,7 +171,8 @@ export class LargePostReader {
   }
 
   /**
-   * The thread; null: the last start was too recent, or starting failed. A timer then tries the waiting calls again.
+   * Returns the thread, and starts it if none runs. Null: the last start was too recent, or starting failed. A timer
+   * then tries the waiting calls again.
    */
   #ensureThread(): Worker | null {
     if (this.#thread !== null) return this.#thread;
@@ -207,7 +215,10 @@ export class LargePostReader {
     return thread;
   }
 
-  /** May be called twice for one thread, since an exit follows an error: the second call does nothing. */
+  /**
+   * Replaces a lost thread. An exit follows an error, so this may be called twice for one thread: the second call does
+   * nothing.
+   */
   #onThreadLost(thread: Worker, why: string, cause?: unknown): void {
     if (this.#thread !== thread) return;
     this.#thread = null;
@@ -224,7 +235,7 @@ export class LargePostReader {
     this.#startDeadline = null;
   }
 
-  /** Takes the running call, as a list of one or none. */
+  /** Removes the running call, and returns it as a list of one or no call. */
   #takeRunningCall(): PendingCall[] {
     const runningCall = this.#runningCall;
     this.#runningCall = null;

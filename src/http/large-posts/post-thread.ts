@@ -12,7 +12,7 @@ import type { PostContext } from '../callers/caller-input.ts';
 import { formatNamed } from '../callers/caller-paths.ts';
 import { readFormFields, readPost } from '../post-reading.ts';
 
-/** A request without its body, as data. */
+/** A request without its body and without functions, which cannot be sent to a thread. */
 type LargePostRequest = Omit<PostContext, 'format' | 'onFormat'> & { readonly formatName: string | null };
 
 /** A call of the thread. The thread answers its calls one after the other. */
@@ -48,7 +48,7 @@ export interface ThreadAnswer {
   readonly tookMs: number;
 }
 
-/** Alerts whose texts may still be asked for; above this number the oldest is dropped. */
+/** The most alerts whose texts may still be asked for. Above this number the oldest alert is dropped. */
 const MAX_UNWRITTEN_ALERTS = 100;
 
 function serve(port: MessagePort): void {
@@ -101,7 +101,7 @@ async function read(
     return { alert, text: post.text };
   }
   if (!('message' in post)) return post;
-  // Copied: a small Buffer shares its memory with others, and all of that would be sent.
+  // The content is copied: a small Buffer shares a block of memory with others, and the whole block would be sent.
   const files = post.files.map(({ name, content }) => ({ name, content: new Uint8Array(content) }));
   return { message: post.message, files };
 }

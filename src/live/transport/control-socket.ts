@@ -34,7 +34,7 @@ export class ControlSocket {
 
   async start(): Promise<void> {
     await rm(this.#path, { force: true });
-    // No process may connect between bind and chmod.
+    // With this umask, no process of another user can connect between bind and chmod.
     const umask = process.umask(0o177);
     try {
       await new Promise<void>((resolve, reject) => {
@@ -65,7 +65,7 @@ export class ControlSocket {
     });
   }
 
-  /** One request after the other, which bounds the concurrent work of a connection. */
+  /** Serves one request after the other, which bounds the concurrent work of a connection. */
   async #serveLines(socket: Socket): Promise<void> {
     let buffered = Buffer.alloc(0);
     for await (const chunk of socket as AsyncIterable<Buffer>) {

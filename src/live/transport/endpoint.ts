@@ -14,7 +14,7 @@ import type { TrustedProxies } from '../../model/trusted-proxies.ts';
 import { TcpConnection } from './tcp-connection.ts';
 import type { WebSocketUpgrades } from './websocket-upgrades.ts';
 
-/** How often Node.js looks for handshakes that took too long. */
+/** The interval at which Node.js looks for handshakes that took too long. */
 const TIMEOUT_CHECK_INTERVAL_MS = 1_000;
 
 /** The parts that listeners use for their connections. */
@@ -26,7 +26,7 @@ interface EndpointDeps {
   readonly limit: ConnectionLimit;
 }
 
-/** One listener of `endpoints`: WebSocket or lines, with TLS or without. */
+/** One listener of the setting `endpoints`, for WebSocket or for lines on TCP, with TLS or without. */
 export class Endpoint {
   readonly #endpoint: EndpointConfig;
   readonly #configKey: string;
@@ -124,7 +124,7 @@ export class Endpoint {
     connection.open(sessions.open(connection));
   }
 
-  /** Counts a connection as not signed in while it must complete a handshake. */
+  /** Counts a connection that still has to complete a handshake as a connection that has not signed in. */
   #acquirePreSessionQuota(socket: Socket): void {
     const { sessions, proxies } = this.#deps;
     const { remoteAddress: address = '' } = socket;

@@ -13,7 +13,7 @@ type LineEvent = { readonly text: string } | { readonly problem: 'too_large' | '
  * many small chunks nor a long line cost more than a few copies, and no slice keeps a whole chunk.
  */
 export class LineReader {
-  /** The longest line from now on. */
+  /** The most bytes of any further line. */
   maxLineBytes: number;
   #partialLine: Buffer | null = null;
   #partialBytes = 0;
@@ -22,7 +22,7 @@ export class LineReader {
     this.maxLineBytes = maxLineBytes;
   }
 
-  /** Takes a chunk and yields the lines that it ends, one after the other; a problem comes last. */
+  /** Takes a chunk, and yields the lines that end in it, one after the other. Nothing follows a line with a problem. */
   *push(chunk: Buffer): Generator<LineEvent> {
     let start = 0;
     for (let end = chunk.indexOf(LF); end !== -1; end = chunk.indexOf(LF, start)) {

@@ -7,9 +7,9 @@ import type { EncodedFrames } from '../encoded-frames.ts';
 /** Texts to and from one client, over any transport. No method throws; texts to a closed connection are dropped. */
 export interface LiveConnection {
   readonly kind: LiveTransport;
-  /** The client's network; behind trusted proxies the one that they report. */
+  /** The client's network; behind trusted proxies, the network that they report. */
   readonly source: SourceKey;
-  /** Klatch cookies that a page of the own origin sent with the handshake; else none. */
+  /** The Klatch cookies of the handshake, if a page of the server's own origin sent it; otherwise none. */
   readonly handshakeCookies: readonly KlatchCookie[];
   /** Bytes that were given to the connection but not yet taken by the operating system. */
   readonly bytesQueued: number;
@@ -19,7 +19,7 @@ export interface LiveConnection {
   readonly bytesSent: number;
   /** True: callers should wait for `drained` before they send more. */
   readonly isFull: boolean;
-  /** Sets the bound of incoming frames; until then the bound for clients that have not signed in applies. */
+  /** Sets the most bytes of an incoming frame. Until then the bound for clients that have not signed in applies. */
   setMaxFrameBytes(maxBytes: number): void;
   send(text: string): void;
   /** Sends frames that are encoded once for many clients, without the first `skip`. */

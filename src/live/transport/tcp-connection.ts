@@ -8,7 +8,7 @@ import type { EncodedFrames } from '../encoded-frames.ts';
 /** The ping; the client answers it with any line. */
 const PING_LINE = `${JSON.stringify({ jsonrpc: '2.0', method: 'ping' })}\n`;
 
-/** JSON texts as lines, on a TCP or TLS socket: `nc` is a client. */
+/** A connection that carries one JSON text per line, on a TCP or TLS socket. So `nc` can be a client. */
 export class TcpConnection implements LiveConnection {
   readonly kind = 'tcp';
   readonly source: SourceKey;
@@ -24,7 +24,7 @@ export class TcpConnection implements LiveConnection {
     this.#socket = socket;
     this.#lineReader = new LineReader(options.maxFrameBytes);
     socket.setNoDelay(true);
-    // 'close' follows every error.
+    // Errors are ignored, since the event 'close' follows each.
     socket.on('error', ignoreError);
   }
 

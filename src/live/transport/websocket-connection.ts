@@ -7,7 +7,7 @@ import type { LiveConnection, ConnectionListener } from './live-connection.ts';
 import type { EncodedFrames } from '../encoded-frames.ts';
 import { drained } from './tcp-connection.ts';
 
-/** The codes with which the library closes on its own, and our reasons for them. */
+/** The codes with which the library closes a connection on its own, and the reasons that this server gives instead. */
 const PROTOCOL_ERROR_CLOSE_REASONS: Readonly<Record<number, CloseReason>> = {
   1002: 'invalid_json',
   1003: 'invalid_json',
@@ -24,8 +24,8 @@ export class ClientSocket extends WebSocket {
   connection: WebSocketConnection | null = null;
 
   /**
-   * Sets the bound of this connection. The library knows only one bound for all connections of a server. Its receiver
-   * keeps the bound in a field that is not public; a test sends frames of both sizes.
+   * Sets the most bytes of a frame on this connection. The library knows only one bound for all connections of a
+   * server. Its receiver keeps the bound in a field that is not public; a test sends frames of both sizes.
    */
   setMaxFrameBytes(maxBytes: number): void {
     const receiver = Reflect.get(this, '_receiver') as { _maxPayload: number } | null;
@@ -132,7 +132,7 @@ export class WebSocketConnection implements LiveConnection {
     this.#closeCode = closeCodes[reason];
     this.#client.send(sessionEndedNotification(reason));
     this.#client.close(this.#closeCode, closeMessages[reason]);
-    // The client's half of the closing handshake must be read.
+    // Reading continues, since the client's half of the closing handshake must be read.
     this.#client.resume();
   }
 

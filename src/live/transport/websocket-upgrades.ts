@@ -10,7 +10,7 @@ import type { ConnectionRejection } from '../live-counts.ts';
 import type { TrustedProxies } from '../../model/trusted-proxies.ts';
 import { ClientSocket, WebSocketConnection } from './websocket-connection.ts';
 
-/** How long the client's half of the closing handshake may take. */
+/** The most time that the client's half of the closing handshake may take. */
 const CLOSE_TIMEOUT_MS = 10_000;
 const MAX_FRAGMENTS = 1_024;
 const NO_COOKIES: readonly KlatchCookie[] = [];
@@ -50,12 +50,12 @@ export class WebSocketUpgrades {
     this.#server = new WebSocketServer(options);
   }
 
-  /** Refuses everything from now on. */
+  /** Refuses all further requests. */
   stop(): void {
     this.#isStopping = true;
   }
 
-  /** Takes over a request's socket. */
+  /** Takes over a request's socket: opens a session on the socket, or refuses the request. */
   handle(request: IncomingMessage, socket: Socket, head: Buffer): void {
     socket.on('error', ignoreError);
     const address = this.#proxies.clientAddress(request);
@@ -83,8 +83,9 @@ export class WebSocketUpgrades {
   }
 
   /**
-   * Cookies only from a page of the own origin. Browsers send cookies with the handshake of any page of the same site.
-   * `live.origins` lets pages of other origins connect, but not act as a visitor.
+   * The cookies of a request from a page of the server's own origin; none for other pages. Browsers send cookies with
+   * the handshake of any page of the same site. `live.origins` lets pages of other origins connect, but not act as a
+   * visitor.
    */
   #ownPageCookies({ headers }: IncomingMessage): readonly KlatchCookie[] {
     return headers.origin === this.#ownOrigin ? klatchCookiesIn(headers.cookie) : NO_COOKIES;

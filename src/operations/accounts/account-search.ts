@@ -34,7 +34,8 @@ export const searchForAccounts = defineOperation({
     const rows = await translateLostRead(
       database.general.run(async (sql) => {
         const found = await searchAccounts(sql, request);
-        // After the search: a caller who was removed meanwhile gets `not_found`, not an empty page.
+        // The membership is read after the search: a caller who was removed meanwhile gets `not_found`, not an empty
+        // page.
         const role = conversationId === null ? null : await findGroupRole(sql, { conversationId, accountId });
         if (conversationId !== null && role === null) throw notAMember(conversationId);
         return found;

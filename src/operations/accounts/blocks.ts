@@ -26,7 +26,7 @@ export const addBlock = defineOperation({
   run: async ({ database }, { user }, caller) => {
     const { accountId } = requireAccount(caller);
     return database.general.transaction(async (tx) => {
-      // Under the account's lock, so that two concurrent blocks cannot exceed the bound.
+      // Locks the account, so that two concurrent calls cannot exceed the bound together.
       await lockActiveAccount(tx, accountId);
       const { id, nick } = await requireActiveAccount(tx, user);
       if (id === accountId) throw new KlatchError('invalid_input', { sentence: 'user: nobody can block themselves' });

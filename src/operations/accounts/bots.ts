@@ -27,7 +27,7 @@ import {
   accountFields,
 } from '../core/schemas.ts';
 
-/** The bot of this nick. Throws `not_found`, also if the caller does not own it. */
+/** The bot with this nick or number. Throws `not_found`, also if `ownerId` does not own the bot. */
 export async function requireOwnBot(
   sql: Sql | Transaction,
   ownerId: AccountId,

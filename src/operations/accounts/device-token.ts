@@ -7,7 +7,7 @@ import type { AddressPolicy } from '../../outbound/address-policy.ts';
 
 const MAX_GOOGLE_TOKEN_LENGTH = 4_096;
 const GOOGLE_TOKEN_PATTERN = /^[\x21-\x7e]+$/;
-/** 64 hexadecimal digits today. Apple may make its tokens longer. */
+/** Allows more than the 64 hexadecimal digits that Apple uses today, since Apple may make its tokens longer. */
 const APPLE_TOKEN_PATTERN = /^(?:[0-9a-fA-F]{2}){32,100}$/;
 const MAX_ENDPOINT_LENGTH = 2_048;
 /** Base64url of 65 bytes (public key) and of 16 bytes (secret). Some libraries add padding. */

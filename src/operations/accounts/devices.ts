@@ -25,7 +25,7 @@ import { createdAtField } from '../core/schemas.ts';
 const MAX_TOKEN_OR_ENDPOINT_LENGTH = 8_192;
 const MAX_SUBSCRIPTION_KEY_LENGTH = 200;
 const MAX_APP_ID_LENGTH = 200;
-/** At most this many attempts to register a phone: another account may register the same one at the same time. */
+/** At most this many attempts to register a device: another account may register the same device at the same time. */
 const MAX_INSERT_ATTEMPTS = 3;
 
 const deviceKindSchema = z

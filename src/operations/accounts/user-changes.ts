@@ -80,8 +80,8 @@ export const deactivateUser = defineOperation({
   run: (services, { user }) =>
     withAccountChangeEvents(services, async (tx) => {
       const { id, nick } = await requireAccountEvenDeactivated(tx, user);
-      // A concurrent sign-in holds the lock of the account: this statement waits for it, so that the next one ends its
-      // session too.
+      // A concurrent sign-in holds the lock of the account. This statement waits for the lock, so that the next
+      // statement also ends the session of that sign-in.
       const changedAccounts = await deactivateWithBotsOrReactivate(tx, id, true);
       const endedSessions = await endSessionsOfAccounts(tx, [id, ...changedAccounts]);
       await deleteSignInLinks(tx, id);
@@ -137,7 +137,7 @@ async function withAccountChangeEvents<T>(
   return made.result;
 }
 
-/** The account of a nick, which may be deactivated. Throws `not_found`. */
+/** The account with this nick, which may be deactivated. Throws `not_found`. */
 async function requireAccountEvenDeactivated(tx: Transaction, user: string): Promise<TargetAccount> {
   const found = await findTargetAccount(tx, user);
   if (found === null) throw userNotFound(user);

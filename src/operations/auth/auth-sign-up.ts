@@ -140,7 +140,8 @@ async function createAccountWithSession(
   { tx, events }: { tx: Transaction; events: PendingEvents },
   { transactionHash, nick, name, label, lifetime, invite }: SignUpRequest,
 ): Promise<OpenedSession> {
-  // Checked before the nick: without a valid invitation, the answer must not show which nicks are taken.
+  // The invitation is checked before the nick: without a valid invitation, the answer must not show which nicks are
+  // taken.
   if (invite !== undefined) await requireInvite(tx, invite);
   const address = transactionHash === null ? null : await consumeFreeAddress(tx, transactionHash);
   const accountId = await insertAccount(tx, { kind: 'user', nick, name, role: 'user' });
@@ -154,7 +155,7 @@ async function createAccountWithSession(
 }
 
 /**
- * The address that `auth.start` and `auth.verify` proved in this transaction, which is used up. Throws
+ * Uses up a sign-in transaction of `auth.start` and `auth.verify`, and returns the address that it proved. Throws
  * `activation_expired`, also if an account has the address.
  */
 async function consumeFreeAddress(tx: Transaction, transactionHash: string): Promise<ProofAddress> {

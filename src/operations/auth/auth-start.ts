@@ -26,7 +26,8 @@ import type { Services } from '../core/services.ts';
 import { hashOpaqueToken, newOpaqueToken } from './sign-in.ts';
 
 /**
- * How often a code may be tried, how long it is valid, and when a network may ask for another one for the same address.
+ * How often a code may be tried, and how long it is valid. After the interval, a network may ask for another code for
+ * the same address.
  */
 export const MAX_CODE_ATTEMPTS = 3;
 const CODE_TTL_MS = 24 * 60 * 60_000;
@@ -37,7 +38,9 @@ const RESEND_INTERVAL_PER_NETWORK_MS = 60_000;
 const UNSENT_ACTIVATIONS_PER_HOURLY_CODE = 100;
 /** A /48 network may begin this many times as many activations as one of its /64 networks. */
 const NETWORK_TO_SOURCE_LIMIT_FACTOR = 4;
-/** In a day an address gets at most this many times as many codes as one network may ask for. */
+/**
+ * For all networks together, an address gets at most this many times the codes that one network may ask for in a day.
+ */
 const ALL_NETWORKS_ADDRESS_LIMIT_FACTOR = 4;
 
 export const startSignIn = defineOperation({
@@ -142,7 +145,7 @@ function codeBudgetsOf(counts: ActivationCounts, config: Config, isInvited: bool
 
 /**
  * Whether an account has the address, and whether a code is sent. If only the budget for this kind of address is used
- * up, `auth.start` answers as usual: an error would reveal whether an account has the address.
+ * up, `auth.start` answers as usual. An error would reveal whether an account has the address.
  */
 async function decideCodeSending(
   tx: Transaction,
@@ -158,7 +161,7 @@ async function decideCodeSending(
 
 /**
  * Throws `rate_limited` for reasons that do not depend on whether an account has the address: otherwise the limits
- * would reveal it. Intervals and daily limits are counted for each address and network, so that a network that asks for
+ * would reveal it. Intervals and daily limits are counted for each address and network. So a network that asks for
  * codes for somebody else's address blocks only itself. Only a daily limit of the address, for all networks together,
  * blocks others.
  */

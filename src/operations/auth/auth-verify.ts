@@ -36,7 +36,8 @@ import {
 
 const MAX_LINK_LENGTH = 2_048;
 /**
- * An activation of this age has the answer of the activation gate, if the gate answers before it calls the telephone.
+ * The least age of an activation at which its verifier is read. By then the activation gate has given the verifier, if
+ * it answers before it calls the telephone.
  */
 const VERIFIER_READ_MIN_AGE_MS = 1_000;
 

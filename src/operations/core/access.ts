@@ -25,7 +25,10 @@ const TOKEN_PATTERN = /^[A-Za-z0-9_-]{16,128}$/;
 const MAX_CACHED_TOKENS = 50_000;
 /** A cached token is looked up again after this time, in case the event that it was revoked got lost. */
 const CACHE_TTL_MS = 60_000;
-/** A caller is told within 2 s that the database is unavailable. A look-up, which uses an index, takes about 1 ms. */
+/**
+ * The time-out of a look-up: a caller has to learn within 2 s that the database is unavailable. A look-up uses an index
+ * and takes about 1 ms.
+ */
 const LOOKUP_TIMEOUT_MS = 1_500;
 const SEAL_PURPOSE = 'integration-token';
 
@@ -58,8 +61,9 @@ interface CachedIntegration {
 }
 
 /**
- * Finds the group that an integration token belongs to: the only way in for webhooks. The cache may be outdated, but
- * the statement that writes a message checks the token in the database: a replaced token is refused at once.
+ * Finds the group that an integration token belongs to; every request to a webhook address needs this. The cache may be
+ * outdated, but the statement that writes a message checks the token in the database: a replaced token is refused at
+ * once.
  */
 export class IntegrationTokenCache {
   /** Requests with a token that belongs to no group, for metrics. */

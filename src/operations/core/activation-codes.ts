@@ -8,10 +8,10 @@ import type { SourceKey } from '../../model/source-key.ts';
 import type { Pool } from '../../storage/db/pool.ts';
 import { RateLimiter } from './rate-limiter.ts';
 
-/** How long the result of a health check is reused, for a healthy and for an unhealthy provider. */
+/** The time for which the result of a health check is reused, for a healthy and for an unhealthy provider. */
 const HEALTHY_PROVIDER_TTL_MS = 10_000;
 const UNHEALTHY_PROVIDER_TTL_MS = 3_000;
-/** At most this many codes are being sent at the same time; a gate checks at most as many. */
+/** At most this many codes are being sent at the same time, and at most this many are being checked by a gate. */
 const MAX_IN_FLIGHT_PER_CALL_KIND = 32;
 /** Requests for signing in that one source may make: a burst, and then this many a second. */
 const SIGN_IN_STEP_BURST_PER_SOURCE = 100;
@@ -97,7 +97,7 @@ export class ActivationCodes {
 
   /**
    * Throws `provider_unavailable` if the provider cannot send codes at this moment. The provider is probed from time to
-   * time, and without the address: so the error does not show whether an account has it.
+   * time, and without the address: so the error does not show whether an account has the address.
    */
   async requireHealthy(provider: CodeProvider): Promise<void> {
     const now = performance.now();
@@ -189,7 +189,8 @@ export class ActivationCodes {
   async #send(provider: CodeProvider, transactionHash: string, code: OutgoingCode): Promise<void> {
     try {
       const verifier = await provider.send(code);
-      // The gate's code can only be checked with the gate's verifier: the code counts as sent once that is stored.
+      // The gate's code can only be checked with the gate's verifier: the code counts as sent once the verifier is
+      // stored.
       if (verifier !== null) await this.#pool.run((sql) => setProviderVerifier(sql, transactionHash, verifier));
       this.metrics.codes.sent += 1;
     } catch (error) {
@@ -209,8 +210,8 @@ export class ActivationCodes {
 }
 
 /**
- * Of a provider's error only `failure` and `detail`, which quote no address. All other errors come from the database,
- * whose messages quote none either.
+ * The log fields of an error. Of a provider's error, only `failure` and `detail` are logged, which quote no address.
+ * All other errors come from the database, whose messages quote no address either.
  */
 function providerFailureLogFields(error: unknown): Record<string, unknown> {
   return error instanceof ProviderError ? { failure: error.failure, detail: error.detail } : { error };

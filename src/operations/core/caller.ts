@@ -30,7 +30,7 @@ export interface AccountCaller {
   readonly nick: string;
   readonly name: string;
   readonly sessionId: SessionOrTokenId;
-  /** When the session expires; null: never. */
+  /** The time at which the session expires; null: never. */
   readonly expiresAt: Date | null;
   /** Whether the session is an app password. */
   readonly isAppPassword: boolean;
@@ -42,13 +42,16 @@ export interface AccountCaller {
   readonly live: LiveSession | null;
 }
 
-/** From where a client follows its conversations. */
+/** The points from which a client follows its conversations. */
 export interface SubscriptionStartPoints {
   /**
    * By conversation: the rev of the last change that the client has. The client gets the changes after it, in order.
    */
   readonly since: ReadonlyMap<ConversationId, Rev>;
-  /** Where to begin in all other conversations: with the next change (`now`), or with the first one (`start`). */
+  /**
+   * The first change that the client gets of every other conversation: the next one (`now`), or the first one
+   * (`start`).
+   */
   readonly default: 'now' | 'start';
 }
 
@@ -83,18 +86,19 @@ export interface LiveSession {
   /** The cookies of Klatch servers in the handshake, if a page of `http.base-uri` connected; otherwise empty. */
   readonly handshakeCookies: readonly KlatchCookie[];
   /**
-   * From now on the connection acts as this caller. Throws `quota_exceeded` if the account has too many connections.
+   * Makes the connection act as this caller from now on. Throws `quota_exceeded` if the account has too many
+   * connections.
    */
   onAuthenticated(caller: AccountCaller): void;
   /** Called for an invalid token; resolves when the refusal may be sent. */
   onTokenRejected(): Promise<void>;
   /**
    * Begins to send the changes of all conversations that the caller is in, and of those that it joins later. May be
-   * called once for a connection. Resolves to the conversations, each with the rev at which it begins. The first change
-   * is sent after the answer.
+   * called once for a connection. Resolves to the conversations, each with the rev after which its changes are sent.
+   * The first change is sent after the answer.
    */
   subscribe(request: SubscriptionStartPoints): Promise<SubscribeResult>;
-  /** Tells the connection whether the client is in the foreground. A new connection is. */
+  /** Tells the connection whether the client is in the foreground. A new connection counts as in the foreground. */
   setForeground(isForeground: boolean): void;
 }
 

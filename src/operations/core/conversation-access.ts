@@ -8,7 +8,7 @@ import { isAdministrator, type Caller } from './caller.ts';
 import { translateLostRead } from './database-errors.ts';
 import type { Services } from './services.ts';
 
-/** What an operation is about. The key of the input that names it has the same name. */
+/** The kind of an operation's target. The input of the operation names the target in a field of the same name. */
 export type TargetKind = 'conversation' | 'group' | 'hook';
 
 /** A conversation that the caller may access. Only `authorize` gives one to an operation. */
@@ -131,7 +131,7 @@ async function resolveTargetIds(
   return { conversationId, hookId: null };
 }
 
-/** The error for a caller whom a later statement finds to be no member. */
+/** The error for a caller who is no member when a statement after `authorize` reads the membership. */
 export function notAMember(conversationId: ConversationId): KlatchError {
   return new KlatchError('not_found', { sentence: `You are in no conversation ${conversationId}` });
 }

@@ -4,9 +4,13 @@ import { DatabaseUnavailableError, CommitUnknownError, sqlState } from '../../st
 import { IntakeFullError, PoisonMessageError } from '../../storage/messages/message-log.ts';
 
 /**
- * The codes of errors with which PostgreSQL rolls back for a temporary reason: read-only (25006), serialization and
- * deadlocks (40), a full disk (53), an unavailable lock (55P03), cancelled or shut down (57), an error of its system
- * (58).
+ * The codes of errors with which PostgreSQL rolls back for a temporary reason:
+ * - 25006: the database is read-only
+ * - 40: serialization failures and deadlocks
+ * - 53: insufficient resources, such as a full disk
+ * - 55P03: a lock is not available
+ * - 57: the statement was cancelled, or the server shuts down
+ * - 58: an error of the system under PostgreSQL
  */
 const TRANSIENT_SQLSTATE = /^(?:25006|40|53|55P03|57|58)/;
 

@@ -9,7 +9,8 @@ const CACHE_TTL_MS = 10_000;
 /** A caller waits at most this long for a new report, and then gets the last one. */
 const MAX_WAIT_MS = 1_000;
 /**
- * The time-out of the query. It may take longer than the caller waits, in a large installation or on a busy database.
+ * The time-out of the query. The query may take longer than the caller waits, in a large installation or on a busy
+ * database.
  */
 const QUERY_TIMEOUT_MS = 5_000;
 
@@ -39,11 +40,11 @@ export class DeliveryReportCache {
     this.#options = { now: () => performance.now(), ...options };
   }
 
-  /** The latest report, within a second; null: the database has not given any yet. Never rejects. */
+  /** Resolves within a second to the latest report; null: the database has not given any yet. Never rejects. */
   async read(): Promise<CachedDeliveryReport | null> {
     const { now } = this.#options;
     if (this.#cached === null || now() - this.#cached.at >= CACHE_TTL_MS) {
-      // One query at a time, however many callers wait.
+      // Only one query runs at a time, however many callers wait.
       this.#pendingReportQuery ??= this.#query().finally(() => {
         this.#pendingReportQuery = null;
       });

@@ -2,7 +2,7 @@ import type { JsonLimits } from './json-limits.ts';
 
 /** The bounds of a request body, which are checked before the body is parsed. */
 export interface BodyLimits extends JsonLimits {
-  /** The size after decompression. `http.max-body-size` bounds it too. */
+  /** The most bytes after decompression. `http.max-body-size` bounds them too. */
   readonly bytes: number;
   /** Whether the body may be compressed. `maxExpandedBytes` bounds how far it may expand. */
   readonly allowsCompression: boolean;
@@ -33,8 +33,8 @@ export const SIGNED_IN_OPERATION_LIMITS: BodyLimits = {
 };
 
 /**
- * Limits of operations that take the text of a message. `limits.text` bounds the text, and each character may be an
- * escape of twelve bytes.
+ * Limits of operations that take the text of a message. They have no bound in bytes: `limits.text` bounds the text, and
+ * each of its characters may be an escape of twelve bytes.
  */
 export const MESSAGE_LIMITS: BodyLimits = { ...SIGNED_IN_OPERATION_LIMITS, bytes: NO_LIMIT };
 
@@ -50,7 +50,7 @@ export const WEBHOOK_POST_LIMITS: BodyLimits = {
   maxShapes: 2_000,
 };
 
-/** Limits of events of git hosts: four times the values. A thread parses the large ones. */
+/** Limits of events of git hosts: four times the values of other posts. A thread parses the large events. */
 export const GIT_EVENT_LIMITS: BodyLimits = { ...WEBHOOK_POST_LIMITS, maxValues: 4 * WEBHOOK_POST_LIMITS.maxValues };
 
 /** Limits of requests that register or change a reverse webhook. The longest list has 100 message ids. */
@@ -74,7 +74,8 @@ export const SUBSCRIBE_LIMITS: BodyLimits = { ...SIGNED_IN_OPERATION_LIMITS, ...
 /** Limits of frames on a connection that is not signed in. */
 export const ANONYMOUS_FRAME_LIMITS: JsonLimits = { maxDepth: 8, maxValues: 60, maxShapes: 60 };
 /**
- * The size of a frame on a connection that is not signed in, and of all its frames together that wait to be handled.
+ * The most bytes of a frame on a connection that is not signed in, and of all waiting frames of such a connection
+ * together.
  */
 export const ANONYMOUS_FRAME_BYTES = 16 * KIB;
 

@@ -2,14 +2,14 @@ import { randomInt } from 'node:crypto';
 
 /** Bounds of a JSON text. Each bounds something that takes time to parse. */
 export interface JsonLimits {
-  /** How deep arrays and objects may be nested. V8 takes 200 ms for 500,000 levels. */
+  /** The most levels to which arrays and objects may be nested. V8 takes 200 ms for 500,000 levels. */
   readonly maxDepth: number;
-  /** The number of values, at any depth. */
+  /** The most values, at any depth. */
   readonly maxValues: number;
   /**
-   * The number of shapes: the sequence of the first keys of an object, up to each of its keys, is a shape. Equal
-   * sequences count once. V8 makes a hidden class for each shape: 25,000 shapes took 80 ms, while 25,000 objects of one
-   * shape took 1 ms.
+   * The most shapes: the sequence of the first keys of an object, up to each of its keys, is a shape. Equal sequences
+   * count once. V8 makes a hidden class for each shape: 25,000 shapes took 80 ms, while 25,000 objects of one shape
+   * took 1 ms.
    */
   readonly maxShapes: number;
 }
@@ -58,8 +58,8 @@ const shapesInText = new DistinctHashCounter();
 const HASH_SEED = randomInt(0x7fffffff);
 
 /**
- * Why a JSON text exceeds its limits, as a sentence without a subject; null: it may be parsed. It passes over the text
- * once: 1 MiB takes about 2 ms.
+ * Tells which limit a JSON text exceeds, as a sentence without a subject. Null: the text may be parsed. The check
+ * passes over the text once: 1 MiB takes about 2 ms.
  */
 export function jsonLimitViolation(text: string, limits: JsonLimits): string | null {
   // A text has at most as many levels, values and shapes as it has characters.

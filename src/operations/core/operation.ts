@@ -7,19 +7,19 @@ import type { ConversationAccess, TargetKind } from './conversation-access.ts';
 import type { Services } from './services.ts';
 
 /**
- * Who may call an operation:
+ * The callers that may call an operation:
  * - `anybody`: also without signing in
  * - `account`: people, and bots with the scope
  * - `person`: only people
  * - `administrator`: administrators of the installation
  * - `system`: the command line on the server's machine
  * - `member`, `group-admin`, `group-owner`: members of the target's conversation with at least this role.
- * Administrators of the installation may do in groups what an owner may, but may not read or write messages.
+ *   Administrators of the installation may do in groups what an owner may, but may not read or write messages.
  */
 export type AllowedCallers =
   'anybody' | 'account' | 'person' | 'administrator' | 'system' | 'member' | 'group-admin' | 'group-owner';
 
-/** What the definitions of all operations have. */
+/** The fields that the definition of every operation has. */
 interface OperationDefinition<Input, Output> {
   /** `noun.verb`, the name on the wire. */
   readonly name: string;
@@ -31,7 +31,7 @@ interface OperationDefinition<Input, Output> {
   readonly scope: Scope | null;
   /** The operation's own errors; `commonErrors` are those of all operations. */
   readonly errors: readonly ErrorCode[];
-  /** Limits of its input, if they differ from those of other operations with the same callers. */
+  /** Limits of the operation's input, if they differ from those of other operations with the same callers. */
   readonly limits?: BodyLimits;
 }
 

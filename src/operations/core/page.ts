@@ -2,7 +2,7 @@ import * as z from 'zod';
 
 const MAX_PAGE_SIZE = 1_000;
 
-/** The size of a page of a list. */
+/** The schema of the size of a page of a list: from 1 to `max`, or `byDefault` if the input names none. */
 export const pageLimit = (max: number, byDefault: number) =>
   z.int().min(1).max(max).default(byDefault).describe('How many there are at most on the page.');
 export const limitSchema = pageLimit(MAX_PAGE_SIZE, 100);

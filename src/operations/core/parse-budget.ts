@@ -2,7 +2,10 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { BoundedCache } from '../../model/bounded-cache.ts';
 import type { SourceKey } from '../../model/source-key.ts';
 
-/** Ten slots for the last second, and one that is being filled: so the parse time of no second exceeds the budget. */
+/**
+ * A source's parse time is summed over ten slots for the last second, and one slot that is being filled. So the parse
+ * time of no second exceeds the budget.
+ */
 const WINDOW_SLOTS = 11;
 const WINDOW_SLOT_MS = 100;
 /**
@@ -28,7 +31,9 @@ interface SourceUsage {
   totalMs: number;
 }
 
-/** How long a piece of work waits for parse time, and the error that it rejects with if it gets none. */
+/**
+ * The longest time for which a piece of work waits for parse time, and the error that it rejects with if it gets none.
+ */
 interface QueueWaitOptions {
   readonly maxMs: number;
   readonly refusal: () => Error;
@@ -47,7 +52,7 @@ export class ParseBudget {
   readonly #waitingParses: (() => void)[] = [];
   /** For each source with a queue: a promise that resolves when the last work in the queue has been done or refused. */
   readonly #queueTailBySource = new Map<SourceKey, Promise<void>>();
-  /** How long the event loop has parsed without a break. Time that passes without parsing is subtracted. */
+  /** The time for which the event loop has parsed without a break. Time that passes without parsing is subtracted. */
   #consecutiveParseMs = 0;
   #lastParseEndedAtMs = 0;
 
@@ -100,8 +105,8 @@ export class ParseBudget {
   }
 
   /**
-   * Runs work at once, or in a later turn of the event loop. Without running it, rejects with the error of `refusal` if
-   * the source has used up its parse time, or if too many pieces of work wait.
+   * Runs work at once, or in a later turn of the event loop. Rejects with the error of `refusal`, and does not run the
+   * work, if the source has no parse time left or too much work waits.
    */
   run<T>(source: SourceKey | null, refusal: () => Error, work: () => T | Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {

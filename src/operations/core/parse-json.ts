@@ -21,7 +21,7 @@ export function parseJson(source: string, limits: JsonLimits, subject = 'input:'
 
 /** As `parseJson`, but accepts raw control characters inside strings, which shell scripts put there. */
 export function parseJsonRepairingControls(source: string, limits: JsonLimits, subject?: string): ParsedJson {
-  // Repaired before the first attempt to parse, since a failed attempt would take as long again.
+  // The text is repaired before the first attempt to parse it, since a failed attempt would take as long again.
   return parseJson(HAS_CONTROLS.test(source) ? repairControls(source) : source, limits, subject);
 }
 
@@ -40,9 +40,9 @@ const ESCAPE_BYTES = 6;
 const ESCAPES = Array.from({ length: SPACE }, (_, unit) => Buffer.from(`\\u${unit.toString(16).padStart(4, '0')}`));
 
 /**
- * Escapes raw control characters inside the string literals of a JSON text. It works on bytes, because joining 200,000
- * pieces of text took 100 ms. It uses a loop, because a regular expression for string literals took minutes for 1 MiB of
- * unclosed quotes.
+ * Escapes raw control characters inside the string literals of a JSON text. It works on bytes, since joining 200,000
+ * pieces of text took 100 ms. It uses a loop, because a regular expression for string literals took minutes for 1 MiB
+ * of unclosed quotes.
  */
 function repairControls(source: string): string {
   const bytes = Buffer.from(source);

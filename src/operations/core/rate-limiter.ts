@@ -5,7 +5,7 @@ import type { SourceKey } from '../../model/source-key.ts';
 export type NumberPair = `${number}:${number}`;
 
 /**
- * Limits the uses of each key to a steady rate with a burst, by the generic cell rate algorithm: it stores when the
+ * Limits the uses of each key to a steady rate with a burst, by the generic cell rate algorithm. It stores when the
  * next use of a key would be due at the steady rate. Of too many keys, the one that was unused longest is forgotten,
  * and gets its whole burst back. A key is never an IP address: one customer may have 2^64 of them (see `SourceKey`).
  */
@@ -27,10 +27,12 @@ export class RateLimiter<Key extends number | NumberPair | SourceKey> {
   reserve(key: Key, maxWaitMs: number, nowMs = performance.now()): number | null {
     const next = this.#nextUseByKey.get(key);
     const due = Math.max(next?.dueMs ?? 0, nowMs) + this.#msPerUse;
-    // Whole ms: a rounding error in the twelfth digit must not delay the last use of a burst.
+    // The wait is rounded down to whole ms: a rounding error in the twelfth digit must not delay the last use of a
+    // burst.
     const waitMs = Math.max(0, Math.floor(due - this.#burstMs - nowMs));
     if (waitMs > maxWaitMs) return null;
-    // Changed in place: `set` takes twice as long as the look-up, which has already marked the key as recently used.
+    // The entry is changed in place: `set` takes twice as long as the look-up, which has already marked the key as
+    // recently used.
     if (next === undefined) this.#nextUseByKey.set(key, { dueMs: due });
     else next.dueMs = due;
     return waitMs;

@@ -80,7 +80,7 @@ export class RefusedPostRecorder {
     this.#schedule();
   }
 
-  /** Writes what is not written yet; if that fails, logs how many groups are affected. */
+  /** Writes the counts that are not written yet. If that fails, logs how many groups are affected. */
   async stop(): Promise<void> {
     this.#isStopped = true;
     clearTimeout(this.#timer);
@@ -111,7 +111,7 @@ export class RefusedPostRecorder {
         await this.#options.pool.run((sql) => addRefusedPosts(sql, toNewRefusedPosts(page)), WRITE_TIMEOUT_MS);
         this.#isFailing = false;
       } catch (error) {
-        // Repeated even if the outcome is unknown: posts may be counted twice, but none is missing.
+        // The write is repeated even if its outcome is unknown: posts may be counted twice, but none is missing.
         this.#putBack(groups.slice(start));
         if (!this.#isFailing) this.#options.log.info('refused posts cannot be stored, repeating', { error });
         this.#isFailing = true;
@@ -167,8 +167,8 @@ function deleteOldest(pending: PendingByReason): void {
 }
 
 /**
- * The same key for posts with the same reason. Numbers in the sentence are ignored: a broken template fails at another
- * column each time.
+ * Returns the same key for posts that were refused for the same reason. Numbers in the sentence are ignored: a broken
+ * template fails at another column each time.
  */
 function keyOf({ userAgent, format, code, sentence }: RefusalReason): string {
   return JSON.stringify([userAgent, format, code, sentence.replace(/\d+/g, '0')]);

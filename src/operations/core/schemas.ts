@@ -18,7 +18,7 @@ export const groupRoleSchema = z.enum(['owner', 'admin', 'member']).describe('Ro
 
 export const installationRoleSchema = z.enum(['admin', 'user', 'bot']).describe('The role in the installation.');
 
-/** Text of several lines that people read, such as what a group is about. */
+/** Text of several lines for people to read, such as the description of a group. */
 export const aboutSchema = z.string().trim().max(2_000, 'has at most 2,000 characters');
 
 /** The id of a file, which its upload returned. */

@@ -7,7 +7,7 @@ const SEARCH_BURST_PER_PERSON = 100;
 const MAX_RATE_LIMITED_PERSONS = 10_000;
 
 /**
- * Limits a person and the person's bots, together, to one search at a time and to a rate: so nobody can use up all
+ * Limits a person and the person's bots, together, to one search at a time and to a rate. So nobody can use up all
  * database connections.
  */
 export class SearchLimiterByPerson {
@@ -18,7 +18,10 @@ export class SearchLimiterByPerson {
   });
   readonly #searchingPersons = new Set<AccountId>();
 
-  /** Runs a search for the person. Throws `rate_limited` if another one is under way, or if they are too frequent. */
+  /**
+   * Runs a search for the person. Throws `rate_limited` if another search of the person is under way, or if the
+   * person's searches are too frequent.
+   */
   async run<T>(person: AccountId, search: () => Promise<T>): Promise<T> {
     if (this.#searchingPersons.has(person) || this.#rateLimiterByPerson.reserve(person, 0) === null)
       throw new KlatchError('rate_limited');

@@ -8,7 +8,10 @@ import type { MessagePreview } from '../../storage/groups/conversations.ts';
 import type { EpochBoundary } from '../../storage/messages/log-epoch.ts';
 import { aboutField, conversationField, createdAtField, groupRoleSchema, membersField } from './schemas.ts';
 
-/** The JSON of entities in all places: results of operations, live frames, documents. */
+/**
+ * The schemas in this file define the JSON of entities wherever it appears: results of operations, live frames,
+ * documents.
+ */
 
 export const actorSchema = z.object({
   id: z.int().describe('The number of the account, or of the integration.'),

@@ -67,7 +67,7 @@ export interface Services extends FileServices {
   readonly sendPingUnlessBusy: (target: PingTarget) => Promise<HttpAttemptOutcome | null>;
   readonly deliveriesInFlight: () => number;
   /**
-   * Hooks that seem to be in a loop, as far as this node sees: their receivers seem to answer posts of the group's
+   * Hooks that seem to be in a loop, as far as this node sees. Their receivers seem to answer posts of the group's
    * webhook with further posts.
    */
   readonly loopingHooks: () => readonly HookReference[];

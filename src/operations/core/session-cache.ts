@@ -10,14 +10,14 @@ import { translateLostRead } from './database-errors.ts';
 const TOKEN_BYTES = 32;
 const TOKEN_PATTERN = /^kl[sb]_[A-Za-z0-9_-]{43}$/;
 const MAX_CACHED_SESSIONS = 50_000;
-/** A cached session is looked up again after this time, in case the event that it ended got lost. */
+/** A cached session is looked up again after this time, in case the event of its end got lost. */
 const CACHE_TTL_MS = 60_000;
 const MAX_CACHED_UNKNOWN_TOKENS = 10_000;
 const UNKNOWN_TOKEN_TTL_MS = 5_000;
 const LOOKUP_TIMEOUT_MS = 1_500;
 /**
- * At most this many look-ups of a token. A look-up is repeated if any session ended meanwhile: if that happens each
- * time, other sessions than that of the token ended.
+ * At most this many look-ups of a token for one request. A look-up is repeated if any session ended during it. If that
+ * happens each time, the last result counts: the sessions that ended are others than the token's.
  */
 const MAX_TOKEN_LOOKUP_ATTEMPTS = 3;
 

@@ -2,9 +2,9 @@ import type { Pool } from '../../storage/db/pool.ts';
 import { findStoreIds, UNASSIGNED_STORE_ID } from '../../storage/files/store-id.ts';
 import { translateLostRead } from './database-errors.ts';
 
-/** How long a browser's session lasts without being used. Each use restarts this time. */
+/** A browser's session ends when nobody has used it for this time. Each use restarts the time. */
 export const BROWSER_SESSION_IDLE_S = 30 * 24 * 60 * 60;
-/** How many digits of the store id the cookie's name has. */
+/** The number of digits of the store id in the cookie's name. */
 const NAME_DIGITS = 8;
 /** The digits in the name while the installation has no store id yet. */
 const NO_DIGITS = '0'.repeat(NAME_DIGITS);
@@ -74,8 +74,8 @@ export class SessionCookie {
 
   /**
    * Resolves to a function that makes the value of a Set-Cookie header. With a token, the value sets the cookie or
-   * renews it. With null, it removes the cookie. With `isPersistent: false`, the browser deletes the cookie when it is
-   * closed. Rejects with `database_unavailable`.
+   * renews it. With null, it removes the cookie. With `isPersistent: false`, the browser deletes the cookie when the
+   * browser is closed. Rejects with `database_unavailable`.
    */
   async serializer(): Promise<(token: string | null, options?: { readonly isPersistent: boolean }) => string> {
     const name = this.#nameWith((await this.#digits()).own);

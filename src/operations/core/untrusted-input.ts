@@ -7,7 +7,7 @@ const MAX_ISSUE_LENGTH = 300;
 
 /**
  * Throws `invalid_input` if the input holds more than `maxValues` values, or a string or key that PostgreSQL cannot
- * store. Not recursive, because the input may be nested a hundred thousand levels deep.
+ * store. It is not recursive, because the input may be nested a hundred thousand levels deep.
  */
 export function checkValueCountAndStrings(input: unknown, maxValues: number): void {
   const open: [field: string, value: unknown][] = [['', input]];

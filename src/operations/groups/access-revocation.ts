@@ -16,8 +16,8 @@ import { authorizeCaller } from '../core/call-operation.ts';
 import type { Services } from '../core/services.ts';
 
 /**
- * The end of a membership or of the role of an admin: one place for leaving, removal and demotion, which revokes rights
- * and secrets alike.
+ * This file ends memberships and the roles of admins, for leaving, removal and demotion alike. With them it revokes
+ * rights and secrets.
  */
 
 /** Options of the operations that end a membership or the role of an admin. */
@@ -73,7 +73,7 @@ export function requireTokenRotationScope(caller: Caller, request: RevocationOpt
   if (request.rotate_token === true) authorizeCaller({ who: 'account', scope: 'hooks:manage' }, caller);
 }
 
-/** The account's membership in the group, and then those of its bots: they all end together. */
+/** The account's membership in the group, followed by the memberships of its bots, which end together with it. */
 export function memberWithOwnedBots(
   { tx, conversationId }: LockedGroup,
   accountId: AccountId,
@@ -104,8 +104,8 @@ export async function endMembership(
 }
 
 /**
- * Makes an admin a member, and those of the account's bots that are admins too: a bot must not have rights that its
- * owner lost.
+ * Makes an admin a plain member, and the account's bots that are admins too: a bot must not have rights that its owner
+ * lost.
  */
 export async function endAdminRole(
   services: Services,

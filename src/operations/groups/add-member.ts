@@ -56,8 +56,8 @@ export async function lockAccountAndCountMemberships(
 const ADDED_BY_OTHERS_LIMIT_FACTOR = 10;
 
 /**
- * Throws `quota_exceeded` if the account is in too many conversations: if `requested`, of those that it created or
- * joined itself; otherwise, of those that others added it to.
+ * Throws `quota_exceeded` if the account is in too many conversations. If `requested`, those count that the account
+ * created or joined itself. Otherwise, those count that others added the account to.
  */
 export function requireConversationQuota(
   { createdOrJoinedConversationsPerUser }: LimitsConfig,

@@ -155,7 +155,7 @@ export function serializeGroup(group: Group): z.infer<typeof groupSchema> {
   return { ...serializeGroupSummary(group), about: group.about };
 }
 
-/** The group without `about`, which is long. */
+/** The group without `about`, which may be long. */
 export function serializeGroupSummary(group: Omit<Group, 'about'>): Omit<z.infer<typeof groupSchema>, 'about'> {
   return {
     id: group.id,

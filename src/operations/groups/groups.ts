@@ -25,7 +25,7 @@ import { readThenRecheckRole } from '../core/conversation-access.ts';
 import { aboutSchema, groupReference, nickSchema, nameOrTitleSchema, changedField } from '../core/schemas.ts';
 import type { Services } from '../core/services.ts';
 
-/** A group in a list. Without `about`, which is long: a page of 1,000 groups must fit into one answer. */
+/** A group in a list. It lacks `about`, which may be long: a page of 1,000 groups must fit into one answer. */
 const listedGroupSchema = groupSchema
   .omit({ about: true })
   .extend({ hooks: z.int().describe('How many reverse webhooks it has.') });

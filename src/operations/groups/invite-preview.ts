@@ -8,7 +8,7 @@ import { defineOperation } from '../core/operation.ts';
 import type { Services } from '../core/services.ts';
 import { titleField, aboutField, membersField } from '../core/schemas.ts';
 
-/** What somebody who is not a member may see of the group of an invitation. */
+/** The part of an invitation's group that somebody who is not a member may see. */
 const invitePreviewSchema = z.object({
   group: z
     .object({ title: titleField, about: aboutField, members: membersField })

@@ -122,7 +122,7 @@ async function addNewMember(
     }
   }
   if (role === 'owner') await demoteOwner(group);
-  // `requested`: the account adds itself, which only an administrator can.
+  // `requested` is true if the account adds itself, which only an administrator can do.
   await addToGroup({ limits, group }, account, { role, requested: account.id === access.accountId });
 }
 
@@ -142,8 +142,8 @@ function requireMayChangeRole(authority: Authority, { old, next }: { old: GroupR
 
 /**
  * Changes the role of a member and adds a notice; false: the member had the role already. If the member becomes the
- * owner, the present owner becomes an admin. Throws `last_owner` for the present owner: the role passes on only when
- * another member gets it.
+ * owner, the present owner becomes an admin. Throws `last_owner` for the present owner: the role of the owner passes on
+ * only when another member gets it.
  */
 export async function changeRoleWithoutRevocation(
   group: LockedGroup,

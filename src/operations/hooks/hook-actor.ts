@@ -11,7 +11,7 @@ import type { ConversationAccess } from '../core/conversation-access.ts';
 import type { Services } from '../core/services.ts';
 
 /**
- * Who changes a reverse webhook of a group: the holder of the integration token, the owner, an admin, or an
+ * The party that changes a group's reverse webhook: the holder of the integration token, the owner, an admin, or an
  * administrator of the installation.
  */
 export interface HookActor {
@@ -21,8 +21,8 @@ export interface HookActor {
   /** False: an administrator, whose requests are not limited. */
   readonly isSubjectToRateLimit: boolean;
   /**
-   * Checks that the token is still valid, or that the account still has the role, and locks it until the transaction
-   * ends. Otherwise rejects.
+   * Checks that the token is still valid, or that the account still has the role. Locks the token or the role until the
+   * transaction ends. Rejects if the check fails.
    */
   readonly lockAccess: (tx: Transaction) => Promise<void>;
 }

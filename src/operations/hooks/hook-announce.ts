@@ -27,8 +27,8 @@ interface ChangedHookAndGroup {
 
 /**
  * Tells every node that a hook's row was changed; the change and the hook's new generation are committed already.
- * Resolves once no attempt can start any more without knowing the change. Rejects with `change_unconfirmed` if this is
- * not confirmed in time; the change is stored nevertheless.
+ * Resolves once no delivery attempt can start any more that does not know the change. Rejects with `change_unconfirmed`
+ * if this is not confirmed in time; the change is stored nevertheless.
  *
  * Only the holder of the partition's lease starts attempts. If this node is the holder, it knows the change when
  * `publish` returns; any other holder confirms it. A holder that does not confirm loses the lease in the end, and
@@ -54,7 +54,7 @@ export async function announceAndConfirmChange(services: AnnouncingServices, hoo
     }
     if (lease.holder === null || lease.holder === node || lease.epoch !== (epoch ?? lease.epoch)) return;
     epoch = lease.epoch;
-    // Not longer than the lease lasts; 1 ms more, since its end is rounded.
+    // Waits no longer than the lease lasts, plus 1 ms, since the end of the lease is rounded.
     const waitMs = Math.max(1, Math.min(confirmationWaitMs, lease.remainingMs + 1, leftMs()));
     if (await bus.confirmHooksChanged(lease.holder, hook.conversationId, waitMs)) return;
     confirmationWaitMs = LATER_CONFIRMATION_WAIT_MS;

@@ -87,7 +87,7 @@ export function hookOptionChanges({ max_age: maxAgeS, ...changes }: HookOptionsI
   return { ...changes, maxAgeS };
 }
 
-/** The options of a hook once it is changed. */
+/** The options of a hook after a change. */
 export function optionsAfterChange(current: HookOptions, changes: HookOptionChanges): HookOptions {
   const { format = current.format, order = current.order, batch = current.batch } = changes;
   const { signature = current.signature, events = current.events } = changes;

@@ -41,14 +41,14 @@ export const redeliveredIdsSchema = z
   .max(MAX_REDELIVERED_IDS)
   .describe('The ids of single messages that are sent again.');
 
-/** What is redelivered: all messages from a message id or moment on (`from`), or single messages by id (`only`). */
+/** The messages to redeliver: all from a message id or moment on (`from`), or single ones by their ids (`only`). */
 export type RedeliveryRequest =
   | { readonly from: string; readonly only?: undefined }
   | { readonly only: readonly string[]; readonly from?: undefined };
 
-/** What a redelivery sends. */
+/** The answer to a redelivery. */
 interface RedeliveryResult {
-  /** The id of the first message that is redelivered; null: the group has no message from the start on. */
+  /** The id of the first message that is redelivered; null: the group has no message at or after the start. */
   readonly from: string | null;
   /** The number of messages and events that the hook has to deliver now. */
   readonly pending: number;

@@ -80,7 +80,7 @@ async function hookExistsError(
   return new KlatchError('hook_exists', { sentence, cause });
 }
 
-/** Until when a hook can be restored that its target removed at `removedAt`. */
+/** The time until which a hook that its target removed at `removedAt` can be restored. */
 export function restorableUntil({ config }: Services, removedAt: Date): Date {
   return new Date(removedAt.getTime() + config.retention.removedHooksMs);
 }

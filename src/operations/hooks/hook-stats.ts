@@ -7,7 +7,7 @@ import { groupField, hookField, hookNumber } from '../core/schemas.ts';
 import { hookByAccess } from './hook-actor.ts';
 
 const HOUR_MS = 3_600_000;
-/** The database stores the counts of requests for this long. */
+/** The database stores the counts of requests for this many hours. */
 const MAX_HOURS = 7 * 24;
 const STEP_SECONDS = { '5m': 300, '1h': 3_600, '1d': 86_400 } as const;
 
@@ -41,7 +41,7 @@ export const hookStats = defineTargetedOperation({
   run: async (services, { hook: id, hours, step }, caller, access) => {
     const hook = await hookByAccess(services, access, caller);
     const stepS = STEP_SECONDS[step];
-    // Starts at the beginning of a step, so that the first step is complete too.
+    // The range of time starts at the beginning of a step, so that the first step is complete too.
     const stepMs = stepS * 1_000;
     const since = new Date(Math.floor((Date.now() - hours * HOUR_MS) / stepMs) * stepMs);
     const rows = await translateLostRead(

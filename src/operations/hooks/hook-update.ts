@@ -109,8 +109,8 @@ export async function applyHookUpdate(
   try {
     return await changeLockedHookAndAnnounce(services, hook, {
       unknownOutcomeSentence: UPDATE_OUTCOME_UNKNOWN_SENTENCE,
-      // The head's lock makes the start exact: a hook that begins to ask for events gets them for every change after
-      // the newest one.
+      // The lock of the group's head makes the start exact. A hook that begins to ask for events gets them for every
+      // change after the present newest one.
       needsGroupLock: changes.events !== undefined,
       work,
     });
@@ -141,7 +141,7 @@ export async function unregisterHook(services: Services, hook: HookAccess): Prom
       work: remove,
     });
   } finally {
-    // Published even after an error: the removal may have been committed.
+    // The notice is announced even after an error: the removal may have been committed.
     services.bus.publish('nonMessageChangesCommitted', [conversationId]);
   }
 }

@@ -67,8 +67,8 @@ export function limitGroupHookRegistrations(
 /**
  * Registers a reverse webhook, which gets every message that is committed after it. The caller has counted the
  * registration. Throws the errors of `lockAccess`, `invalid_hook_url`, `hook_address_forbidden`, `invalid_input`,
- * `no_server_key`, `too_many_hooks` and `hook_exists`. `token` is the token that its requests carry, if its format has
- * one.
+ * `no_server_key`, `too_many_hooks` and `hook_exists`. `token` is the token that the hook's requests carry, if its
+ * format has one.
  */
 export async function registerNewHook(
   services: Services,
@@ -84,11 +84,11 @@ export async function registerNewHook(
   const secretSealed = sealer.seal('hook-secret', secret);
   try {
     const id = await database.general.transaction(async (tx) => {
-      // Under the head's lock nobody else numbers messages or changes, or counts hooks: so the first message is exact,
-      // and the bound is not exceeded.
+      // Under the head's lock nobody else numbers messages or changes, or counts hooks. So the hook's first message is
+      // exact, and the bound is not exceeded.
       const head = await lockGroup(tx, conversationId);
-      // Checked under the head's lock, for which a replacement of the token waits too: after it, the old token
-      // registers nothing.
+      // The actor's access is checked under the head's lock, for which a replacement of the token waits too. So after a
+      // replacement, the old token registers nothing.
       await actor.lockAccess(tx);
       const { lastSeq: startAfterSeq, lastRev: startRev } = head!;
       const hook: NewHook = { ...request, url, conversationId, secretSealed, startAfterSeq, startRev };
@@ -106,7 +106,7 @@ export async function registerNewHook(
     if (violatesUnique(error, 'reverse_hook_url')) throw new KlatchError('hook_exists', { cause: error });
     throw translateCommitUnknown(error, 'The hook may have been registered: look at the list before you repeat it');
   } finally {
-    // Published even after an error: the registration may have been committed.
+    // The events are published even after an error: the registration may have been committed.
     bus.publish('hooksChanged', [conversationId]);
     bus.publish('nonMessageChangesCommitted', [conversationId]);
   }

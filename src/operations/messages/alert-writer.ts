@@ -15,10 +15,11 @@ import { postOrExplainRefusal, type PresentedToken, type WebhookMessage } from '
 export type MessageContent = Pick<WebhookMessage, 'text' | 'cardsJson'>;
 
 /**
- * What a change of an alert shows: the text and cards of the message that shows the alert, and those of a follow-up.
+ * The contents that show a change of an alert: the text and cards of the message that shows the alert, and those of a
+ * follow-up.
  */
 export interface AlertTexts extends MessageContent {
-  /** The content of a second message, which is posted after the first one is edited; null: only the edit. */
+  /** The content of a second message, which is posted after the first one is edited; null: there is only the edit. */
   readonly followUp: MessageContent | null;
   /**
    * True: the text is posted as a new message, which shows the alert from now on. The message that showed the alert
@@ -43,7 +44,7 @@ export interface AlertPost extends Omit<WebhookMessage, keyof MessageContent | '
   readonly source: string;
   readonly alertKey: string;
   readonly update: AlertUpdate;
-  /** Posts nothing unless the alert is stored as firing. */
+  /** True: the report is written only if the alert is stored as firing. */
   readonly onlyAfterFiring?: boolean;
   /**
    * Writes the texts of a change; called again for each try. Stored text is not updated as time passes, so the texts
@@ -165,7 +166,8 @@ export class AlertWriter {
   #announceEdit(conversationId: ConversationId, posted: Exclude<PostResult, { outcome: 'refused' }> | null): void {
     const { bus } = this.#services;
     const written = posted?.outcome === 'new' ? posted.alert : undefined;
-    // Also for a repeated post: the answer to the first post may have been lost, and its edit not announced.
+    // The edit of a repeated post is announced too: the answer to the first post may have been lost, and its edit not
+    // announced.
     if (written === undefined || written.isEdited) bus.publish('nonMessageChangesCommitted', [conversationId]);
     if (written === undefined || (written.isEdited && written.wantsEvents))
       bus.publish('hookEventsCommitted', [conversationId]);
@@ -197,7 +199,7 @@ async function decideMessage(alertPost: AlertPost, stored: StoredAlert | null): 
   return message(followUp ?? NO_CONTENT, { ...edit, newMessage: followUp === null ? 'none' : 'follow-up', state });
 }
 
-/** The content where no message is posted. */
+/** The content of a write that posts no message. */
 const NO_CONTENT: MessageContent = { text: '', cardsJson: null };
 
 /**

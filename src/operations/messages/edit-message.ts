@@ -84,7 +84,7 @@ export const deleteMessage = defineTargetedOperation({
       if (message.deletedAt !== null) return null;
       const change = { conversationId: access.conversationId, seq: message.seq, actorId: accountId, hops: 0 };
       const { rev, at } = await eraseMessage(tx, change);
-      // `serializeMessage` shows nothing else of a deleted message.
+      // The files and cards may stay in this object: `serializeMessage` does not show them for a deleted message.
       return { ...message, text: '', rev, deletedAt: at };
     });
   },
@@ -116,8 +116,8 @@ async function reviseMessage(
 ): Promise<SerializedMessage> {
   const { conversationId } = access;
   let wantsEvents = false;
-  // Published even if nothing changes: the answer to an earlier request may have been lost, and its change not
-  // announced.
+  // The change is announced even if nothing changes: the answer to an earlier request may have been lost, and its
+  // change not announced.
   const publish = (): void => {
     bus.publish('nonMessageChangesCommitted', [conversationId]);
     if (wantsEvents) bus.publish('hookEventsCommitted', [conversationId]);
@@ -126,7 +126,7 @@ async function reviseMessage(
     const message = await database.general.transaction(async (tx) => {
       const found = await lockHeadAndReadMessage(tx, { conversationId, seq: seq as Seq, accountId });
       wantsEvents = found?.wantsEvents ?? false;
-      // Checked under the lock, since the caller may have been removed since the request began.
+      // The membership is checked under the lock, since the caller may have been removed since the request began.
       if (found !== null && found.role === null) throw notAMember(conversationId);
       if (found === null) throw new KlatchError('not_found', { sentence: `There is no message ${seq} here` });
       return (await revise(tx, found)) ?? found;

@@ -23,8 +23,8 @@ const clientMessageIdSchema = z.string().regex(/^[\x21-\x7e]{1,255}$/, 'must hav
 /** The greatest value that `limits.attachments-per-message` can have. */
 const MAX_CONFIGURABLE_FILES_PER_MESSAGE = 100;
 /**
- * At most this many attempts of a post. The message log may refuse it for a reason that no longer exists when it is
- * looked up: the member left and joined at once.
+ * At most this many attempts of a post. The message log may refuse the post for a reason that is gone when this code
+ * reads it: the member left and joined again.
  */
 const MAX_POST_ATTEMPTS = 3;
 
@@ -142,8 +142,8 @@ async function resolveCallerOrNamedMember(
 }
 
 /**
- * Posts as a member. Throws the reason of a refusal: the sender is no member, the group is archived, the peer blocks
- * the sender, or a file cannot be attached.
+ * Posts as a member. A refusal throws the error of its reason. The sender is no member, the group is archived, the peer
+ * blocks the sender, or a file cannot be attached.
  */
 async function appendAsMember(services: Services, post: Post): Promise<Exclude<PostResult, { outcome: 'refused' }>> {
   for (let attempts = 1; ; attempts += 1) {

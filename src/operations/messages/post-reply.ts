@@ -27,7 +27,7 @@ const MAX_POST_ATTEMPTS = 3;
 
 /**
  * Makes the function that posts replies, as the integration of the group and at the rate limit of one token. Each reply
- * has an idempotency key of hook and message, which is stored for a day: so a message that is delivered twice gets one
+ * has an idempotency key of hook and message, which is stored for a day. So a message that is delivered twice gets one
  * reply. The function rejects if the reply may be posted by a later call.
  */
 export function createReplyPoster(services: Services): PostReply {
@@ -56,7 +56,7 @@ function readAnswer(
   const refusal = (): Error => new KlatchError('overloaded');
   return parseBudget.run(sourceKey(`reverse webhook ${hookId}`), refusal, () => {
     const text = body.toString();
-    // Not JSON: most receivers that send no reply answer with a word.
+    // The answer is not JSON: most receivers that send no reply answer with a word.
     if (!text.trimStart().startsWith('{')) return null;
     try {
       const { value } = parseJsonRepairingControls(text, REPLY_LIMITS);

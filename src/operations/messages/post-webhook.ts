@@ -10,7 +10,7 @@ import { applyPostedExpectation } from './posted-expectation.ts';
 import type { RateLimiter } from '../core/rate-limiter.ts';
 import type { Services } from '../core/services.ts';
 
-/** A message from a webhook, which its interface has checked. `key` has its namespace. */
+/** A message from a webhook, which its interface has checked. `key` begins with its namespace already. */
 export interface WebhookMessage extends Omit<Post, 'conversationId' | 'admission' | 'senderId' | 'expectation'> {
   readonly expectation?: PostedExpectation;
 }

@@ -8,7 +8,7 @@ import type { Services } from '../core/services.ts';
 
 /**
  * Sets or removes the expectation of a post before the post is written: if the post then fails, the group still expects
- * it. Does nothing if the group is archived or the token was replaced, since the post is refused then. Retries while
+ * one. Does nothing if the group is archived or the token was replaced, since the post is refused then. Retries while
  * the database is unavailable, as long as a post may wait. Throws `quota_exceeded`.
  */
 export async function applyPostedExpectation(

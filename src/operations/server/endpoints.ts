@@ -1,7 +1,7 @@
 import type { Config } from '../../config/config.ts';
 import { liveTransportSchemes } from '../../model/transport.ts';
 
-/** What determines the addresses that `/v1/about` announces to clients. */
+/** The values that determine the addresses that `/v1/about` announces to clients. */
 interface EndpointSources {
   readonly config: Config;
   /** Addresses on which the server listens; each begins with a scheme. */
@@ -21,7 +21,7 @@ export function announcedEndpoints({ config, listeners }: EndpointSources): read
   const base = new URL(config.http.baseUri);
   const live = `${config.http.baseUri.replace(/^http/, 'ws')}/v1/live`;
   const isLocal = isLoopback(base.hostname);
-  // Not parsed by URL, which drops the default port of a scheme.
+  // `URL` is not used to parse the listeners, since it drops the default port of a scheme.
   const reachable = listeners.flatMap((listener) => {
     const [, scheme, host, port] = LIVE_LISTENER_PATTERN.exec(listener) ?? [];
     if (host === undefined || (isLoopback(host) && !isLocal)) return [];

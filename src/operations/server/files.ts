@@ -10,7 +10,7 @@ import { defineOperation } from '../core/operation.ts';
 import { limitSchema, pageOf } from '../core/page.ts';
 import { createdAtField } from '../core/schemas.ts';
 
-/** How long an address of `files.link` is valid. */
+/** The time for which an address of `files.link` is valid. */
 const LINK_TTL_MS = 60 * 60_000;
 
 /** A place in the list of files: the creation time (µs) and id of a file. */
@@ -61,7 +61,7 @@ export const createTemporaryFileLink = defineOperation({
     const { accountId } = requireAccount(caller);
     const file = await translateLostRead(database.general.run((sql) => findReadableFile(sql, id, accountId)));
     if (file === null) throw new KlatchError('file_not_found');
-    // In whole seconds, since the address contains the time in seconds.
+    // The end is in whole seconds, since the address contains it in seconds.
     const expiresAt = new Date(Math.floor((Date.now() + LINK_TTL_MS) / 1_000) * 1_000);
     const reader = { kind: 'account', id: accountId } as const;
     const url = signFileLink(fileLinkKey, config.http.baseUri, { file, reader, expiresAt });

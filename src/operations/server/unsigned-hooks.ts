@@ -2,8 +2,8 @@ import { countHooksForServerKeys, retryHooksLackingServerKey } from '../../stora
 import type { Services } from '../core/services.ts';
 
 /**
- * Called before deliveries start. Without server keys, logs how many hooks ask for signatures that need one, since they
- * get nothing. With a server key, makes hooks that waited for one due at once, instead of within an hour.
+ * Called before deliveries start. With a server key, makes hooks that waited for a key due at once, instead of within
+ * an hour. Without a server key, logs how many hooks ask for signatures that need one: nothing is sent to them.
  */
 export async function retryOrReportUnsignedHooks({ database, serverKeys, log }: Services): Promise<void> {
   if (serverKeys.length > 0) {

@@ -1,12 +1,12 @@
 import type { KeyObject } from 'node:crypto';
 import { signJwt } from './jwt.ts';
 
-/** Apple accepts a token for an hour. */
+/** A new token is signed after this time. Apple accepts a token for an hour. */
 const RENEW_AFTER_MS = 40 * 60_000;
-/** Apple refuses all pushes with a key whose tokens change more often than this. */
+/** The shortest time between two tokens. Apple refuses all pushes with a key whose tokens change more often. */
 const MIN_RENEWAL_INTERVAL_MS = 20 * 60_000;
 
-/** Provider tokens of a key. */
+/** Signs the provider tokens (JWTs) of one .p8 key, and reuses each for a while. */
 export class AppleProviderTokens {
   readonly #privateKey: KeyObject;
   readonly #keyIds: { readonly keyId: string; readonly teamId: string };
@@ -14,7 +14,7 @@ export class AppleProviderTokens {
   #token: string | null = null;
   #signedAtMs = 0;
 
-  /** `now`: monotonic milliseconds. */
+  /** `now`: a monotonic clock in milliseconds. */
   constructor(key: KeyObject, keyIds: { keyId: string; teamId: string }, now: () => number) {
     this.#privateKey = key;
     this.#keyIds = keyIds;
@@ -28,8 +28,8 @@ export class AppleProviderTokens {
   }
 
   /**
-   * Apple reported this token as expired. Returns the milliseconds until the next one may be created; 0: it was
-   * created.
+   * Replaces a token that Apple reported as expired. Returns 0 if a newer token exists now, else the milliseconds until
+   * one may be created.
    */
   renewExpiredOrWaitMs(token: string): number {
     if (token !== this.#token) return 0;

@@ -10,15 +10,17 @@ import { failed, transportFailure, unregistered, refused } from '../outcomes.ts'
 import { collapseKey, buildPayload } from '../payload.ts';
 import type { PushNotification, PushOutcome, PushTarget, PushVendor } from './vendor.ts';
 
-/** Apple's limit for a payload. */
+/** Apple's limit for a payload, in bytes. */
 const MAX_PAYLOAD_BYTES = 4_096;
 const CONNECT_TIMEOUT_MS = 5_000;
 const PRODUCTION_ENDPOINT = 'https://api.push.apple.com';
 const SANDBOX_ENDPOINT = 'https://api.sandbox.push.apple.com';
-/** A token is a part of the path: only Apple's format is allowed there. */
+/**
+ * The format of Apple's device tokens. Other texts are refused, since the token becomes a part of the request's path.
+ */
 const DEVICE_TOKEN_PATTERN = /^[0-9A-Fa-f]{16,400}$/;
 
-/** An app with its key, and the connections of this key. */
+/** A configured app, with its key and the connections that use this key. */
 interface AppleApp {
   readonly bundleId: string;
   readonly pathPrefix: string;
@@ -26,13 +28,13 @@ interface AppleApp {
   readonly pool: H2Pool;
 }
 
-/** Apple's push service: HTTP/2, tokens of a .p8 key. */
+/** Sends pushes to Apple's push service, over HTTP/2 and with tokens that a .p8 key signs. */
 export class AppleVendor implements PushVendor {
   readonly kind = 'apple';
   readonly problem: string | null;
   readonly #options: VendorOptions;
   readonly #appsByBundleId = new Map<string, AppleApp>();
-  /** By origin and key: Apple accepts tokens of only one key on a connection. */
+  /** The connections by origin and key. Apple accepts the tokens of only one key on a connection. */
   readonly #poolsByOriginAndKey = new Map<string, H2Pool>();
   readonly #tokensByKey = new Map<string, AppleProviderTokens>();
   readonly #defaultBundleId: string | null;
@@ -74,7 +76,10 @@ export class AppleVendor implements PushVendor {
     return Promise.resolve();
   }
 
-  /** Whether a failure of the key concerns the vendor as a whole: one app's key must not make other apps wait. */
+  /**
+   * True if only one app is configured. Then a failure of its key concerns the vendor as a whole; otherwise the other
+   * apps must not wait.
+   */
   get #isOnlyApp(): boolean {
     return this.#appsByBundleId.size === 1;
   }
@@ -99,7 +104,7 @@ export class AppleVendor implements PushVendor {
     return null;
   }
 
-  /** Names and values alternate; the current token is among them. */
+  /** The request's headers, as alternating names and values, with the current provider token. */
   #headers(app: AppleApp, target: PushTarget, notification: PushNotification): string[] {
     return [
       ':path',
@@ -111,7 +116,7 @@ export class AppleVendor implements PushVendor {
       'apns-push-type',
       'alert',
       'apns-priority',
-      // 5: when the battery allows it.
+      // Priority 10: at once. 5: when the device's battery allows it.
       notification.urgent ? '10' : '5',
       'apns-expiration',
       String(Math.floor(notification.expiresAt.getTime() / 1000)),
@@ -135,7 +140,10 @@ export class AppleVendor implements PushVendor {
   }
 }
 
-/** Words for the phone to show, which an extension of the app may change, and numbers for the app. */
+/**
+ * The JSON payload: title and text for the phone to show, which an extension of the app may change, and numbers for the
+ * app.
+ */
 function renderApns(notification: PushNotification): string {
   return buildPayload(notification, MAX_PAYLOAD_BYTES, ({ title, text }) => ({
     aps: {
@@ -158,6 +166,6 @@ function hasTokenExpired(response: H2Response): boolean {
 function toFailure(error: unknown): PushOutcome {
   if (!(error instanceof H2Failure)) throw error;
   if (error.reason === 'connect') return transportFailure(error.cause ?? error);
-  // Too many requests from this node say nothing about Apple.
+  // `busy`: this node has too many waiting requests, which says nothing about Apple.
   return failed(error.reason === 'lost' ? 'connection' : error.reason, { vendorWide: error.reason !== 'busy' });
 }

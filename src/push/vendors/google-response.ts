@@ -2,34 +2,38 @@ import type { VendorResponse } from './response.ts';
 import { delivered, failed, unregistered, refused } from '../outcomes.ts';
 import type { PushOutcome } from './vendor.ts';
 
-/** Google's recommended wait where its answer gives none. */
+/** The wait that Google recommends after an exceeded quota, if the answer has no Retry-After. */
 const DEFAULT_QUOTA_WAIT_MS = 60_000;
-/** Google's error for an app on Apple's devices, when Firebase lacks Apple's key. */
+/** FCM's error code for an app on Apple's devices, if Firebase does not have Apple's key. */
 const THIRD_PARTY_AUTH_ERROR = 'THIRD_PARTY_AUTH_ERROR';
 
 /** Google's error format: https://cloud.google.com/apis/design/errors. */
 interface GoogleError {
-  /** FCM's own code (UNREGISTERED …), else the general one (NOT_FOUND …); null: the answer is no error of Google's. */
+  /**
+   * FCM's own code (UNREGISTERED …), else Google's general one (NOT_FOUND …); null: the answer is not in Google's error
+   * format.
+   */
   readonly errorCode: string | null;
   readonly rejectedFields: readonly string[];
   readonly exceededQuotas: readonly string[];
 }
 
 /**
- * Whether Google rejects the access token. Google also answers 401 when it lacks a third party's key. That answer says
- * nothing about the access token.
+ * True if Google rejects the access token. Google also answers 401 if Firebase lacks a key of Apple: that says nothing
+ * about the access token.
  */
 export function refusesAccessToken({ status, json }: VendorResponse): boolean {
   return status === 401 && parseGoogleError(json).errorCode !== THIRD_PARTY_AUTH_ERROR;
 }
 
-/** The outcome of a push from an answer of FCM. */
+/** Derives the outcome of a push from the answer of FCM. */
 export function readFcmResponse({ status, json, retryAfterMs }: VendorResponse): PushOutcome {
   const code = status;
   if (status === 200 && typeof json?.['name'] === 'string') return delivered;
   const { errorCode, rejectedFields, exceededQuotas } = parseGoogleError(json);
   const retry = { code, retryAfterMs };
-  // Only FCM's own code removes a device: the general one may concern the project or the address.
+  // Only FCM's own code UNREGISTERED removes the device. The general code NOT_FOUND may be about the project or the
+  // URL.
   if (status === 404 && errorCode === 'UNREGISTERED') return unregistered('unregistered', code);
   if (status === 404 && errorCode === 'NOT_FOUND') return refused('unregistered', code);
   if (errorCode === 'SENDER_ID_MISMATCH') return refused('other project', code);
@@ -43,7 +47,7 @@ export function readFcmResponse({ status, json, retryAfterMs }: VendorResponse):
     const isDevice = exceededQuotas.some((quota) => /device/i.test(quota));
     return failed('quota', { code, retryAfterMs: retryAfterMs ?? DEFAULT_QUOTA_WAIT_MS, vendorWide: !isDevice });
   }
-  // 500 may concern this message alone; higher codes do not.
+  // A 500 may concern only this push; higher codes concern the vendor as a whole.
   if (status >= 500) return failed('status', { ...retry, vendorWide: status !== 500 });
   return failed('answer', { ...retry, vendorWide: true });
 }

@@ -6,14 +6,14 @@ import { failed, type FailedOutcome } from '../outcomes.ts';
 
 const SCOPE = 'https://www.googleapis.com/auth/firebase.messaging';
 const GRANT_TYPE = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
-/** The requested lifetime; Google grants no more. */
+/** The requested lifetime of an access token: the longest that Google grants. */
 const REQUESTED_LIFETIME_S = 3600;
-/** A token is renewed this long before it expires, or after half of its life where that is later. */
+/** A token is renewed this long before it expires, but not before half of its lifetime is over. */
 const MAX_RENEWAL_MARGIN_MS = 5 * 60_000;
-/** The retry interval after a failed renewal, while the last token is valid. */
+/** The pause after a failed renewal, while the present token is still valid. */
 const EARLY_RENEWAL_RETRY_MS = 10_000;
 const MAX_LIFETIME_S = 24 * 3600;
-/** A token goes into a header unchanged. */
+/** The format of an access token. Others are refused, since the token goes into an HTTP header unchanged. */
 const ACCESS_TOKEN_PATTERN = /^[\x21-\x7e]{1,8192}$/;
 
 interface CachedToken {
@@ -22,22 +22,22 @@ interface CachedToken {
   readonly expiresAtMs: number;
 }
 
-/** The endpoint of tokens, and how to request them. */
+/** Where and how to request access tokens. */
 interface GoogleTokenRequestOptions {
   readonly endpoint: string;
   readonly dispatcher: Dispatcher;
   readonly userAgent: string;
   readonly timeoutMs: number;
-  /** Monotonic milliseconds. */
+  /** A monotonic clock in milliseconds. */
   readonly now: () => number;
 }
 
-/** Access tokens of a service account: one request at a time, before the last token expires. */
+/** Requests the access tokens of a service account, one request at a time, and renews a token before it expires. */
 export class GoogleAccessTokens {
   readonly #serviceAccount: ServiceAccount;
   readonly #options: GoogleTokenRequestOptions;
   #cached: CachedToken | null = null;
-  /** Before this time a valid token is not renewed. */
+  /** After a failed renewal, a valid token is not renewed before this time. */
   #noEarlyRenewalBeforeMs = -Infinity;
   #renewal: Promise<CachedToken | FailedOutcome> | null = null;
 
@@ -46,12 +46,12 @@ export class GoogleAccessTokens {
     this.#options = options;
   }
 
-  /** A token that is valid for a while, or the reason why there is none. Never rejects. */
+  /** Resolves to a valid access token, or to the reason why there is none. Never rejects. */
   async get(): Promise<string | FailedOutcome> {
     const cached = this.#cached;
     const now = this.#options.now();
     if (cached !== null && now < cached.renewAtMs) return cached.token;
-    // A valid token is used while the next one is requested.
+    // The present token is still valid, and is used while the next one is requested.
     if (cached !== null && now < cached.expiresAtMs) {
       if (now >= this.#noEarlyRenewalBeforeMs) void this.#renew();
       return cached.token;
@@ -60,7 +60,7 @@ export class GoogleAccessTokens {
     return 'token' in renewed ? renewed.token : renewed;
   }
 
-  /** Google refused this token: it is not used again. A newer token stays in use. */
+  /** Drops this token, since Google refused it. A newer token stays in use. */
   invalidate(token: string): void {
     if (this.#cached?.token === token) this.#cached = null;
   }
@@ -91,7 +91,7 @@ export class GoogleAccessTokens {
     );
     if ('outcome' in response) return response;
     const { status, json, retryAfterMs } = response;
-    // Google answers 400 for a revoked key, and for a removed account.
+    // Google answers 400 for a revoked key, and for a removed service account.
     if (status >= 400 && status < 500 && status !== 408 && status !== 429) return failed('key', { code: status });
     const { access_token: token, expires_in: seconds } = json ?? {};
     if (status !== 200) return failed('status', { code: status, retryAfterMs, vendorWide: true });

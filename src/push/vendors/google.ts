@@ -8,26 +8,26 @@ import { failed, refused, type FailedOutcome } from '../outcomes.ts';
 import { collapseKey, buildPayload, secondsUntilExpiry } from '../payload.ts';
 import type { PushNotification, PushOutcome, PushTarget, PushVendor } from './vendor.ts';
 
-/** FCM limits a message to 4,096 bytes; the difference is for parts that FCM may count as well. */
+/** The most bytes of a message. FCM's limit is 4,096; the difference is for parts that FCM may count too. */
 const MAX_PAYLOAD_BYTES = 4_000;
-/** FCM stores messages for at most 28 days. */
+/** The longest time, in seconds, for which FCM stores a message: 28 days. */
 const MAX_TTL_S = 28 * 24 * 3600;
 const MAX_TOKEN_CHARACTERS = 4_096;
 /**
- * Connections over HTTP/1.1. HTTP/2 gained nothing: a service that answers after 30 ms took as many pushes a second
- * (1,800), with as much work on this side.
+ * The most connections, over HTTP/1.1. HTTP/2 gained nothing: a service that answers after 30 ms accepted as many
+ * pushes a second (1,800), with as much processor time of this node.
  */
 const MAX_CONNECTIONS = 64;
 const CONNECT_TIMEOUT_MS = 5_000;
 const MAX_HEADER_BYTES = 16 * 1024;
 
-/** Limits of a vendor with a configured address, and its User-Agent. */
+/** The limits of pushes to a vendor whose address is configured, and the User-Agent. */
 export interface VendorOptions {
   readonly timeoutMs: number;
-  /** Pushes in flight at once. */
+  /** The most pushes in flight at once. */
   readonly inFlight: number;
   readonly userAgent: string;
-  /** Monotonic milliseconds, for tests; by default `performance.now`. */
+  /** A monotonic clock in milliseconds; by default `performance.now`. Tests set their own. */
   readonly now?: () => number;
 }
 
@@ -36,14 +36,16 @@ interface FirebaseProject {
   readonly tokens: GoogleAccessTokens;
 }
 
-/** Firebase Cloud Messaging, HTTP v1. */
+/** Sends pushes to Firebase Cloud Messaging (FCM), by its HTTP v1 API. */
 export class GoogleVendor implements PushVendor {
   readonly kind = 'google';
   readonly problem: string | null;
   readonly #projects = new Map<string, FirebaseProject>();
   readonly #defaultProjectId: string | null;
   readonly #options: VendorOptions;
-  /** Follows no redirect: tokens and texts must go only to this address. */
+  /**
+   * The connections to FCM. They follow no redirects, since tokens and texts must go only to the configured address.
+   */
   readonly #agent: Agent;
 
   constructor(config: GooglePushConfig, options: VendorOptions) {
@@ -78,12 +80,12 @@ export class GoogleVendor implements PushVendor {
     const response = await this.#sendWithRetry(project, body);
     const outcome = 'outcome' in response ? response : readFcmResponse(response);
     if (outcome.outcome !== 'failed' || outcome.category !== 'key') return outcome;
-    // A failure of one project's key must not make other projects wait.
+    // If several projects are configured, a failure of one project's key must not make the others wait.
     return { ...outcome, vendorWide: this.#projects.size === 1 };
   }
 
   async #sendWithRetry(project: FirebaseProject, body: string): Promise<VendorResponse | FailedOutcome> {
-    // Not AbortSignal.timeout: its timer continues after the answer, and there are thousands a second.
+    // AbortSignal.timeout is not used: its timers would continue after the answers, with thousands of pushes a second.
     const deadline = new AbortController();
     const abortAtDeadline = (): void => deadline.abort(new DOMException('the time is up', 'TimeoutError'));
     const timer = setTimeout(abortAtDeadline, this.#options.timeoutMs);
@@ -127,14 +129,14 @@ function failAtDeadline(signal: AbortSignal): Promise<FailedOutcome> {
 }
 
 /**
- * Whether to retry once at once: a token was revoked early, or an idle connection was closed during the write. If both
- * pushes arrive, the second replaces the first on the device.
+ * True if one immediate retry may help: the access token was revoked, or an idle connection was closed while the
+ * request was written. If both pushes arrive, the second replaces the first on the device.
  */
 function isWorthImmediateRetry(response: VendorResponse | FailedOutcome): boolean {
   return 'status' in response ? refusesAccessToken(response) : response.category === 'connection';
 }
 
-/** The message to a token: words for the phone to show, numbers for the app. */
+/** FCM's message to a device token: title and text for the phone to show, and numbers for the app. */
 function renderFcm(token: string, notification: PushNotification): string {
   const key = collapseKey(notification);
   const data = {
@@ -147,7 +149,7 @@ function renderFcm(token: string, notification: PushNotification): string {
     collapse_key: key,
     priority: notification.urgent ? 'HIGH' : 'NORMAL',
     ttl: `${secondsUntilExpiry(notification, MAX_TTL_S)}s`,
-    // With this tag the next notification replaces this one on the screen as well.
+    // With the same tag, the conversation's next notification replaces this one on the screen.
     notification: {
       tag: key,
       ...(notification.accountUnreadCount === null ? {} : { notification_count: notification.accountUnreadCount }),

@@ -1,7 +1,7 @@
 import { connect, constants, type ClientHttp2Session, type ClientHttp2Stream } from 'node:http2';
 import { parseBoundedRetryAfterMs } from '../outcomes.ts';
 
-/** An answer, read within its bounds. */
+/** An answer, of which at most MAX_RESPONSE_BYTES were read. */
 export interface H2Response {
   readonly status: number;
   readonly retryAfterMs: number | null;
@@ -9,12 +9,16 @@ export interface H2Response {
 }
 
 /**
- * Why there is no answer. `connect`: no connection could be opened. `lost`: the connection ended during the request.
- * `busy`: too many requests wait for a slot. `stopped`: this node closed the connection.
+ * Why a request got no answer:
+ * - `connect`: no connection could be opened.
+ * - `lost`: the connection ended during the request.
+ * - `answer`: the answer is too long.
+ * - `busy`: too many requests wait for a connection.
+ * - `stopped`: this node closed its connections.
  */
 type H2FailureReason = 'connect' | 'lost' | 'timeout' | 'answer' | 'busy' | 'stopped';
 
-/** A request without an answer. */
+/** Thrown when a request gets no answer. */
 export class H2Failure extends Error {
   override readonly name = 'H2Failure';
   readonly reason: H2FailureReason;
@@ -26,7 +30,7 @@ export class H2Failure extends Error {
 }
 
 /**
- * Options of a connection; `onCapacityChange` is called whenever the connection can take more or fewer requests than
+ * Options of a connection. `onCapacityChange` is called whenever the connection may accept more or fewer requests than
  * before.
  */
 interface H2ConnectionOptions {
@@ -35,27 +39,33 @@ interface H2ConnectionOptions {
   readonly onCapacityChange: () => void;
 }
 
-/** Requests at once on one connection, even if the other side allows more. */
+/** The most requests at once on one connection, even if the other side allows more. */
 const MAX_STREAMS = 500;
-/** The answers of push services are short. */
+/** The longest answer that is read. Those of push services are short. */
 const MAX_RESPONSE_BYTES = 16 * 1024;
-/** A connection that was silent this long gets a ping, and has to answer within the time-out. */
+/**
+ * After this time without an answer from the other side, the connection gets a ping, which must be answered within the
+ * time-out.
+ */
 const PING_AFTER_SILENCE_MS = 30_000;
 const PING_TIMEOUT_MS = 5_000;
-/** A connection is replaced after this: names are resolved again, and load balancers can use all of their servers. */
+/**
+ * A connection is replaced at this age. So host names are resolved again, and load balancers can use all of their
+ * servers.
+ */
 const MAX_CONNECTION_AGE_MS = 60 * 60_000;
 /**
- * A draining connection is destroyed after this time. Its requests have ended long before, so a normal close does not
- * work.
+ * A draining connection is destroyed after this time. Its requests have timed out long before, so if it is still open,
+ * its normal close does not work.
  */
 const DRAIN_TIMEOUT_MS = 90_000;
-/** An unused connection is closed, so that a rarely used app holds no resources. */
+/** A connection without requests for this time is closed, so that a rarely used app holds no resources. */
 const IDLE_TIMEOUT_MS = 15 * 60_000;
 
-/** A connection over HTTP/2 that carries many requests at once, and reports when it takes no further ones. */
+/** An HTTP/2 connection that carries many requests at once, and reports whether it accepts further ones. */
 export class H2Connection {
   readonly #session: ClientHttp2Session;
-  /** The common headers of all requests. */
+  /** The headers that all requests have. */
   readonly #commonHeaders: readonly string[];
   readonly #options: H2ConnectionOptions;
   readonly #connectTimer: NodeJS.Timeout;
@@ -79,10 +89,11 @@ export class H2Connection {
     this.#session = connect(origin, { ...(ca === null ? {} : { ca: [...ca] }), settings: { enablePush: false } });
     this.#connectTimer = setTimeout(() => this.#onConnectTimeout(), connectTimeoutMs);
     this.#healthTimer = setInterval(() => this.#drainOrPing(), PING_AFTER_SILENCE_MS).unref();
-    // Before the other side's settings arrive, Node.js assumes no limit of parallel requests.
+    // The connection is used only after the other side's settings arrive: before, Node.js assumes no limit of parallel
+    // requests.
     this.#session.on('remoteSettings', () => this.#onReady());
     this.#session.on('goaway', () => this.drain());
-    // Each request in progress reports the failure; `close` follows.
+    // Each request in progress reports the failure itself, and the event `close` follows.
     this.#session.on('error', (error) => {
       this.#sessionError ??= error;
       this.drain();
@@ -90,7 +101,7 @@ export class H2Connection {
     this.#session.once('close', () => this.#onClosed());
   }
 
-  /** Whether the connection is closed: it has no requests and takes none. */
+  /** True if the connection is closed: it has no requests and accepts none. */
   get isClosed(): boolean {
     return this.#isClosed;
   }
@@ -100,7 +111,7 @@ export class H2Connection {
     return !this.#hasConnected && !this.#isDraining;
   }
 
-  /** Whether the connection takes no further requests. */
+  /** True if the connection accepts no further requests. */
   get isDraining(): boolean {
     return this.#isDraining;
   }
@@ -110,7 +121,7 @@ export class H2Connection {
     return this.#hasConnected || !this.#isDraining ? null : new H2Failure('connect', this.#sessionError);
   }
 
-  /** Whether the connection takes another request now. */
+  /** True if the connection accepts another request now. */
   get hasCapacity(): boolean {
     if (!this.#hasConnected || this.#isDraining || this.#session.closed || this.#session.destroyed) return false;
     const allowed = this.#session.remoteSettings.maxConcurrentStreams ?? MAX_STREAMS;
@@ -118,7 +129,7 @@ export class H2Connection {
   }
 
   /**
-   * Sends one POST; the caller has checked the capacity. `headers`: names and values alternate, `:path` among them;
+   * Sends one POST; the caller must have checked `hasCapacity`. `headers`: alternating names and values, with `:path`;
    * Node.js would sort an object for each request. Rejects with an H2Failure, after `timeoutMs` at the latest.
    */
   request(headers: readonly string[], body: string, timeoutMs: number): Promise<H2Response> {
@@ -129,7 +140,7 @@ export class H2Connection {
       try {
         stream = this.#session.request([...this.#commonHeaders, ...headers]);
       } catch (error) {
-        // The session closed in this very turn.
+        // The session was closed, but its event `close` has not come yet.
         this.#releaseStream();
         reject(new H2Failure('lost', error));
         return;
@@ -137,7 +148,7 @@ export class H2Connection {
       const timer = setTimeout(() => {
         conclude(new H2Failure('timeout'));
         stream.close(constants.NGHTTP2_CANCEL);
-        // The next requests must not lose time on a connection that died silently.
+        // The connection may have died silently: no further request must wait on it.
         this.drain();
       }, timeoutMs);
       let isSettled = false;
@@ -154,7 +165,7 @@ export class H2Connection {
     });
   }
 
-  /** Takes no further requests; the connection is closed once those in progress have ended. */
+  /** Accepts no further requests. The connection is closed when those in progress have ended. */
   drain(): void {
     if (this.#isDraining) return;
     this.#isDraining = true;
@@ -215,7 +226,10 @@ export class H2Connection {
   }
 }
 
-/** `conclude` is called at least once; only the first call has an effect. */
+/**
+ * Reads the answer to a request. Calls `conclude` with it or with a failure, at least once; only the first call has an
+ * effect.
+ */
 function readResponse(
   stream: ClientHttp2Stream,
   onActivity: () => void,
@@ -246,8 +260,8 @@ function readResponse(
     conclude({ status, retryAfterMs, body });
   });
   stream.on('error', (cause) => conclude(new H2Failure('lost', cause)));
-  // The stream closed without an answer or an error: the session ended during the request. After an answer no failure
-  // is made: creating an error that nobody needs took 7 % of a push.
+  // If the stream closes without an answer, the session ended during the request. After an answer no H2Failure is
+  // created: that took 7 % of the time of a push.
   stream.once('close', () => {
     if (!hasEnded) conclude(new H2Failure('lost'));
   });

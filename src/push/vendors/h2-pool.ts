@@ -1,36 +1,42 @@
 import { H2Connection, H2Failure, type H2Response } from './h2-connection.ts';
 
-/** Options of the connections to one origin, and of requests that wait for one. */
+/** Options of the connections to one origin, and of the requests that wait for a connection. */
 interface H2PoolOptions {
   readonly ca: readonly string[] | null;
   readonly connectTimeoutMs: number;
-  /** Limits (4 connections, 2,000 waiting). */
+  /** The most connections (4 by default), and the most waiting requests (2,000 by default). */
   readonly maxConnections?: number;
   readonly maxWaitingRequests?: number;
 }
 
-/** A request that waits for capacity; `take` uses the connection's capacity in the same turn. */
+/**
+ * A request that waits for a connection with capacity. `take` must send the request in the same turn of the event loop,
+ * so that the next waiting request sees the rest of the capacity.
+ */
 interface WaitingRequestCallbacks {
   readonly take: (connection: H2Connection) => void;
   readonly fail: (failure: H2Failure) => void;
 }
 
 /**
- * With this many draining connections, no further one is opened. A request's time-out bounds how long each of them
- * drains.
+ * With this many draining connections, no further connection is opened. Requests have a time-out, which bounds how long
+ * a connection drains.
  */
 const MAX_DRAINING_WHEN_OPENING = 8;
-/** Retries of requests that were lost with their connection. */
+/** A request that was lost with its connection is retried up to so many times. */
 const MAX_RETRIES = 2;
-/** After a failed additional connection, how long no further one is tried. */
+/** If a connection exists and a further one cannot be opened, the next try waits for this time. */
 const EXTRA_CONNECTION_RETRY_MS = 1_000;
 
-/** Few connections with many requests on each; another is opened only when the existing ones are full. */
+/**
+ * Manages the HTTP/2 connections to one origin: few, with many requests on each. Another is opened only when the
+ * existing ones are full.
+ */
 export class H2Pool {
   readonly #origin: string;
   readonly #options: H2PoolOptions;
   readonly #connections = new Set<H2Connection>();
-  /** In their order of arrival. */
+  /** The requests that wait for a connection, in the order of their arrival. */
   readonly #waiting = new Set<WaitingRequestCallbacks>();
   #nextExtraConnectionAtMs = 0;
   #stopped = false;
@@ -41,9 +47,9 @@ export class H2Pool {
   }
 
   /**
-   * Sends one POST in `timeoutMs`, including the wait for capacity. A request that was lost with its connection is
-   * retried at once: callers make sure that a duplicate is harmless. `headers`: names and values alternate. Rejects
-   * with an H2Failure.
+   * Sends one POST within `timeoutMs`, including the wait for a connection. A request that was lost with its connection
+   * is retried at once, so a duplicate must be harmless. `headers`: alternating names and values. Rejects with an
+   * H2Failure.
    */
   async post(headers: readonly string[], body: string, timeoutMs: number): Promise<H2Response> {
     const endMs = performance.now() + timeoutMs;
@@ -59,7 +65,7 @@ export class H2Pool {
     }
   }
 
-  /** Ends all connections; requests in progress fail. Idempotent. */
+  /** Closes all connections; requests in progress fail. Idempotent. */
   stop(): void {
     this.#stopped = true;
     this.#failWaitingRequests(new H2Failure('stopped'));
@@ -69,7 +75,7 @@ export class H2Pool {
   #startWhenAvailable(endMs: number, request: (connection: H2Connection) => Promise<H2Response>): Promise<H2Response> {
     const { maxWaitingRequests = 2_000 } = this.#options;
     if (this.#stopped) return Promise.reject(new H2Failure('stopped'));
-    // Waiting requests go first.
+    // If requests are waiting, this one has to wait behind them.
     const connection = this.#waiting.size === 0 ? this.#findConnectionWithCapacity() : null;
     if (connection !== null) return request(connection);
     if (this.#waiting.size >= maxWaitingRequests) return Promise.reject(new H2Failure('busy'));
@@ -104,13 +110,13 @@ export class H2Pool {
     for (const waiter of this.#waiting) waiter.fail(failure);
   }
 
-  /** A connection gained or lost capacity, or was closed. */
+  /** Called when a connection gained or lost capacity, or was closed. */
   #onCapacityChange(connection: H2Connection): void {
     if (connection.isClosed) this.#connections.delete(connection);
     const { connectFailure } = connection;
     if (connectFailure !== null) {
       this.#nextExtraConnectionAtMs = performance.now() + EXTRA_CONNECTION_RETRY_MS;
-      // If no other connection accepts requests, the waiting ones fail now.
+      // If no other connection accepts requests, the waiting requests fail now.
       if (this.#acceptingConnections().length === 0) this.#failWaitingRequests(connectFailure);
     }
     for (const waiter of this.#waiting) {
@@ -129,7 +135,8 @@ export class H2Pool {
     const { maxConnections = 4, ca, connectTimeoutMs } = this.#options;
     if (this.#stopped || this.#waiting.size === 0) return;
     const accepting = this.#acceptingConnections();
-    // One at a time: the first one reports how many requests it accepts.
+    // Only one connection is opened at a time: its settings say how many requests it accepts, so no further one may be
+    // needed.
     if (accepting.some((connection) => connection.isOpening) || accepting.length >= maxConnections) return;
     if (accepting.length > 0 && performance.now() < this.#nextExtraConnectionAtMs) return;
     if (this.#connections.size - accepting.length >= MAX_DRAINING_WHEN_OPENING) return;

@@ -1,6 +1,6 @@
 import { sign, type KeyObject } from 'node:crypto';
 
-/** A signed token (RFC 7519): RS256 with an RSA key, ES256 with one of P-256. */
+/** Makes a signed JWT (RFC 7519): RS256 with an RSA key, ES256 with a P-256 key. */
 export function signJwt(header: { kid: string | null }, claims: object, key: KeyObject): string {
   const isRsa = key.asymmetricKeyType === 'rsa';
   const names = { alg: isRsa ? 'RS256' : 'ES256', typ: 'JWT', ...(header.kid === null ? {} : { kid: header.kid }) };

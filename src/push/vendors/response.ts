@@ -1,18 +1,18 @@
 import type { Dispatcher } from 'undici';
 import { failed, transportFailure, parseBoundedRetryAfterMs, type FailedOutcome } from '../outcomes.ts';
 
-/** A vendor's answer, read within its bounds. */
+/** A vendor's answer, of which at most MAX_RESPONSE_BYTES were read. */
 export interface VendorResponse {
   readonly status: number;
-  /** Null: the body is not a JSON object. */
+  /** The body as JSON; null: the body is not a JSON object. */
   readonly json: Record<string, unknown> | null;
   readonly retryAfterMs: number | null;
 }
 
-/** Bytes of an answer's body; vendors' answers are much shorter. */
+/** The most bytes of an answer's body that are read. Vendors' answers are much shorter. */
 const MAX_RESPONSE_BYTES = 64 * 1024;
 
-/** Sends a request and reads its answer, bounded in time by the signal and in bytes. Never rejects. */
+/** Sends a request and reads the answer, until the signal aborts and up to MAX_RESPONSE_BYTES. Never rejects. */
 export async function readResponse(
   send: (signal: AbortSignal) => Promise<Dispatcher.ResponseData>,
   signal: AbortSignal,
@@ -27,7 +27,7 @@ export async function readResponse(
   }
 }
 
-/** The JSON object in a text; null: there is none. */
+/** Parses a text that is a JSON object; null: it is none. */
 export function parseJsonObject(text: string): Record<string, unknown> | null {
   try {
     const value: unknown = JSON.parse(text);
@@ -45,7 +45,7 @@ async function readBounded(body: AsyncIterable<Buffer>): Promise<string | null> 
   let bytes = 0;
   for await (const chunk of body) {
     bytes += chunk.length;
-    // Leaving the loop destroys the body, and its connection.
+    // To leave the loop destroys the body and its connection.
     if (bytes > MAX_RESPONSE_BYTES) return null;
     chunks.push(chunk);
   }

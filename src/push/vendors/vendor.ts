@@ -1,38 +1,50 @@
 import type { DeviceKind } from '../../model/device.ts';
 import type { ConversationId, Seq } from '../../model/ids.ts';
 
-/** A device as its vendor knows it. `token`: for a browser the JSON of its `WebSubscription`. Never logged. */
+/**
+ * A device as its vendor knows it. `token`: the vendor's device token; for a browser, the JSON of its
+ * `WebSubscription`. Must never be logged.
+ */
 export interface PushTarget {
   readonly token: string;
-  /** Google's project, Apple's bundle; null: the configuration's first. */
+  /** The app that the device has: Google's project or Apple's bundle. Null: the first one in the configuration. */
   readonly app: string | null;
 }
 
-/** The contents of a notification; `push.content` has been applied: without a text there is no text to show. */
+/** The contents of a notification. The setting `push.content` is already applied to title and text. */
 export interface PushNotification {
   readonly conversationId: ConversationId;
-  /** The first and last of the messages that the notification covers. */
+  /** The seqs of the first and the last message that the notification covers. */
   readonly firstSeq: Seq;
   readonly lastSeq: Seq;
-  /** The group's title, or the sender of a private message; the name of the installation if contents are hidden. */
+  /**
+   * The group's title, or the sender of a private message. If `push.content` hides the contents, the name of the
+   * installation.
+   */
   readonly title: string;
-  /** Null: the device announces new messages in its own words. The text may be long: a vendor's limit cuts it. */
+  /**
+   * The text to show, which may be longer than the vendor allows. Null: the device announces new messages in its own
+   * words.
+   */
   readonly text: string | null;
-  /** Unread messages of all the account's conversations, for the number on an app's icon; null: not counted. */
+  /**
+   * The number of unread messages in all conversations of the account, for the badge on the app's icon; null: not
+   * counted.
+   */
   readonly accountUnreadCount: number | null;
-  /** Whether the notification may wake somebody up: a mention, a private message. */
+  /** True if the notification may wake somebody up: it is for a mention or a private message. */
   readonly urgent: boolean;
-  /** Until this time vendors keep the notification for a device that is switched off. */
+  /** Vendors keep the notification until this time for a device that is switched off. */
   readonly expiresAt: Date;
 }
 
 /**
- * The outcome of a push. `category` is one of a bounded set of words, for logs and metrics; it never holds a vendor's
+ * The outcome of a push. `category` is one of a fixed set of words, for logs and metrics; it never contains a vendor's
  * text.
  * - `delivered`: the vendor accepted it.
  * - `unregistered`: the vendor no longer knows this device, and the server removes it.
  * - `refused`: a retry does not help (a payload or a key that the vendor does not accept); the device stays.
- * - `failed`: to be retried, not before `retryAfterMs` if the vendor sets it.
+ * - `failed`: the push must be retried, but not before `retryAfterMs` if the vendor sets it.
  */
 export type PushOutcome =
   | { readonly outcome: 'delivered' }
@@ -49,11 +61,11 @@ export type PushOutcome =
 /** A vendor's push service. */
 export interface PushVendor {
   readonly kind: DeviceKind;
-  /** Why this vendor can send no push at all, for people (a key without a file …); null: it can. */
+  /** Why this vendor cannot send any push (such as a missing key file), as a sentence for people; null: it can. */
   readonly problem: string | null;
-  /** Sends one push. Resolves within `push.timeout` and a moment, and never rejects because of the vendor. */
+  /** Sends one push. Resolves shortly after `push.timeout` at the latest, and never rejects because of the vendor. */
   send(target: PushTarget, notification: PushNotification): Promise<PushOutcome>;
-  /** Closes its connections; pushes in flight fail. */
+  /** Closes the connections to the vendor; pushes in flight fail. */
   stop(): Promise<void>;
 }
 

@@ -9,17 +9,21 @@ import { WebVendor } from './web.ts';
 
 /** The dependencies of vendors. */
 interface VendorDeps {
-  /** Applies to addresses that clients choose. The administrator chose those of the configuration. */
+  /**
+   * The policy for the addresses that clients choose (web push). It does not apply to those in the configuration, which
+   * the administrator chose.
+   */
   readonly policy: AddressPolicy;
   readonly lookup: DnsResolver;
   readonly userAgent: string;
-  /** Logs vendors that cannot work; null: the caller reports them. */
+  /** Logs the vendors that cannot send; null: the caller reports them. */
   readonly log: Log | null;
 }
 
 /**
- * The vendors that the configuration has keys for; each connects when there is something to send. A vendor whose keys
- * cannot be read is among them, with its `problem`: the keys may have changed since the configuration was read.
+ * Creates the vendors that the configuration has keys for. Each connects only when it has something to send. A vendor
+ * whose keys cannot be read is included, with its `problem`: the files may have changed since the configuration was
+ * checked.
  */
 export function createVendors(config: Config, { policy, lookup, userAgent, log }: VendorDeps): PushVendors {
   const { timeoutMs, maxInFlightPerVendor: inFlight } = config.push;

@@ -14,34 +14,40 @@ import { boundRetryAfter, delivered, failed, unregistered, refused } from '../ou
 import { buildPayload, secondsUntilExpiry } from '../payload.ts';
 import type { PushNotification, PushOutcome, PushTarget, PushVendor } from './vendor.ts';
 
-/** The size that a push service must accept (RFC 8030, 7.2), minus the overhead of encryption (RFC 8188, 8291). */
+/**
+ * The largest payload in bytes: the size that every push service must accept (RFC 8030, 7.2), minus the overhead of
+ * encryption (RFC 8188, 8291).
+ */
 const MAX_PAYLOAD_BYTES = 3_993;
-/** The size of the second payload, for a service that rejects the first payload as too large. */
+/** The largest payload of the second attempt, after a service has rejected the first one as too large. */
 const MAX_RETRY_PAYLOAD_BYTES = 1_024;
 const MAX_TTL_S = 28 * 24 * 3600;
 const MAX_CONNECTIONS_PER_HOST = 32;
 const CONNECT_TIMEOUT_MS = 5_000;
 const MAX_RESPONSE_BYTES = 16 * 1024;
 const RESPONSE_BODY_TIMEOUT_MS = 1_000;
-/** Signatures are cached: signing is expensive, a signature is valid for 12 hours, and services are few. */
+/**
+ * How long a VAPID signature for a push service is reused. It is valid for 12 hours; signing is expensive, and services
+ * are few.
+ */
 const VAPID_CACHE_TTL_MS = 6 * 3_600_000;
 const MAX_VAPID_ORIGINS = 1_000;
-/** The `web-push` library gets this origin instead of the real one. */
+/** The library `web-push` gets this origin instead of that of the push service, since it only encrypts. */
 const DUMMY_ORIGIN_FOR_LIBRARY = 'https://push.invalid';
-/** The wait after an answer 429 if the service gives none. */
+/** The wait after an answer 429 that has no Retry-After. */
 const DEFAULT_QUOTA_WAIT_MS = 60_000;
 
 type WebAttemptOutcome = Pick<HttpAttemptOutcome, 'delivered' | 'category' | 'code' | 'retryAfterMs'>;
 
-/** The policy and the look-up of connections. */
+/** The address policy and the DNS resolver for the connections. */
 interface WebVendorDeps {
   readonly policy: AddressPolicy;
   readonly lookup: DnsResolver;
 }
 
 /**
- * Browsers' push services (RFC 8030, 8188, 8291, 8292). Clients choose the addresses of the services, so the address
- * policy applies to each.
+ * Sends pushes to the push services of browsers (RFC 8030, 8188, 8291, 8292). Clients choose the addresses of the
+ * services, so the address policy applies to each push.
  */
 export class WebVendor implements PushVendor {
   readonly kind = 'web';
@@ -80,8 +86,8 @@ export class WebVendor implements PushVendor {
     const first = await this.#post(subscription, notification, MAX_PAYLOAD_BYTES, endMs);
     const attempt =
       first?.code === 413 ? await this.#post(subscription, notification, MAX_RETRY_PAYLOAD_BYTES, endMs) : first;
-    // Encryption failed: the browser's keys are unusable, or this server has a fault. The device stays, since a fault
-    // must not remove every browser.
+    // Encryption failed: the browser's keys are unusable, or this server has a bug. The device is not removed, since a
+    // bug would remove all browsers.
     if (attempt === null) return refused('subscription', null);
     const { code, category } = attempt;
     if (code !== null || category !== null) {
@@ -116,7 +122,7 @@ export class WebVendor implements PushVendor {
     const { promise: late, resolve } = Promise.withResolvers<WebAttemptOutcome>();
     const end = (): void => resolve({ delivered: false, category: 'timeout', code: null, retryAfterMs: null });
     const timer = setTimeout(end, Math.max(1, endMs - performance.now()));
-    // A request that waited for a connection until its deadline is not sent afterwards.
+    // A request that gets its connection only after the deadline is not sent.
     const beforeWrite = (): boolean => performance.now() < endMs;
     const headers = {
       ...encrypted.headers,
@@ -133,8 +139,8 @@ export class WebVendor implements PushVendor {
   ): { headers: Record<string, string>; body: Buffer } | null {
     const ttlS = secondsUntilExpiry(notification, MAX_TTL_S);
     try {
-      // The library only encrypts here. It would warn on the console about some addresses, and sign each time, so it
-      // gets neither the real address nor the VAPID key.
+      // The library only encrypts here. With the real address it would warn on the console about some addresses, and
+      // with the VAPID key it would sign each time.
       const details = webPush.generateRequestDetails(
         { endpoint: DUMMY_ORIGIN_FOR_LIBRARY, keys },
         renderWeb(notification, maxBytes),
@@ -147,7 +153,7 @@ export class WebVendor implements PushVendor {
       );
       return { headers: details.headers, body: details.body };
     } catch {
-      // The library's message could contain the client's keys.
+      // The error is not logged, since its message could contain the client's keys.
       return null;
     }
   }
@@ -161,14 +167,17 @@ export class WebVendor implements PushVendor {
     return header;
   }
 
-  /** A conversation's topic: 32 characters that never change, and reveal nothing about it to the service. */
+  /**
+   * The topic by which a push service replaces older pushes of the same conversation: 32 characters that reveal nothing
+   * about it.
+   */
   #topic({ conversationId }: PushNotification): string {
     const mac = createHmac('sha256', this.#config.private).update(`topic ${conversationId}`).digest();
     return mac.subarray(0, 24).toString('base64url');
   }
 }
 
-/** The decrypted payload for the service worker of a browser. */
+/** The payload for the service worker of a browser, before encryption. */
 function renderWeb(notification: PushNotification, maxBytes: number): string {
   return buildPayload(notification, maxBytes, ({ title, text }) => ({
     title,
@@ -189,11 +198,11 @@ function parseSubscription(token: string): WebSubscription | null {
   return protocol === 'https:' || protocol === 'http:' ? { endpoint, keys: { p256dh, auth } } : null;
 }
 
-/** A failure of one service never concerns the vendor as a whole, since clients choose the services. */
+/** Derives the outcome of a push. It never concerns the vendor as a whole, since clients choose the push services. */
 function toOutcome({ delivered: isTaken, category, code, ...more }: WebAttemptOutcome): PushOutcome {
   if (isTaken) return delivered;
   const retryAfterMs = boundRetryAfter(more.retryAfterMs);
-  // Not sent: no connection was free in time, or the server is stopping.
+  // The push was not sent: no connection was free in time, or the server is stopping.
   if (code === null && category === null) return failed('busy');
   if (code === null)
     return category === 'address policy' ? refused('address policy', null) : failed(category ?? 'busy');

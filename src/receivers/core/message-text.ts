@@ -4,7 +4,7 @@ import type { ReceiverMessage } from './receiver-format.ts';
 /** The mark at the end of a text that was cut for a receiver. */
 const CUT_MARK = '… (cut)';
 
-/** The text with a line for each file. */
+/** The text of a message, with a line for each of its files. */
 export function textWithFiles({ text, files }: ReceiverMessage): string {
   return [text, ...files.map(({ name, url }) => `${name}: ${url}`)].filter((line) => line !== '').join('\n');
 }
@@ -18,7 +18,8 @@ export function shownSender({ sender, group }: ReceiverMessage): string {
 }
 
 /**
- * The beginning of a text, cut within no character: at most `maxBytes` bytes in UTF-8, including the mark if it is cut.
+ * The beginning of a text, never cut within a character: at most `maxBytes` bytes in UTF-8, including the mark if it is
+ * cut.
  */
 export function clippedToBytes(text: string, maxBytes: number): string {
   const bytes = Buffer.from(text);

@@ -5,7 +5,10 @@ import type { ReceiverReply } from './reply.ts';
 
 /** A message on its way to a receiver. */
 export interface ReceiverMessage {
-  /** The conversation's number and the message's seq: `7:42`. */
+  /**
+   * The message's public id, such as `7:42`: group and seq. A message of a later log epoch than 0 has `.<epoch>` after
+   * it.
+   */
   readonly id: string;
   readonly sentAt: Date;
   readonly text: string;
@@ -47,11 +50,13 @@ export interface ReceiverHook {
  */
 export interface ReceiverFormat {
   readonly name: ForeignHookFormat;
-  /** Headers of the POST besides those of every delivery, by lower-case name. */
+  /** The headers of the POST besides those of every delivery, keyed by lower-case name. */
   readonly headers: Readonly<Record<string, string>>;
-  /** A sentence for people if no receiver of this format can have the address; else null. */
+  /**
+   * The problem with a hook's address, as a sentence for people, if no receiver of this format can have it; else null.
+   */
   readonly urlProblem: (url: URL) => string | null;
-  /** The URL of the POST. */
+  /** The URL that the POST goes to, for a hook with this address. */
   readonly requestUrl: (url: URL) => string;
   readonly body: (message: ReceiverMessage, hook: ReceiverHook) => string;
   /**

@@ -4,7 +4,7 @@ import type { ConversationId, HookId, LogEpoch, Seq } from '../../model/ids.ts';
 /** The message that a receiver wants to have posted in the group, as the receiver sent it. */
 export interface ReceiverReply {
   readonly text: string;
-  /** The message's cards as they are stored; null: none. */
+  /** The message's cards, as the database stores them; null: none. */
   readonly cardsJson: string | null;
   readonly label: string | null;
   readonly iconUrl: string | null;
@@ -23,7 +23,10 @@ export interface ReceivedAnswer {
   readonly body: Buffer;
 }
 
-/** Why a reply can never be posted. The log shows it as the category of the reply's delivery. */
+/**
+ * The reasons why a reply can never be posted. The delivery log shows the reason as the category of the reply's
+ * delivery.
+ */
 export type ReplyProblem =
   'reply too large' | 'reply incomplete' | 'reply unreadable' | 'reply refused' | 'reply hop limit' | 'group archived';
 

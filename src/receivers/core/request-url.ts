@@ -1,6 +1,9 @@
 import type { ReceiverFormat } from './receiver-format.ts';
 
-/** For receivers whose address is a secret without a known form: any address is valid, and gets the POST unchanged. */
+/**
+ * The functions for receivers whose address is a secret without a known form: any address is valid, and gets the POST
+ * unchanged.
+ */
 export const requestsToHookUrl: Pick<ReceiverFormat, 'urlProblem' | 'requestUrl'> = {
   urlProblem: () => null,
   requestUrl: ({ href }) => href,
