@@ -16,7 +16,7 @@ afterAll(() => stage.strike());
 
 type Who = keyof Situation['people'] | null;
 
-/** `yes` or the code for each of many calls at once, sorted. */
+/** Makes these calls at the same time. Resolves with `yes` or the error code for each, sorted. */
 async function race(calls: readonly (readonly [who: Who, name: string, input: object])[]): Promise<string[]> {
   const outcomes = calls.map(([who, name, input]) =>
     callAs(stage.server, who === null ? null : situation.people[who], name, input).then(

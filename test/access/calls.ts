@@ -2,11 +2,14 @@ import { randomBytes } from 'node:crypto';
 import type { Caller } from './read-matrix.ts';
 import { newDevice, randomPhone, type Situation } from './situation.ts';
 
-/** The call of a line's cells. */
+/** The call with which a test checks the cells of one line of the matrix. */
 export interface Call {
-  /** The input. It first prepares everything that the call needs to succeed for permitted callers. */
+  /**
+   * Resolves with the input of the call. Before that it prepares everything that the call needs to succeed for
+   * permitted callers.
+   */
   readonly input: (situation: Situation, caller: Caller) => object | Promise<object>;
-  /** True where a success leaves a situation that the next cell cannot use. */
+  /** True if a success leaves a situation that the test of the next cell cannot use. */
   readonly changes?: boolean;
 }
 
@@ -291,7 +294,7 @@ const files: Record<string, Call> = {
   },
 };
 
-/** An anonymous caller has none: the test uses those of another account. */
+/** The account whose objects the call uses. An anonymous caller has none, so the member's are used. */
 const ownerOf = (caller: Caller): Exclude<Caller, 'anonymous'> => (caller === 'anonymous' ? 'member' : caller);
 
 const live: Record<string, Call> = {

@@ -30,7 +30,7 @@ async function expectRefused(code: string, work: Promise<unknown>): Promise<void
 const inGroup = (): { group: number } => ({ group: situation.group.id });
 const inConversation = (): { conversation: number } => ({ conversation: situation.group.id });
 
-/** The result of `work`, which runs while another session has the table locked. */
+/** Runs `work` while another session has the table locked. Resolves with its result. */
 function whileLocked<T>(table: string, work: () => Promise<T>): Promise<T> {
   return stage.server.database.query((sql) =>
     sql.begin(async (tx) => {

@@ -32,15 +32,15 @@ afterAll(() => stage.strike());
 interface Answer {
   readonly status: number;
   readonly text: string;
-  /** In seconds; null: the answer has no Retry-After. */
+  /** The Retry-After of the answer, in seconds; null if it has none. */
   readonly retryAfterS: number | null;
 }
 
-/** Each call comes from an address of its own: sign-ins have bounds for each address. */
+/** A random IP address for each call: sign-ins are limited for each address. */
 const address = (): string => `10.${randomInt(256)}.${randomInt(256)}.${randomInt(256)}`;
 
 async function send(operation: Operation, token: string | undefined, body: string | Buffer): Promise<Answer> {
-  // Not by fetch, which takes more CPU time: the test makes 14,000 calls.
+  // Uses undici and not fetch, which takes more CPU time: the test makes 14,000 calls.
   const response = await request(`${stage.server.url}/v1/api/${operation.name}`, {
     method: 'POST',
     headers: {
@@ -58,7 +58,7 @@ async function send(operation: Operation, token: string | undefined, body: strin
   };
 }
 
-/** Repeats temporary refusals: the database of a busy machine may not answer in time. */
+/** Sends a call, and repeats it after temporary refusals: the database of a busy machine may not answer in time. */
 async function sendUntilAdmitted(...call: Parameters<typeof send>): Promise<Answer> {
   for (;;) {
     const answer = await send(...call);
@@ -67,7 +67,7 @@ async function sendUntilAdmitted(...call: Parameters<typeof send>): Promise<Answ
   }
 }
 
-/** The fault of an answer to hostile input; empty when the server accepted it, or refused it with a sentence. */
+/** The faults of an answer to hostile input. None if the server accepted the input, or refused it with a sentence. */
 function faultOf({ status, text }: Answer): string[] {
   if (status === 200) return [];
   const { message, code } = JSON.parse(text) as { message: unknown; code: unknown };
@@ -82,8 +82,8 @@ function faultOf({ status, text }: Answer): string[] {
 }
 
 /**
- * A caller with the necessary rights, and the calls that prepare it: a call that the access check refuses tests nothing
- * after that check.
+ * Returns a caller with the necessary rights, and the line of the matrix with the call. A call that the access check
+ * refuses would test nothing after that check.
  */
 function ableRow(operation: Operation): { row: AccessRow; caller: Caller } {
   const able = (row: AccessRow): Caller | undefined =>
@@ -93,7 +93,10 @@ function ableRow(operation: Operation): { row: AccessRow; caller: Caller } {
   return { row: rows.find((each) => each.operation === operation.name)!, caller: 'owner' };
 }
 
-/** Every field of an input with every hostile value, each in an otherwise correct input. */
+/**
+ * Yields the correct input, and inputs with one fault: each field with every hostile value, each field missing, and one
+ * unknown field.
+ */
 function* inputs(operation: Operation, good: object): Generator<object> {
   const { properties = {} } = describeOperation(operation).input;
   yield good;
@@ -108,7 +111,10 @@ function* inputs(operation: Operation, good: object): Generator<object> {
   yield { ...good, unknown: 1 };
 }
 
-/** Calls with each input, some at once. After an input that changed the situation it uses a new one. */
+/**
+ * Calls the operation with each input, some at the same time. After an input that changed the situation, it goes on
+ * with a new situation.
+ */
 async function attack(operation: Operation): Promise<string[]> {
   const { row, caller } = ableRow(operation);
   const call = calls[row.label]!;
@@ -124,7 +130,7 @@ async function attack(operation: Operation): Promise<string[]> {
   const all = [...inputs(operation, good)];
   const originals = new Map(Object.entries(good));
   for (let at = 0; at < all.length; at += atOnce) {
-    // An id of the first situation becomes the id of the same object in this one.
+    // Replaces each id of the first situation by that of the same object in this one.
     const renewed = all.slice(at, at + atOnce).map((input) => renew(input, originals, good));
     const done = await Promise.all(renewed.map(attempt));
     if (call.changes === true && done.includes(true)) {
@@ -149,7 +155,7 @@ describe('a hostile input', () => {
     expect(lines.filter((line) => line.includes('a request failed'))).toEqual([]);
   });
 
-  // The server accepts none of them, so all operations with the same scope share one situation.
+  // The server accepts none of the bodies, so all operations with the same scope share one situation.
   const situations = new Map<Scope | null, Promise<Situation>>();
   const shared = ({ scope }: Operation): Promise<Situation> => {
     const found = situations.get(scope) ?? stage.situation(scope);
@@ -163,7 +169,7 @@ describe('a hostile input', () => {
     const found = await Promise.all(
       hostileBodies.map(async (body) => {
         const answer = await send(operation, token, body);
-        // A byte order mark is not part of the body: an operation without input accepts it.
+        // A byte order mark does not belong to the JSON body: an operation without input accepts this body.
         const isDone = answer.status === 200 && body !== '\ufeff{}';
         return [...faultOf(answer), ...(isDone ? ['done'] : [])].map((fault) => `${fault} for ${body.slice(0, 50)}`);
       }),
@@ -175,13 +181,13 @@ describe('a hostile input', () => {
     const body = Buffer.alloc(10 * 1024 * 1024, 0x20);
     const { people } = await stage.situation(null);
     for (const operation of served) {
-      // Refused by its length, or because the owner lacks the right; the server may close the connection before the
-      // end.
+      // The body is refused by its length, or because the owner lacks the right. The server may close the connection
+      // before the body has been sent.
       const answer = await send(operation, people.owner.token, body).catch(() => null);
       if (answer !== null) expect([403, 413]).toContain(answer.status);
     }
     expect((await fetch(`${stage.server.url}/v1/ready`)).status).toBe(200);
-    // The server closes a connection that stalls after 30 s, and that counts as an answer as well.
+    // The server closes a connection that stalls after 30 s; that counts as an answer too.
   });
 
   test('leaves no token, number or text of anybody in the log', () => {

@@ -1,4 +1,4 @@
-/** Values that no field expects, and values that a field's type allows and its code may not. */
+/** Values that no field expects, and values that the type of a field allows but its code may not. */
 export const hostileValues: readonly unknown[] = [
   null,
   true,

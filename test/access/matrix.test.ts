@@ -18,7 +18,10 @@ beforeAll(async () => {
 });
 afterAll(() => stage.strike());
 
-/** `yes`, or the code of the error. A success has to answer exactly the documented fields. */
+/**
+ * Calls the operation as the caller. Resolves with `yes` or the error code. A success has to answer exactly the
+ * documented fields.
+ */
 async function outcome(
   situation: Situation,
   operation: Operation,

@@ -1,4 +1,4 @@
-/** The meanings of the matrix's columns. */
+/** The kinds of callers, the columns of the matrix, with their meanings. */
 export const callerMeanings = {
   anonymous: 'without a token',
   stranger: 'a person who was never in the group',
@@ -12,10 +12,11 @@ export const callerMeanings = {
 } as const;
 
 /**
- * The rights of every kind of caller, written by hand: the intended ones, not those that the server once answered. A
- * line is an operation, where it matters with its object. A cell is `yes` or the code of the error. A line "private" is
- * about a private conversation of the owner and the member. For an operation without a scope, one bot has all scopes
- * and the other none.
+ * The rights of every kind of caller, written by hand: the intended rights, not those that the server happens to grant.
+ * - A line is an operation, with its object if that matters.
+ * - A cell is `yes` or the error code.
+ * - A line "private" is about a private conversation of the owner and the member.
+ * - For an operation without a scope, one bot has all scopes and the other none.
  *
  * The tests of test/access check every cell against a server, and docs/access.md is generated from this file.
  */

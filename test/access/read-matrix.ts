@@ -1,22 +1,22 @@
 import { scopes, type Scope } from '../../src/model/scopes.ts';
 import { callerMeanings } from './matrix.ts';
 
-/** The kinds of caller, in the order of the matrix. */
+/** The kinds of callers, in the order of the matrix. */
 export const callers = Object.keys(callerMeanings) as (keyof typeof callerMeanings)[];
 export type Caller = (typeof callers)[number];
 
 /** A line of the matrix. */
 export interface AccessRow {
-  /** `messages.edit (own)`. */
+  /** The name of the line: `messages.edit (own)`. */
   readonly label: string;
   readonly operation: string;
-  /** `own`; null where the object does not matter. */
+  /** The object of the operation, such as `own`; null if it does not matter. */
   readonly about: string | null;
-  /** `yes` or the code of an error. */
+  /** By caller: `yes` or the error code. */
   readonly cells: Readonly<Record<Caller, string>>;
 }
 
-/** Parses the hand-written text. Throws for an incomplete line. */
+/** Parses the text of the matrix. Throws for an incomplete line. */
 export function readMatrix(text: string): readonly AccessRow[] {
   const [heading = [], ...lines] = text.trim().split('\n').map(cellsOf);
   // trim() has removed the empty cell above the operations.

@@ -10,7 +10,7 @@ import type { TestPerson } from '../support/people.ts';
 import { postJson, type TestGroup, type TestServer } from '../support/server.ts';
 import type { Caller } from './read-matrix.ts';
 
-/** The people of a situation: the callers, and the objects of operations. */
+/** The roles of people in a situation: the callers, and the objects of operations. */
 type Role = Exclude<Caller, 'anonymous'> | 'bystander' | 'outsider';
 
 const ROLES: readonly Role[] = [
@@ -27,8 +27,8 @@ const ROLES: readonly Role[] = [
 ];
 
 /**
- * People of every kind, made for one situation, with a group that has messages and a reverse webhook, and with a private
- * conversation of its owner and a member. `bystander` is another member, `outsider` another stranger.
+ * People of every kind, made for one situation. They are around a group that has messages and a reverse webhook, and a
+ * private conversation of its owner and a member. `bystander` is another member, `outsider` another stranger.
  */
 export class Situation {
   readonly server: TestServer;
@@ -47,7 +47,10 @@ export class Situation {
     this.hook = made.hook;
   }
 
-  /** The bot has `scope`, and the unscoped bot lacks it; null: the bot has all scopes, and the other none. */
+  /**
+   * Makes a situation in which the bot has `scope`, and the unscoped bot lacks it. Null: the bot has all scopes, and
+   * the unscoped bot none.
+   */
   static async make(server: TestServer, scope: Scope | null, target: string): Promise<Situation> {
     const group = await server.createGroup('Situation');
     const { body } = await postJson(`${group.webhook}/reverse`, { url: target });
@@ -66,18 +69,21 @@ export class Situation {
     return situation;
   }
 
-  /** The caller of a cell. */
+  /** The account of a kind of caller; null for `anonymous`. */
   caller(kind: Caller): TestPerson | null {
     return kind === 'anonymous' ? null : this.people[kind];
   }
 
-  /** Posts into the group as a person; resolves to the seq. */
+  /** Posts into the group as this person; resolves to the seq. */
   async post(as: Role, text = 'x'): Promise<number> {
     const input = { conversation: this.group.id, as: this.people[as].nick, text };
     return (await this.server.operate<{ seq: number }>('messages.send', input)).seq;
   }
 
-  /** Another session, or token, of the caller; for an anonymous caller one of another account. */
+  /**
+   * The id of another session (of a bot: another token) of the caller. For an anonymous caller, it belongs to another
+   * account.
+   */
   async anotherSession(kind: Caller): Promise<number> {
     const { id } = kind === 'anonymous' ? this.people.bystander : this.people[kind];
     const isBot = kind === 'bot' || kind === 'unscoped';
@@ -85,21 +91,23 @@ export class Situation {
     return opened.session;
   }
 
-  /** A device of the caller. For bots and anonymous callers, which have none, a device of another account. */
+  /**
+   * The id of a device of the caller. For bots and anonymous callers, which have none, it belongs to another account.
+   */
   async device(kind: Caller | 'bystander'): Promise<number> {
     const isPerson = kind !== 'anonymous' && kind !== 'bot' && kind !== 'unscoped';
     const owner = this.people[isPerson ? kind : 'bystander'];
     return (await callAs<{ id: number }>(this.server, owner, 'devices.register', newDevice())).id;
   }
 
-  /** Prepares a call of the caller with another call as the same person; does nothing for other callers. */
+  /** Makes a preparing call as the caller, if the caller is a person; does nothing for others. */
   async asPerson(kind: Caller, name: string, input: object): Promise<void> {
     if (kind !== 'anonymous' && kind !== 'bot' && kind !== 'unscoped') {
       await callAs(this.server, this.people[kind], name, input);
     }
   }
 
-  /** The transaction of a telephone that is proven and has no account yet, for a sign-up. */
+  /** The sign-up transaction of a telephone number that is proven and that has no account yet. */
   async proven(): Promise<string> {
     const phone = randomPhone();
     const { transaction } = await callAs<{ transaction: string }>(this.server, null, 'auth.start', { address: phone });
@@ -109,19 +117,21 @@ export class Situation {
     return transaction;
   }
 
-  /** A new invitation into the group, or into another one. */
+  /** Creates an invitation into the group, or into another one. */
   invite(group = this.group.id): Promise<{ id: number; link: string }> {
     return this.server.operate('invites.create', { group });
   }
 
-  /** Changes the hook as if its target had answered 410. */
+  /** Marks the hook as removed, as if its target had answered 410. */
   async removeHook(): Promise<void> {
     await this.server.database.query(
       (sql) => sql`update reverse_hook set removed_at = now(), removed_by = 'target' where id = ${this.hook}`,
     );
   }
 
-  /** A complete file of a person, in a message of the conversation where one is given; resolves to its id. */
+  /**
+   * Creates a complete file of a person, and attaches it to a message if a conversation is given. Resolves to its id.
+   */
   async file(of: Role, conversation: number | null = null): Promise<string> {
     const id = randomBytes(16).toString('base64url');
     const upload = { id, ownerId: this.people[of].id as AccountId, name: 'x.txt', announcedBytes: 1 };
@@ -137,30 +147,32 @@ export class Situation {
     return id;
   }
 
-  /** A message of the owner in the private conversation; resolves to its seq. */
+  /** Posts a message of the owner into the private conversation; resolves to its seq. */
   async postPrivately(): Promise<number> {
     const input = { conversation: this.private, text: 'x' };
     return (await callAs<{ seq: number }>(this.server, this.people.owner, 'messages.send', input)).seq;
   }
 
-  /** A message of the caller in the group; for callers outside the group, the first one. */
+  /**
+   * The seq of a message of the caller in the group. For callers outside the group, it is that of the first message.
+   */
   async ownMessage(kind: Caller): Promise<number> {
     const isIn = kind !== 'anonymous' && kind !== 'stranger' && kind !== 'former' && kind !== 'administrator';
     return isIn ? this.post(kind) : 1;
   }
 }
 
-/** A telephone with a new token, for the project in the stage's configuration. */
+/** The registration of a telephone with a new push token, for the project in the configuration of the stage. */
 export function newDevice(): { kind: 'google'; token: string } {
   return { kind: 'google', token: `device-${randomInt(1, 2 ** 47)}` };
 }
 
-/** A random number, in E.164. */
+/** A random telephone number, in E.164. */
 export function randomPhone(): string {
   return `+4917${String(randomInt(10_000_000, 100_000_000))}`;
 }
 
-/** Accounts with their sessions. The two bots belong to the owner. */
+/** Creates the accounts of a situation with their sessions. The two bots belong to the owner. */
 async function makePeople(tx: Transaction, scope: Scope | null): Promise<Record<Role, TestPerson>> {
   const mark = newSessionToken('user')
     .token.slice(4, 14)

@@ -6,7 +6,7 @@ import { Receiver } from '../support/receiver.ts';
 import { TestServer } from '../support/server.ts';
 import { Situation } from './situation.ts';
 
-/** Wide bounds: the real ones have tests of their own, and would refuse calls before the tested check. */
+/** High limits: the real ones have tests of their own, and would refuse calls before the tested check. */
 const WIDE: NonNullable<ConfigChanges['limits']> = {
   unknownTokensPerSecondPerSource: 1_000_000,
   sessionRequestBurst: 1_000_000,
@@ -22,7 +22,7 @@ const WIDE: NonNullable<ConfigChanges['limits']> = {
   intakeTimeoutMs: 60_000,
 };
 
-/** A server with everything that its operations need: a receiver of deliveries, and an activation gate. */
+/** A server with what its operations need: a receiver of deliveries, and an activation gate. */
 export class Stage {
   readonly server: TestServer;
   readonly gate: TestGate;
@@ -43,9 +43,9 @@ export class Stage {
         activation: gate.config,
         // Devices of this project can register; no push can be sent to them.
         googlePush: { keys: [{ projectId: 'stage', key: '/nowhere.json' }] },
-        // So that each call can come from an address of its own.
+        // The proxy is trusted, so that each call can name an address of its own.
         http: { trustedProxies: ['127.0.0.1'], requestToResponseTimeoutMs: 60_000 },
-        // Many calls use the same rows at once; the longest wait is not the subject of the test.
+        // Many calls use the same rows at the same time; how long they wait for locks is not the subject of the test.
         postgresql: { lockTimeoutMs: 60_000, databaseCallTimeoutMs: 60_000, flushTimeoutMs: 60_000 },
         log: { level: 'debug' },
       },
@@ -54,7 +54,7 @@ export class Stage {
     return new Stage(server, gate, receiver);
   }
 
-  /** New people around a new group; one bot has `scope` and the other lacks it. */
+  /** Makes a situation with new people and a new group. One bot has `scope` and the other lacks it. */
   situation(scope: Scope | null): Promise<Situation> {
     return Situation.make(this.server, scope, this.#receiver.url());
   }

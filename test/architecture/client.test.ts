@@ -3,14 +3,14 @@ import { afterAll, describe, expect, test } from '@jest/globals';
 import { build, stop } from 'esbuild';
 import { client, importGraph, modulesOf, root, sourceFiles, src, web } from './source-graph.ts';
 
-/** The packages that a folder of the client may import; `node:` means all modules of Node. */
+/** By folder of the client: the packages that it may import; `node:` means all modules of Node. */
 const packages: Readonly<Record<string, readonly string[]>> = {
   core: [],
   node: ['node:', 'ws'],
   terminal: ['node:', 'commander'],
 };
 
-/** Imports of files that the rule forbids. */
+/** Finds imports of files that the rule forbids. */
 function imports(folder: string, rule: (file: string, target: string) => boolean): string[] {
   return [...importGraph(folder)].flatMap(([file, targets]) =>
     targets

@@ -4,8 +4,8 @@ import { describe, expect, test } from '@jest/globals';
 import { client, importGraph, packages, root, sourceFiles, src, web } from './source-graph.ts';
 
 /**
- * The exact imports of each layer besides itself, in an order in which no layer imports a later one. A layer is a
- * folder of src/, a file beside them, the client, or a package. ARCHITECTURE.md tells what belongs into which.
+ * The exact imports of each layer from other layers, in an order in which no layer imports a later one. A layer is a
+ * folder of src/, a file in src/, the client, or a package. ARCHITECTURE.md says what belongs into which.
  */
 const layers: Readonly<Record<string, readonly string[]>> = {
   'packages/hocon': [],

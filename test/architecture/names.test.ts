@@ -4,7 +4,7 @@ import { expect, test } from '@jest/globals';
 import { parseSync } from '@swc/core';
 import { FOLDERS, root, sourceFiles } from './source-graph.ts';
 
-/** Names that strangers could not guess, each with its replacement. */
+/** Names that strangers could not guess and that must not return, each with its replacement. */
 const retired = JSON.parse(readFileSync(join(import.meta.dirname, 'retired-names.json'), 'utf8')) as Readonly<
   Record<string, string>
 >;
@@ -44,7 +44,10 @@ const retiredWire = JSON.parse(readFileSync(join(import.meta.dirname, 'retired-w
   Record<string, Readonly<Record<string, string>>>
 >;
 
-/** Matches whole names only: not `limits.file` in `limits.file-size`, and not the call `live.follow(` in a test. */
+/**
+ * Finds retired names in a text. Matches whole names only: not `limits.file` in `limits.file-size`, and not the call
+ * `live.follow(` in a test.
+ */
 function findRetiredWireNames(text: string): readonly string[] {
   return Object.values(retiredWire)
     .flatMap((names) => Object.entries(names))

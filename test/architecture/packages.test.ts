@@ -2,10 +2,10 @@ import { join, relative } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import { FOLDERS, importsOf, modulesOf, packages, root, sourceFiles } from './source-graph.ts';
 
-/** The only file of the project that tests of a package may import: the speed of this machine. */
+/** The only file of the project that the tests of a package may import: it has the speed of this machine. */
 const TEST_TOOLS = 'test/run/machine-speed.ts';
 
-/** Every import of a file of the project, with the importing file. */
+/** Every import of a file of the project, with the file that imports it. */
 const allImports = FOLDERS.flatMap((folder) => sourceFiles(join(root, folder))).flatMap((file) =>
   importsOf(file).map(({ target, names }) => ({ file, target, names })),
 );

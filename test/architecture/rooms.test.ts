@@ -15,8 +15,8 @@ import {
 } from './source-graph.ts';
 
 /**
- * The exact imports of each room of a layer from other rooms, in an order in which no room imports a later one. A room
- * is a folder of the layer, or a file beside them.
+ * The exact imports of each room of a layer from its other rooms, in an order in which no room imports a later one. A
+ * room is a folder of the layer, or a file directly in it.
  */
 const roomsOf: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
   operations: {
@@ -95,7 +95,7 @@ const roomsOf: Readonly<Record<string, Readonly<Record<string, readonly string[]
   },
 };
 
-/** Bound of the files of one folder, without those of its subfolders. */
+/** The most files that one folder may have, without those of its subfolders. */
 const MAX_FILES = 30;
 
 /** The folder of a layer. */

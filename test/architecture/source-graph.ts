@@ -5,14 +5,14 @@ export const root = resolve(import.meta.dirname, '../..');
 export const src = join(root, 'src');
 export const client = join(root, 'client');
 export const web = join(root, 'web');
-/** The sources of each package, by its path: `packages/hocon`. */
+/** The folder of the sources of each package, by its path: `packages/hocon`. */
 export const packages: ReadonlyMap<string, string> = new Map(
   readdirSync(join(root, 'packages')).map((name) => [`packages/${name}`, join(root, 'packages', name, 'src')]),
 );
-/** The folders of the project with TypeScript. */
+/** The folders of the project that contain TypeScript. */
 export const FOLDERS = ['src', 'client', 'web', 'packages', 'test', 'scripts', 'bench', 'faults'] as const;
 
-/** All files of TypeScript below a folder, absolute, sorted. */
+/** Lists all files of TypeScript below a folder: absolute paths, sorted. */
 export function sourceFiles(folder: string): string[] {
   return readdirSync(folder, { withFileTypes: true, recursive: true })
     .filter((entry) => entry.isFile() && /\.tsx?$/.test(entry.name))
@@ -24,7 +24,7 @@ export function sourceFiles(folder: string): string[] {
 export interface Import {
   readonly target: string;
   readonly names: readonly string[] | null;
-  /** Whether the statement is about types alone. */
+  /** Whether the statement imports only types. */
   readonly isType: boolean;
 }
 
@@ -33,7 +33,7 @@ const BARE = /(?:^|\n)\s*import\s+'(\.[^']+)'/g;
 const DYNAMIC = /\bimport\(\s*'(\.[^']+)'\s*\)\)?(?:\.(\w+))?/g;
 const MODULE = /(?:^|\n)\s*(?:import|export)\s+(?:[^'";]*?\sfrom\s*)?'([^.'][^']*)'|\bimport\(\s*'([^.'][^']*)'/g;
 
-/** The project's own files in a file's import and export statements, type imports included. */
+/** The project's own files that a file imports or exports from, type imports included. */
 export function importsOf(file: string): Import[] {
   const text = readFileSync(file, 'utf8');
   const at = (specifier: string): string => resolve(dirname(file), specifier);
@@ -48,7 +48,9 @@ export function importsOf(file: string): Import[] {
   ];
 }
 
-/** `{ a, type B, c as d }` names a, B and c; `* as all` names everything. */
+/**
+ * The names in the clause of an import: `{ a, type B, c as d }` has a, B and c. Null: `* as all` imports everything.
+ */
 function namesIn(clause: string): string[] | null {
   const braces = /\{([^}]*)\}/.exec(clause);
   if (braces === null) return null;
@@ -66,7 +68,7 @@ export function importGraph(folder: string): Map<string, readonly string[]> {
   return new Map(sourceFiles(folder).map((file) => [file, importsOf(file).map(({ target }) => target)]));
 }
 
-/** Cycles of imports, with paths relative to the project's root. */
+/** Finds cycles of imports, with paths relative to the root of the project. */
 export function cyclesIn(graph: ReadonlyMap<string, readonly string[]>): string[] {
   const state = new Map<string, 'open' | 'done'>();
   const cycles: string[] = [];

@@ -21,7 +21,7 @@ const BURN_US = 200_000;
 const BURN = `const used = () => { const { user, system } = process.cpuUsage(); return user + system; };
   const end = used() + ${BURN_US}; while (used() < end);`;
 
-/** The counted CPU time below a process. The process and its child of this name have each used 200 ms. */
+/** The CPU seconds that are counted below a process. The process and its child of this name have each used 200 ms. */
 async function countBelow(name: string): Promise<number> {
   const child = `process.title = '${name}'; ${BURN} console.log('burned'); setInterval(() => {}, 1e6)`;
   const parent = `${BURN} require('node:child_process').spawn(process.execPath, ['-e', ${JSON.stringify(child)}], { stdio: 'inherit' });`;
@@ -35,7 +35,7 @@ async function countBelow(name: string): Promise<number> {
 }
 
 test('CPU time is that of the servers below a process, not of the process itself', async () => {
-  // Linux counts in ticks of 10 ms.
+  // The tolerance is two ticks: Linux counts CPU time in ticks of 10 ms.
   expect(await countBelow('klatch')).toBeGreaterThanOrEqual(BURN_US / 1e6 - 0.02);
   expect(await countBelow('driver')).toBe(0);
 });

@@ -14,7 +14,7 @@ describe('a bar', () => {
   test('is missed where The Lounge is faster at the same', () => {
     expect(isMet('coldStart', { klatch: 100, bare: 50, ratio: 2, lounge: 99 })).toBe(false);
     expect(isMet('coldStart', { klatch: 100, bare: 50, ratio: 2, lounge: 100 })).toBe(true);
-    // The Lounge has no own message before its server has it.
+    // The Lounge shows no own message before its server has it, so this figure is not compared.
     expect(isMet('ownShown', { klatch: 40, lounge: 30 })).toBe(true);
   });
 

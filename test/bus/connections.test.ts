@@ -23,7 +23,8 @@ test('a server with everything in use has as many connections as the doctor and 
   };
   const { promise: counted, resolve: stop } = Promise.withResolvers<void>();
   try {
-    // Each pool gets one call more than it has connections. Each call holds its connection until all were counted.
+    // Each pool gets one call more than it has connections. Each call holds its connection until all sessions were
+    // counted.
     const hold = (pool: Pool): Promise<unknown>[] =>
       Array.from({ length: pool.size + 1 }, () =>
         pool.run(async (sql) => {

@@ -14,12 +14,12 @@ import { recordingLog } from '../support/recording-log.ts';
 let database: TestDatabase;
 let pool: Pool;
 let bus: LocalBus;
-/** A log that publishes what it commits. */
+/** A message log that publishes its commits on the bus. */
 let log: MessageLog;
-/** A log that commits without a notification, as if it was lost. */
+/** A message log that commits without a notification, as if that was lost. */
 let silent: MessageLog;
 let groups: [StoredGroup, StoredGroup, StoredGroup];
-/** The batches of the follower, in their order. */
+/** The batches that the follower passed to its worker, in their order. */
 let turns: (readonly ConversationId[])[];
 let lines: string[];
 let follower: LogFollower;
@@ -45,7 +45,7 @@ afterEach(async () => {
   await database.drop();
 });
 
-/** A worker that copies the heads of conversations. */
+/** Starts a follower whose worker copies the heads of conversations. */
 function start(changes: Partial<LogFollowerOptions> = {}, of = pool): void {
   follower = new LogFollower({
     bus,

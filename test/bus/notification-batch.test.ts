@@ -7,7 +7,7 @@ import type { AccountId, ConversationId, Seq } from '../../src/model/ids.ts';
 
 type ReceivedEvent = [keyof BusEvents, unknown];
 
-/** The events that another node receives from these payloads. */
+/** The events that another node receives from these payloads of notifications. */
 function dispatched(payloads: readonly string[]): ReceivedEvent[] {
   const local = new LocalBus();
   const heard: ReceivedEvent[] = [];

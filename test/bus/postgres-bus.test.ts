@@ -41,7 +41,7 @@ class EventRecorder {
     }
   }
 
-  /** The next event; the test's own timeout bounds the wait. */
+  /** Resolves with the next event; only the time-out of the test ends the wait. */
   async next(): Promise<RecordedEvent> {
     while (this.events.length === 0) await new Promise<void>((resolve) => (this.#wake = resolve));
     return this.events.shift()!;
@@ -53,7 +53,7 @@ class EventRecorder {
   }
 }
 
-/** A node that listens; it has received its first event, the resync of its start. */
+/** Starts a node that listens. It has received its first event, the resync of its start. */
 async function node(
   options: PostgresBusOptions & { log?: Log } = {},
   changes: Partial<PostgresqlConfig> = {},
@@ -66,7 +66,7 @@ async function node(
   return { bus, recorder };
 }
 
-/** A log that reports when an event is written next. */
+/** A log with a promise of the next time that it writes the event `wanted`. */
 function logUntil(wanted: string): { log: Log; written: () => Promise<void> } {
   let onWritten = (): void => {};
   return {
@@ -76,8 +76,8 @@ function logUntil(wanted: string): { log: Log; written: () => Promise<void> } {
 }
 
 /**
- * A node that has received nothing from peers for three heartbeats in a row, and a listener that receives every
- * notification.
+ * Starts a node, and a listener that receives every notification. `untilWithoutPeers` waits until the node has received
+ * nothing from peers for three heartbeats in a row.
  */
 async function nodeWithoutPeers(name: string): Promise<{
   a: Awaited<ReturnType<typeof node>>;
@@ -88,7 +88,7 @@ async function nodeWithoutPeers(name: string): Promise<{
   const received: string[] = [];
   const listener = new Connection(database.target, 'test', { onNotify: (payload) => received.push(payload) });
   await listener.run(listen, 5_000);
-  // A late heartbeat makes the node reopen its session, and the count begins again.
+  // A late heartbeat makes the node reopen its session. Then the count of heartbeats begins again.
   const forget = (): void => void received.splice(0);
   const a = await node({ node: name, heartbeatMs: 100, log: { ...silentLog(), debug: forget } });
   a.bus.subscribe({ resync: forget });
@@ -105,14 +105,17 @@ async function nodeWithoutPeers(name: string): Promise<{
 const group = (id: number): ConversationId => id as ConversationId;
 const seq = (n: number): Seq => n as Seq;
 const resync: RecordedEvent = ['resync', RELIABLE_EVENTS];
-/** The resync of a session that had listened: urgent kinds first, the others a moment later. */
+/**
+ * The resyncs (events of lost notifications) of a session that had listened: urgent kinds come first, the others a
+ * moment later.
+ */
 const urgentResync: RecordedEvent = ['resync', new Set(['tokensRevoked', 'leasesNeedRebalancing'])];
 const lateResync: RecordedEvent = [
   'resync',
   new Set([...RELIABLE_EVENTS].filter((event) => !['tokensRevoked', 'leasesNeedRebalancing'].includes(event))),
 ];
 
-/** The sessions that listen. */
+/** The process ids of the sessions that listen. */
 const listeners = (): Promise<number[]> =>
   database.query(async (sql) => {
     const rows = await sql<{ pid: number }[]>`
@@ -136,11 +139,11 @@ describe('PostgresBus', () => {
     a.recorder.events.shift();
     expect([await a.recorder.next(), await a.recorder.next(), await a.recorder.next()]).toEqual([
       ['hookEventsCommitted', [3]],
-      // These two waited for the first payload. Access rights are sent first.
+      // These two events waited for the first payload. Events about access rights are sent first.
       ['tokensRevoked', ['aa', 'bb']],
       ['hooksChanged', [3, 4]],
     ]);
-    // After a notification from a to b and back, a repeat to the sender's own node would have arrived.
+    // The notification from a to b and back shows that a repeat to the node of the sender would have arrived.
     a.bus.publish('hooksChanged', [group(5)]);
     b.recorder.events.splice(0, 3);
     expect(await b.recorder.next()).toEqual(['hooksChanged', [5]]);
@@ -212,7 +215,7 @@ describe('PostgresBus', () => {
     const b = await node();
     proxy.mode = 'swallow';
     await written();
-    // Earlier events of a session that was late do not count.
+    // Drops earlier events: a session that was late may have caused some.
     a.recorder.events.splice(0);
     proxy.mode = 'pass';
     expect(await a.recorder.next()).toEqual(urgentResync);
@@ -278,11 +281,11 @@ describe('PostgresBus', () => {
   test('asks one node to confirm a change, which its listeners have heard by the time it answers', async () => {
     const [a, b, c] = [await node({ node: 'a' }), await node({ node: 'b' }), await node({ node: 'c' })];
     expect(await a.bus.confirmHooksChanged('b', group(3), 5_000)).toBe(true);
-    // The event arrives at least once: a request without a confirmation within 500 ms is repeated.
+    // The event arrives at least once: a request that is not confirmed within 500 ms is repeated.
     expect([...new Set(b.recorder.events.map((recorded) => JSON.stringify(recorded)))]).toEqual([
       '["hooksChanged",[3]]',
     ]);
-    // All nodes receive this one, so that every earlier notification to c has arrived.
+    // All nodes receive this event, so every earlier notification to c has arrived before it.
     a.bus.publish('hooksChanged', [group(4)]);
     expect(await c.recorder.next()).toEqual(['hooksChanged', [4]]);
     const many = await Promise.all(

@@ -13,8 +13,8 @@ const examples = createRequire(import.meta.url)('@octokit/webhooks-examples') as
 }[];
 
 /**
- * The shown actions of every event in the examples; `''` is the action of an event that has none. An empty list means
- * that the event is not shown, on purpose.
+ * By event of the examples: the actions that are shown; `''` is the action of an event that has none. An empty list
+ * means that the event is not shown, on purpose.
  */
 const SHOWN: Readonly<Record<string, readonly string[]>> = {
   check_suite: ['completed'],
@@ -41,11 +41,11 @@ const SHOWN: Readonly<Record<string, readonly string[]>> = {
   workflow_run: ['completed'],
   // The examples have no review with a text or a verdict.
   pull_request_review: [],
-  // Another event of the same moment shows these: workflow_run or check_suite, star.
+  // Another event of the same moment shows the contents of these: workflow_run or check_suite, star.
   check_run: [],
   workflow_job: [],
   watch: [],
-  // These are useful for a page or a program, and too many for a group of people.
+  // These events are useful for a page or a program, and too many for a group of people.
   deployment: [],
   deployment_review: [],
   deployment_status: [],
@@ -64,7 +64,7 @@ const SHOWN: Readonly<Record<string, readonly string[]>> = {
   repository_import: [],
   status: [],
   workflow_dispatch: [],
-  // These are about settings and accounts.
+  // These events are about settings and accounts.
   branch_protection_rule: [],
   deploy_key: [],
   github_app_authorization: [],
@@ -75,7 +75,7 @@ const SHOWN: Readonly<Record<string, readonly string[]>> = {
   org_block: [],
   sponsorship: [],
   team_add: [],
-  // Not everybody in a group may see weaknesses that are not fixed yet.
+  // These events are not shown: not everybody in a group may see weaknesses that are not fixed yet.
   code_scanning_alert: [],
   dependabot_alert: [],
   repository_vulnerability_alert: [],

@@ -96,7 +96,7 @@ describe('the cards of a message', () => {
     expect(onlyCard(found)).toEqual(found);
     const defused = { title: '@\u2060ada', text: 'hi @\u2060bob', url: 'https://example.org/@ada' };
     expect(onlyCard(found, { hasStrangersText: true })).toEqual(defused);
-    // Invisible characters are removed first, so that they hide no mention.
+    // Invisible characters are removed before mentions are disabled, so that they hide none.
     expect(onlyCard({ title: '@\u2060\u200Bada' }, { hasStrangersText: true })).toEqual({ title: '@\u2060ada' });
   });
 

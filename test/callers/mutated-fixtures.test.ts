@@ -23,7 +23,7 @@ const STRANGE_VALUES: readonly unknown[] = [
   'x'.repeat(50_000),
 ];
 const MAX_PATHS = 40;
-/** The bound of an alert's key and of its fingerprints. */
+/** The most characters of an alert's key, and of a fingerprint. */
 const MAX_KEY_LENGTH = 500;
 
 type Path = readonly (string | number)[];
@@ -45,7 +45,7 @@ function withValue(value: unknown, [name, ...rest]: Path, replacement: unknown):
 
 interface StoredContent {
   readonly text: string;
-  /** As JSON; empty without cards. */
+  /** The cards as JSON; empty if there are none. */
   readonly cards: string;
   /** The key of the alert and the fingerprints below it. */
   readonly alertKeys: readonly string[];
@@ -63,7 +63,10 @@ function readContent(format: CallerFormat, fixture: Fixture): StoredContent {
 
 const hasStorableCharacters = (text: string): boolean => text.isWellFormed() && !text.includes('\u0000');
 
-/** Whether PostgreSQL accepts the content, within the bounds. In JSON, the characters that it refuses are escaped. */
+/**
+ * Whether PostgreSQL accepts the content, and the content is within the limits. In JSON, characters that PostgreSQL
+ * refuses are escaped.
+ */
 const isStorable = ({ text, cards, alertKeys }: StoredContent): boolean =>
   hasStorableCharacters(text) &&
   text.length <= 40_000 &&
@@ -71,7 +74,7 @@ const isStorable = ({ text, cards, alertKeys }: StoredContent): boolean =>
   !/\\u(?:0000|d[89a-f])/.test(cards) &&
   Buffer.byteLength(cards) <= MAX_CARDS_BYTES;
 
-/** The formats still read the rest of a real payload when any one of its values is replaced. */
+/** Checks that each format still reads the rest of a real payload when any one of its values is replaced. */
 describe.each(formats)('$name', (format) => {
   test.each(fixtureNames(format))('reads %s with each of its values replaced', (name) => {
     const fixture = readFixture(format, name);

@@ -5,7 +5,7 @@ import { formats } from '../../src/callers/formats.ts';
 import { fixtureNames, readFixture, type Fixture } from './fixtures.ts';
 
 const MAX_MUTATIONS = 4;
-/** The bounds of `http.max-body-size` and WEBHOOK_POST_LIMITS. */
+/** The limits of a body, as in `http.max-body-size` and WEBHOOK_POST_LIMITS. */
 const MAX_BYTES = 1_048_576;
 const MAX_VALUES = 60_000;
 
@@ -23,7 +23,8 @@ export function readPayloads(): Payload[] {
 }
 
 /**
- * Payloads of all formats with values that are replaced, repeated or removed at random, within the limits of a body.
+ * Yields payloads of all formats with values that are replaced, repeated or removed at random, within the limits of a
+ * body.
  */
 export function* mutatedPayloads(payloads: readonly Payload[], count: number, seed: number): Generator<Payload> {
   const random = new Random(seed);
@@ -36,7 +37,7 @@ export function* mutatedPayloads(payloads: readonly Payload[], count: number, se
   }
 }
 
-/** Null where the result exceeds the limits of a body, which the server refuses before it reads it. */
+/** Returns a mutated body. Null if it exceeds the limits, so that the server would refuse it before it reads it. */
 function mutated(body: JsonObject, random: Random): JsonObject | null {
   let result: unknown = body;
   for (let n = random.between(1, MAX_MUTATIONS); n > 0; n -= 1) result = mutateOne(result, random);
@@ -44,7 +45,8 @@ function mutated(body: JsonObject, random: Random): JsonObject | null {
 }
 
 /**
- * Counts the size as text without writing it. Repeated parts are shared, so a small body may be far too large as text.
+ * Whether the body is within the limits. Counts its size as text without writing the text. Repeated parts are shared,
+ * so a body that is small in memory may be far too large as text.
  */
 function isWithinLimits(body: unknown): boolean {
   let [values, bytes] = [0, 0];
@@ -61,7 +63,7 @@ function isWithinLimits(body: unknown): boolean {
   return true;
 }
 
-/** Descends at random, and replaces, repeats or removes the value where it ends. */
+/** Descends into the value at random, and replaces, repeats or removes the part where it ends. */
 function mutateOne(value: unknown, random: Random): unknown {
   const keys = typeof value === 'object' && value !== null ? Object.keys(value) : [];
   if (keys.length === 0 || random.chance(0.15)) return random.chance(0.3) ? repeated(value, random) : strange(random);

@@ -15,7 +15,9 @@ const TOKEN = 'IntegrationToken_0123456789-abc';
 
 const setups = programs.flatMap(({ name, setups: all }) => all.map((setup) => ({ name, ...setup })));
 
-/** The route of an address. Null: it is the group's own address. Undefined: no route has this address. */
+/**
+ * The route of a documented address. Null: it is the group's plain webhook URL. Undefined: no route has this address.
+ */
 function routeOf({ url }: CallerAddress): CallerPath | null | undefined {
   const filled = url
     .replaceAll('<address>', '<server>/v1/webhooks/<token>')
@@ -52,7 +54,7 @@ describe.each(setups)('$name: $address.url, $fixture', ({ address, configuration
   test('has a configuration with all that its address is made of', () => {
     expect(Object.values(addresses)).toContain(address);
     const given = Object.values(address.values).filter((value) => value.includes('<'));
-    // Apprise and shoutrrr put the address of the server into a URL of their own form.
+    // Apprise and shoutrrr put the host of the server into a URL of their own form.
     const written = configuration
       .replaceAll(/\w+:\/\/<host>\/v1\/webhooks\/<token>/g, '<address>')
       .replaceAll('mmosts://<host>/<token>', '<server> <token>');

@@ -30,14 +30,14 @@ test('admin-link makes the first administrator and a group, and prints an addres
   expect((await fetch(url + new URL(webhook!).pathname, { method: 'POST', body: 'Hello' })).status).toBe(200);
   expect(await whoComesIn(link!)).toMatchObject({ nick: 'admin', name: 'Administrator', role: 'admin' });
 
-  // Another run makes a link for the same account: `--nick` only names an account that the command creates.
+  // Another run makes a link for the same account: `--nick` names only an account that the command has to create.
   await workspace.run(['user', 'create', 'aaron', '--admin']);
   const again = await workspace.run(['admin-link', '--nick', 'root', '--json']);
   const made = JSON.parse(again.stdout) as { user: string; created: boolean; link: string };
   expect(made).toMatchObject({ user: 'admin', created: false, group: null });
   expect(await whoComesIn(made.link)).toMatchObject({ nick: 'admin' });
 
-  // The command skips deactivated accounts.
+  // The command skips deactivated accounts, so the link is for the other administrator.
   await workspace.run(['user', 'deactivate', 'admin']);
   expect((await workspace.run(['admin-link'])).stdout).toContain('is signed in as aaron');
 });

@@ -8,7 +8,7 @@ import { root } from './program.ts';
 
 const page = readFileSync(join(root, 'docs/command-line.md'), 'utf8');
 
-/** A module that Node loads before the program, which then sees the properties of another machine. */
+/** A module that Node loads before the program, so that the program sees the properties of another machine. */
 const OTHER_MACHINE = `
 import os from 'node:os';
 import { syncBuiltinESMExports } from 'node:module';

@@ -9,7 +9,7 @@ import { createProgram } from '../../src/cli/program.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { Program, root, Workspace } from './program.ts';
 
-/** Source files and folders, and libraries, that only the server and its diagnosis need. */
+/** Source files and folders that only the server and its diagnosis need. LIBRARIES: the same for libraries. */
 const LAYERS = ['server.ts', 'http', 'live', 'delivery', 'doctor', 'push', 'log.ts'];
 const LIBRARIES = ['undici', 'ws', 'express', 'pino', 'nodemailer', 'web-push'];
 
@@ -67,7 +67,7 @@ describe('a command of the command line', () => {
     const file = join(folder, 'modules');
     const preload = pathToFileURL(join(root, 'test/run/note-modules.ts')).href;
     const env = { NODE_OPTIONS: `--import=${preload}`, MODULES_FILE: file };
-    // Runs the sources: the bundle no longer has the names of their files.
+    // Runs the program from its sources: the bundle no longer has the names of the source files.
     const { code, stderr } = await new Program([process.execPath, join(root, 'src/main.ts'), ...args], { env }).ended;
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     const urls = (await readFile(file, 'utf8')).split('\n').filter((url) => url.startsWith('file:'));

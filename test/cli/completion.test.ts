@@ -27,7 +27,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true }));
 
-/** The completions of a real bash for these words, the last of which is incomplete. */
+/** The completions that a real bash offers for these words, of which the last is incomplete. */
 async function complete(...words: string[]): Promise<string[]> {
   const lines = [
     'source "$1"; shift',

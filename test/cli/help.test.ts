@@ -9,7 +9,7 @@ import { createProgram, runCommandLine } from '../../src/cli/program.ts';
 import { readVersion } from '../../src/version.ts';
 import { Program, root, runKlatch } from './program.ts';
 
-/** The command line in this process, since a process for each page would take half a minute. */
+/** The context for running the command line in this process: a process for each page would take half a minute. */
 function contextOf(output: PassThrough, errors: PassThrough): CommandContext {
   return {
     env: {},
@@ -29,7 +29,7 @@ function commandsBelow(command: Command, path: readonly string[]): { command: Co
 
 const commands = commandsBelow(program, []);
 
-/** Runs a command line in this process; its output is short enough for the streams' buffers. */
+/** Runs a command line in this process. Its output has to fit into the buffers of the streams. */
 async function run(...args: string[]): Promise<{ code: number; stdout: unknown; stderr: string }> {
   const output = new PassThrough();
   const errors = new PassThrough();

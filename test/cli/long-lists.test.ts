@@ -6,7 +6,7 @@ import { listUsersAndBots } from '../../src/operations/accounts/users.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { Workspace } from './program.ts';
 
-/** Every value with its largest size: a name of 200 characters with three bytes each, a host of 253. */
+/** Rows whose values have the largest size: a name of 200 characters with three bytes each, a host of 253. */
 const FILL = `
   insert into account (kind, nick, name) select 'user', rpad('u' || n, 32, 'x'), repeat('€', 200)
     from generate_series(1, 1001) n;

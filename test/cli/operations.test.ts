@@ -116,7 +116,7 @@ describe('commands to the running server', () => {
 
   test('group token rotate stops the old URL and opens the new one at once', async () => {
     const { webhook } = await json<{ webhook: string }>('group', 'create', 'Rotating');
-    // After this post, the server has cached the old token.
+    // The server has cached the old token after this post.
     expect(await postJson(path(webhook), { text: 'old' })).toMatchObject({ status: 200 });
     const shown = await workspace.run(['group', 'token', 'show', 'Rotating']);
     expect(shown.stdout).toContain(webhook);
@@ -185,8 +185,8 @@ describe('the control client', () => {
   let server: Server;
 
   /**
-   * Serves a control socket. `onRequest` returns the answer to a request; null: no answer; `hang up`: the connection
-   * ends.
+   * Serves a control socket in place of the server. `onRequest` returns the answer to a request. Null: no answer. `hang
+   * up`: the connection ends.
    */
   async function serve(onRequest: (line: string) => string | null): Promise<void> {
     await mkdir(workspace.dataDir);
@@ -278,8 +278,8 @@ describe('the control client', () => {
     await chmod(workspace.folder, 0o711);
     await chmod(workspace.dataDir, 0o711);
     await chmod(join(workspace.dataDir, 'control.sock'), 0);
-    // Root may connect whatever the mode of the socket is. `call` connects in the same tick, so no other code runs as
-    // the other user.
+    // Root may connect whatever the mode of the socket is, so root becomes another user here. `call` connects in the
+    // same tick, so no other code runs as that user.
     const isRoot = process.geteuid?.() === 0;
     if (isRoot) process.seteuid?.(65_534);
     const calling = call(5_000);

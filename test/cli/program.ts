@@ -42,7 +42,7 @@ export class Program {
     const [file, ...args] = command;
     const child = spawn(file, args, { env, stdio: ['pipe', 'pipe', 'pipe'], cwd: options.cwd });
     this.process = child;
-    // A program that exits without reading its input is no failure of the test.
+    // The error of a program that exits without reading its input is no failure of the test.
     child.stdin.on('error', () => {});
     if (options.openInput !== true) child.stdin.end(options.input);
     createInterface({ input: child.stdout }).on('line', (line) => {
@@ -66,17 +66,17 @@ export class Program {
     return this.process.pid!;
   }
 
-  /** Resolves with the log's first event of that name; rejects when the program exits without it. */
+  /** Resolves with the first event of that name in the log. Rejects when the program exits without it. */
   async event(name: string): Promise<Event> {
     return this.#wait(name, () => this.#events.find(({ msg }) => msg === name));
   }
 
-  /** Resolves with the first group of `pattern` in the output so far. */
+  /** Resolves with the text of the first capture group, when standard output so far matches `pattern`. */
   async text(pattern: RegExp): Promise<string> {
     return this.#wait(String(pattern), () => pattern.exec(this.#stdout)?.[1]);
   }
 
-  /** Does the same for standard error. */
+  /** Like `text`, for standard error. */
   async remark(pattern: RegExp): Promise<string> {
     return this.#wait(String(pattern), () => pattern.exec(this.#stderr)?.[1]);
   }
@@ -103,7 +103,7 @@ export class Program {
   }
 }
 
-/** A folder with a configuration, and the programs that use it. */
+/** A folder with a configuration. It starts programs that use it. */
 export class Workspace {
   readonly folder: string;
   readonly #programs: Program[] = [];
@@ -144,7 +144,7 @@ export class Workspace {
     await chmod(this.file, 0o640);
   }
 
-  /** Starts the program on this configuration and leaves it running. */
+  /** Starts the program with this configuration, and leaves it running. */
   start(args: readonly string[], env: NodeJS.ProcessEnv = {}): Program {
     const program = new Program([process.execPath, MAIN, ...args, '--config', this.file], { env });
     this.#programs.push(program);
@@ -169,7 +169,7 @@ export class Workspace {
     return program.ended;
   }
 
-  /** Starts the program and leaves its standard input open. */
+  /** Starts the program, and keeps its standard input open. */
   open(args: readonly string[]): Program {
     const program = new Program([process.execPath, MAIN, ...args, '--config', this.file], { openInput: true });
     this.#programs.push(program);
@@ -182,7 +182,7 @@ export class Workspace {
   }
 }
 
-/** Runs the program with these arguments only. */
+/** Runs the program with these arguments alone, without a configuration. */
 export async function runKlatch(args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Ended> {
   return new Program([process.execPath, MAIN, ...args], { env }).ended;
 }

@@ -12,7 +12,7 @@ let standby: PostgresNode;
 let workspace: Workspace;
 
 beforeEach(async () => {
-  // With fsync, since doctor warns without it.
+  // The databases run with fsync, since `klatch doctor` warns without it.
   cluster = await PostgresCluster.start({ settings: { fsync: 'on' } });
   [primary, standby] = cluster.nodes as [PostgresNode, PostgresNode];
   workspace = await Workspace.create();

@@ -15,7 +15,7 @@ let workspace: Workspace;
 beforeAll(async () => {
   authority = new CertificateAuthority();
   const { certificate, key } = authority.issue('db', 'DNS:localhost', serverOwner().uid);
-  // With fsync, since doctor warns without it.
+  // The databases run with fsync, since `klatch doctor` warns without it.
   const settings = {
     fsync: 'on',
     ssl: 'on',
@@ -34,7 +34,10 @@ beforeEach(async () => {
 });
 afterEach(() => workspace.remove());
 
-/** All servers on the database need one store of files. */
+/**
+ * Configures a server on the database with these lines about TLS. All servers on one database need the same store of
+ * files.
+ */
 function configure(tls: readonly string[], of = workspace): Promise<void> {
   const location = `services.file-storage.location = ${JSON.stringify(join(cluster.folder, 'files'))}`;
   return of.configure({ ...cluster.target(), host: 'localhost' }, [location, ...tls]);
@@ -45,7 +48,9 @@ const verifyFull = (caFile = authority.caFile): string[] => [
   `services.postgresql.ca-file = ${JSON.stringify(caFile)}`,
 ];
 
-/** The sessions of Klatch, with their TLS state; those of the test are the superuser's. */
+/**
+ * The sessions of Klatch in the database, with their TLS state. The sessions of the test are those of the superuser.
+ */
 async function sessions(): Promise<{ ssl: boolean; client: string | null }[]> {
   return cluster.nodes[0]!.query(
     (sql) => sql<{ ssl: boolean; client: string | null }[]>`
@@ -55,8 +60,8 @@ async function sessions(): Promise<{ ssl: boolean; client: string | null }[]> {
 }
 
 /**
- * Checks that the server starts, that it accepts and forwards a post over sessions with TLS only, and that `doctor`
- * connects.
+ * Checks that the server starts, and that it accepts and forwards a post over sessions that all use TLS. Also checks
+ * that `klatch doctor` connects.
  */
 async function expectToWork(client: string | null): Promise<void> {
   const { url } = await workspace.serve();

@@ -11,7 +11,10 @@ import { Workspace } from './program.ts';
 
 let database: TestDatabase;
 let workspace: Workspace;
-/** The tests share one database, which has one store of files; each has a data directory of its own. */
+/**
+ * The setting for the store of files. The tests share one database, which has one store; each has a data directory of
+ * its own.
+ */
 const filesLocation = (): string => `services.file-storage.location = ${JSON.stringify(database.filesFolder)}`;
 
 beforeAll(async () => {
@@ -64,7 +67,8 @@ describe('a running server', () => {
           const headers = { 'content-type': 'application/json' };
           await eventually(
             () => {
-              // A request may use a session that has just ended, and fail at once. The test then sends another request.
+              // A request may use a database session that has just ended, and fail at once. Then the test sends another
+              // request.
               while (asked.length - answers.length < 3) {
                 asked.push(fetch(hook, { method: 'PATCH', headers, body: '{"paused":true}' }).then(count));
               }
@@ -303,7 +307,7 @@ describe('a server that cannot start says why on standard error and in its log',
   });
 });
 
-/** A server that listens and never answers. */
+/** Starts a TCP server that listens and never answers. */
 async function listen(): Promise<Server> {
   const server = createServer((socket) => {
     socket.on('error', () => socket.destroy());
@@ -320,7 +324,7 @@ async function close(server: Server): Promise<void> {
   await once(server, 'close');
 }
 
-/** Sends a post without its body, and resolves once the server waits for the body. */
+/** Sends a post without its body; resolves when the server waits for the body. */
 async function openRequest(port: number, path: string): Promise<Socket> {
   const socket = connect(port, '127.0.0.1');
   socket.on('error', () => socket.destroy());

@@ -8,7 +8,7 @@ import { withoutPositions } from './load.ts';
 
 const SMTP = 'services.smtp { host = "mail.example.org", from = "klatch@example.org", template = "letter.txt" }\n';
 
-/** The problem of an e-mail template, without the folder; null if it is accepted. */
+/** The error for an e-mail template, without the folder; null if the template is accepted. */
 function said(folder: Folder): string | null {
   const file = folder.write('server.conf', MINIMAL + SMTP);
   try {

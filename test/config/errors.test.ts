@@ -152,7 +152,7 @@ describe('a file that cannot be read', () => {
   });
 });
 
-/** The complete message for a text on the third line. */
+/** The complete error message for a text on the third line of the file. */
 function failureMessage(line: string): string {
   using folder = new Folder();
   const file = folder.write('server.conf', `${MINIMAL}${line}\n`);
@@ -167,7 +167,7 @@ function failureMessage(line: string): string {
   throw new Error('It loaded.');
 }
 
-/** Whether the setting names the file of a key. There the content of a key must not count as the name of a file. */
+/** Whether the setting expects the name of a file with a key. There the content of a key must not pass as a name. */
 function isOfKey(line: string): boolean {
   return /private = KEY|key = KEY|path = KEY|authority = KEY|certificate = KEY/.test(line);
 }

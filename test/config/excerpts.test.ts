@@ -3,7 +3,7 @@ import { loadConfig } from '../../src/config/load.ts';
 import { ConfigError } from '../../src/config/problem.ts';
 import { Folder, MINIMAL } from './folder.ts';
 
-/** The message for a text after the two lines that every configuration needs. */
+/** The error message for a text after the two lines that every configuration needs. */
 function message(text: string): string {
   using folder = new Folder();
   const file = folder.write('server.conf', `${MINIMAL}${text}\n`);

@@ -35,7 +35,7 @@ describe('the configuration file', () => {
   test('that is nowhere is told with every place', () => {
     using folder = new Folder();
     const find = (): string => findConfigFile({ env: {}, programBinDir: join(folder.path, 'bin') });
-    // On a machine with an installed server, the last place has a file.
+    // On a machine with an installed server, the last place that is searched has a file.
     if (existsSync('/etc/klatch/server.conf')) expect(find()).toBe('/etc/klatch/server.conf');
     else {
       expect(find).toThrow(

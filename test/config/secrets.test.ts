@@ -5,7 +5,7 @@ import { settingEntries } from '../../src/config/schema.ts';
 import { describeConfig, formatConfig } from '../../src/config/show.ts';
 import { Folder } from './folder.ts';
 
-/** A value of the configuration without fields; `name` has the form `services.google.push.keys[].key`. */
+/** A setting without fields of its own; `name` has the form `services.google.push.keys[].key`. */
 interface Leaf {
   readonly name: string;
   readonly kind: ValueType<unknown>;
@@ -19,15 +19,18 @@ function leavesOf(name: string, kind: ValueType<unknown>): Leaf[] {
 
 const leaves = settingEntries().flatMap(([key, { kind }]) => leavesOf(key, kind));
 
-/** Endings of the names of secrets. */
+/** Matches the endings of the names of secrets. */
 const SECRETIVE = /(secret|password|token|key|private)$/;
-/** Names of values that are sent in the clear, together with their secret. */
+/** Settings with such names that are not secret: these values are sent in the clear, together with their secret. */
 const HARMLESS = ['services.aws.s3.access-key'];
 
-/** The secrets, selected by their names and not by the schema. The path of a file with a secret in it may be shown. */
+/**
+ * The settings that contain secrets, selected by their names and not by the schema. The path of a file with a secret is
+ * no secret.
+ */
 const secrets = leaves.filter(({ name, kind }) => SECRETIVE.test(name) && !kind.isPath && !HARMLESS.includes(name));
 
-/** HOCON that gives a leaf this text. */
+/** The line of HOCON that gives a setting this text. */
 function assignment(name: string, text: string): string {
   const [key, field] = name.split('[].') as [string, string | undefined];
   return field === undefined ? `${key} = ${text}` : `${key} = [{ ${field} = ${text} }]`;

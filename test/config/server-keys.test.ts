@@ -10,7 +10,7 @@ import { withoutPositions } from './load.ts';
 const pem = { type: 'pkcs8', format: 'pem' } as const;
 const KEYS = `${MINIMAL}modules.security.server-keys = [\n  { public = "server-key.public.pem"\n    private = "server-key.private.pem" }\n]`;
 
-/** The problem of the pair in a folder, without the folder; null if it is accepted. */
+/** The error for the key pair in a folder, without the folder; null if the pair is accepted. */
 function said(folder: Folder): string | null {
   const file = folder.write('server.conf', KEYS);
   try {

@@ -27,7 +27,7 @@ const load = (text: string): LoadedConfig => {
   return loadConfig(folder.write('server.conf', `${MINIMAL}${text}\n`), { env: {} });
 };
 
-/** The message for a refused configuration, without the folder. */
+/** The error message for a refused configuration, without the folder. */
 function said(text: string): string {
   try {
     load(text);
@@ -276,7 +276,7 @@ describe('a configuration that is kept elsewhere', () => {
       ['server.conf', 'configuration'],
       ['letter.txt', 'configuration'],
       ['tls/chain.pem', 'public-key'],
-      // A file with both certificate and key is secret.
+      // A file that contains both certificate and key is secret.
       ['tls/both.pem', 'private-key'],
       ['ca.pem', 'public-key'],
       ['db/ca.pem', 'public-key'],

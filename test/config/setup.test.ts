@@ -15,15 +15,15 @@ const ANSWERS = { secret: SECRET, baseUri: 'https://chat.example.org', database 
 
 const apply = (text: string, answers: SetupAnswers) => applyAnswers({ file: '/etc/klatch/server.conf', text }, answers);
 
-/** Loads the configuration that setup wrote. */
+/** Loads the configuration that `klatch setup` wrote. */
 function loaded(text: string, env: Record<string, string> = {}) {
   using folder = new Folder();
   return loadConfig(folder.write('server.conf', text), { env });
 }
 
 /**
- * The lines in which the two texts differ, by position: several sections may contain the same line, and an answer
- * replaces the line at its position.
+ * The lines in which the two texts differ, compared by position. Several sections may contain the same line, and an
+ * answer replaces the line at its own position.
  */
 function difference(before: string, after: string): { removed: string[]; added: string[] } {
   const [old, now] = [before.split('\n'), after.split('\n')];
@@ -343,7 +343,7 @@ describe('keys of web push', () => {
   ])('have a subject by the base-uri %s', (baseUri, vapidSubject) => {
     const { text } = apply(TEMPLATE, { ...push, baseUri });
     expect(loaded(text).config.webPush?.vapidSubject).toBe(vapidSubject);
-    // The base-uri of the file counts where it was answered before.
+    // The base-uri in the file counts, since it was answered before.
     const begun = TEMPLATE.replace('<BASE_URI>', baseUri);
     expect(loaded(apply(begun, { ...push, baseUri: 'https://other.example' }).text).config.webPush?.vapidSubject).toBe(
       vapidSubject,

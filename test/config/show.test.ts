@@ -65,7 +65,7 @@ describe('the effective configuration', () => {
     ]);
   });
 
-  /** This list is written by hand: it must not follow from the code that hides secrets. */
+  /** The names of secret settings, written by hand: the list must not follow from the code that hides secrets. */
   const SECRETS = [
     'secret',
     'services.postgresql.password',
@@ -75,7 +75,7 @@ describe('the effective configuration', () => {
     'services.web-push.private',
     'services.aws.s3.secret-key',
   ];
-  /** Settings with the path of a file with a key. The path is shown, and a key in its place is refused. */
+  /** Settings for the path of a file with a key. The path is shown, and a key in its place is refused. */
   const KEY_FILES = ['endpoints[].key', 'services.apple.push.keys[].path', 'modules.security.server-keys[].private'];
 
   test('hides every secret that the schema knows, with a key for each name that sounds like one', () => {

@@ -16,7 +16,7 @@ const BLANK = 'is blank: it holds nothing but white space';
 const GATE = 'services.klatch-activation { uri = "https://gate.example", auth-token =';
 const S3 = 'services.aws.s3 { default-bucket = files, secret-key = x, access-key =';
 
-/** The warnings for lines after the two that every configuration needs, without the folder. */
+/** The warnings for lines that follow the two lines every configuration needs, without the folder. */
 function warned(text: string, env: Record<string, string> = {}): string[] {
   using folder = new Folder();
   const file = folder.write('server.conf', `${MINIMAL}${text}\n`);

@@ -24,16 +24,16 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-/** A place for a token in a request: every path of the table, and queries, headers and bodies. */
+/** A place in a request where a token may be: every path of the table, and queries, headers and bodies. */
 interface Place {
   readonly name: string;
   readonly path: (token: string) => string;
   readonly headers?: (token: string) => Readonly<Record<string, string>>;
-  /** The fields of the body, besides the private text. */
+  /** The fields of the body, in addition to the private text. */
   readonly body?: (token: string) => object;
 }
 
-/** Samples of paths that are patterns; each pattern has to match one of them. */
+/** Examples for the paths that are patterns. Each pattern has to match one of them. */
 const PATTERN_SAMPLES: readonly ((token: string) => string)[] = [
   'sendMessage',
   'sendPhoto',
@@ -71,7 +71,7 @@ function expectNothingPrivate(text: string, ...others: readonly string[]): void 
     expect(text).not.toContain(part);
 }
 
-/** Status, headers and body of the answer, as one text. */
+/** Sends a request. Resolves with status, headers and body of the answer as one text. */
 async function send(
   place: Place,
   token: string,

@@ -24,7 +24,7 @@ interface Row {
 
 const deliveries = (query = '') => ask('GET', `${hook.url}/deliveries${query}`);
 
-/** Inserts rows with these times (in ms), for seqs from 1 on. */
+/** Inserts rows of the delivery log with these times (in ms), for the seqs from 1 on. */
 async function log(times: readonly number[]): Promise<void> {
   await server.database.query(
     (sql) => sql`
@@ -34,7 +34,7 @@ async function log(times: readonly number[]): Promise<void> {
   );
 }
 
-/** All pages of the log, by following their links. */
+/** Reads all pages of the delivery log by following their links. */
 async function pages(limit: number): Promise<{ seqs: number[]; sizes: number[] }> {
   const seqs: number[] = [];
   const sizes: number[] = [];

@@ -10,7 +10,7 @@ export const ISO_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 export interface TestHook {
   readonly id: number;
   readonly secret: string;
-  /** `/v1/webhooks/<token>/reverse/<id>` on this server. */
+  /** The URL `/v1/webhooks/<token>/reverse/<id>` on this server. */
   readonly url: string;
 }
 
@@ -20,7 +20,7 @@ export async function registerHook(group: TestGroup, body: Record<string, unknow
   return { ...answer.body, url: `${group.webhook}/reverse/${answer.body.id}` };
 }
 
-/** Sends JSON by any method; checks that every answer has the common headers. */
+/** Sends JSON with this method. Checks that every answer has the common headers. */
 export async function ask(method: string, url: string, body?: unknown): Promise<JsonAnswer> {
   const content = body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) };
   const headers = { 'content-type': 'application/json' };
@@ -29,7 +29,7 @@ export async function ask(method: string, url: string, body?: unknown): Promise<
   return answer;
 }
 
-/** Polls a hook's health until it is as wanted. */
+/** Polls the health of a hook until `wanted` is true of it. */
 export async function healthWhen(hook: TestHook, wanted: (health: JsonAnswer['body']) => boolean) {
   return eventually(async () => (await ask('GET', hook.url)).body, wanted);
 }
@@ -49,7 +49,7 @@ export interface HookRow {
   readonly waits: boolean;
   readonly secret: string;
   readonly oldSecret: string | null;
-  /** The remaining time of the old secret, in seconds. */
+  /** The remaining time for which the old secret is valid, in seconds. */
   readonly oldForS: number | null;
 }
 
@@ -65,7 +65,7 @@ export async function rowOf(server: TestServer, { id }: { id: number }): Promise
   return row!;
 }
 
-/** Retry rows of a hook for single messages: first seq, last seq, attempts, and whether each is due. */
+/** The retry rows of a hook for messages, each as its first seq, last seq, attempts, and whether it is due. */
 export async function retriesOf(server: TestServer, { id }: { id: number }): Promise<unknown[]> {
   const rows = await server.database.query(
     (sql) => sql`

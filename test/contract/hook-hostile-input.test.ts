@@ -31,7 +31,9 @@ const routes = (): [string, string][] => [
   ['POST', `${path(hook.url)}/redeliver`],
 ];
 
-/** Sends hostile input; the answer has to be a 400 that gives the reason, and does not quote pages of the input. */
+/**
+ * Sends hostile input. The answer has to be a 400 that gives the reason, and that does not quote pages of the input.
+ */
 async function refused(method: string, to: string, body: string | Buffer): Promise<string> {
   const from = performance.now();
   const answer = await request(server.port, {

@@ -26,7 +26,7 @@ afterEach(() => receiver.stop());
 
 const ping = (to = hook) => ask('POST', `${to.url}/ping`);
 
-/** Changes the row as if the last ping was long ago. */
+/** Changes the row of the hook as if the last ping was long ago. */
 async function forgetPing(to = hook): Promise<void> {
   await server.database.query((sql) => sql`update reverse_hook set pinged_at = null where id = ${to.id}`);
 }
@@ -113,7 +113,7 @@ describe('a ping', () => {
         200,
         { delivered: false, category: 'timeout', code: null, duration_ms: expect.any(Number) },
       ]);
-      // A ping waits 6 s; a delivery would wait for 15.
+      // A ping waits 6 s for its answer; a delivery would wait for 15.
       expect(performance.now() - started).toBeLessThan(within(9_900));
     } finally {
       silent.close();
@@ -144,7 +144,7 @@ describe('a ping', () => {
   test('at once by many is sent once', async () => {
     const beganMs = performance.now();
     const statuses = (await Promise.all(Array.from({ length: 8 }, () => ping()))).map(({ status }) => status);
-    // On a machine that stalls, the pings may arrive over more than the 5 s of one ping.
+    // Each hook may be pinged once in 5 s. On a machine that stalls, the requests may arrive over more than that.
     const allowed = 1 + Math.floor((performance.now() - beganMs) / 5_000);
     const sent = statuses.filter((status) => status === 200).length;
     expect(statuses.filter((status) => status === 503)).toHaveLength(8 - sent);

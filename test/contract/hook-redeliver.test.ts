@@ -25,7 +25,7 @@ const post = (text: string) => postJson(group.webhook, { text });
 const redeliver = (body: unknown) => ask('POST', `${hook.url}/redeliver`, body);
 const id = (seq: number): string => `${group.id}:${seq}`;
 
-/** Posts seqs 3 to 5 and waits until they are delivered and settled. */
+/** Posts the messages 3 to 5, and waits until they are delivered and settled. */
 async function deliverThree(): Promise<void> {
   for (const text of ['three', 'four', 'five']) await post(text);
   await receiver.received(3);
@@ -116,7 +116,7 @@ describe('redelivery from a message', () => {
         insert into delivery_retry (conversation_id, hook_id, seq, last_seq, attempts, next_at)
         select (select conversation_id from reverse_hook where id = ${hook.id}), ${hook.id}, n, n, 2, now() + interval '1 hour' from generate_series(3, 5) n`;
     });
-    // The three rows and the message after the cursor are pending.
+    // The three inserted rows and the message after the cursor are pending.
     expect((await ask('GET', hook.url)).body.pending).toBe(4);
     expect((await redeliver({ from: id(4) })).body).toEqual({ status: 'Ok', from: id(4), pending: 4 });
     const clean = {
@@ -133,7 +133,7 @@ describe('redelivery from a message', () => {
   });
 
   test('of a hook that is behind its own group’s messages counts what was sent and not settled as unsent', async () => {
-    // Settlements of earlier deliveries do not matter: requested messages are sent again.
+    // The settlements of earlier deliveries do not matter here: messages that a redelivery requests are sent again.
     for (let n = 0; n < 20; n += 1) await post(`message ${n}`);
     await receiver.received(5);
     const before = receiver.arrivals.length;
@@ -186,7 +186,7 @@ describe('redelivery of single messages', () => {
   test('does not wait for the order of a hook that asks for none', async () => {
     await ask('PATCH', hook.url, { paused: true, order: 'none' });
     for (const text of ['three', 'four']) await post(text);
-    // The message is after the cursor, so it counts among the pending messages already.
+    // The requested message is after the cursor, so it already counts as pending.
     expect((await redeliver({ only: [id(4)] })).body).toEqual({ status: 'Ok', from: id(4), pending: 2 });
     expect(await retriesOf(server, hook)).toEqual([[4, 4, 0, true]]);
   });
@@ -234,7 +234,7 @@ describe('redelivery of single messages', () => {
     expect(answer.body.message).toBe(
       'This reverse webhook has too many messages to repeat: at most 1000 at a time; nothing was done, please repeat it later',
     );
-    // A message that has a row already needs no room.
+    // For a message that already has a retry row, the limit of rows does not matter.
     expect((await redeliver({ only: [id(3)] })).status).toBe(202);
   });
 });

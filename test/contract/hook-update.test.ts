@@ -62,7 +62,7 @@ describe('PATCH of a hook', () => {
     const answered = once(begun, 'response') as Promise<[IncomingMessage]>;
     const text = JSON.stringify(body);
     begun.write(text.slice(0, 5));
-    // A later request has its answer, so the server has admitted this one by then.
+    // A later request is answered, so the server has admitted the first one by then.
     await ask('GET', hook.url);
     await server.operate('groups.rotate-token', { group: group.id });
     begun.end(text.slice(5));
@@ -160,7 +160,7 @@ describe('PATCH of a hook', () => {
 
   test('shows a new secret though the node that delivers does not confirm it, but does not call a hook paused then', async () => {
     const other = await registerHook(group, { url: receiver.url('/other') });
-    // The other node is alive by its lease, and answers nothing.
+    // The other node, which does not exist, has a lease. So it counts as alive, and does not answer.
     await server.database.query(
       (sql) => sql`
         update lease set holder = 'elsewhere', epoch = epoch + 1, expires_at = now() + interval '1 minute'
@@ -241,7 +241,7 @@ describe('PATCH of a hook', () => {
   test('is 503 with Retry-After past so many a minute, refused ones too', async () => {
     let asked = 1;
     let answer = await patch('{}');
-    // The group gets one more request every two seconds, should the loop take so long.
+    // The limit gives the group one more request every two seconds, if the loop takes that long.
     for (; answer.status === 400 && asked < 100; asked += 1) answer = await patch('{}');
     expect(asked).toBeGreaterThan(30);
     expect([answer.status, answer.headers.get('retry-after')]).toEqual([503, '5']);
@@ -250,7 +250,7 @@ describe('PATCH of a hook', () => {
     );
     const { status } = await patch({ paused: true });
     expect(await rowOf(server, hook)).toMatchObject({ paused: status === 200 });
-    // A change by the administrator does not count.
+    // A change by the administrator does not count towards the limit.
     expect(await server.operate('hooks.update', { hook: hook.id, paused: true })).toMatchObject({ state: 'paused' });
   });
 

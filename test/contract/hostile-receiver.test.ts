@@ -10,7 +10,7 @@ const PRIVATE = 'a-private-path';
 const TEXT = 'a-private-text';
 const FAILURES = 40;
 
-/** Ways in which a receiver can return received text, where a careless sender would log it. */
+/** Ways in which a receiver can return received text in places that a careless sender would log. */
 const REFLECTIONS: readonly ((seen: string) => string)[] = [
   (seen) => `HTTP/1.1 500 ${seen}\r\ncontent-length: 0\r\n\r\n`,
   (seen) => `HTTP/1.1 302 X\r\nlocation: http://127.0.0.1/${seen}\r\ncontent-length: 0\r\n\r\n`,
@@ -25,7 +25,7 @@ const REFLECTIONS: readonly ((seen: string) => string)[] = [
 
 const lines: { level: string; text: string }[] = [];
 
-/** Records every line in the form of the real log. */
+/** A log that records every line in the form of the real log. */
 function recordingLog(): Log {
   const at =
     (level: string) =>
@@ -58,7 +58,7 @@ beforeAll(async () => {
       const line = `${/^\S+ (\S+)/.exec(seen)?.[1]} ${/webhook-signature: (\S+)/.exec(seen)?.[1]} ${TEXT}`;
       const reflect = REFLECTIONS[requests % REFLECTIONS.length]!;
       requests += 1;
-      // One answer in four is a success, so that the next failure is a first one again.
+      // One answer in four is a success, so that the next failure counts as the first one again.
       socket.end(requests % 4 === 0 ? 'HTTP/1.1 204 X\r\n\r\n' : reflect(line));
     });
   }).listen(0, '127.0.0.1');
@@ -94,7 +94,7 @@ describe('what a receiver gives back of the request', () => {
       shown.push((await ask('GET', hook.url)).body);
       shown.push((await ask('POST', `${hook.url}/redeliver`, { from: '2020-01-01T00:00:00Z' })).body);
       shown.push(await server.operate('hooks.log', { hook: hook.id }));
-      // This is the only answer that shows a target completely, so the test removes the target.
+      // This is the only answer that shows the whole target, so the test removes the target from it.
       shown.push({ ...(await server.operate<object>('hooks.info', { hook: hook.id })), url: '' });
     }
     shown.push(await server.operate('hooks.list-all', {}), await server.operate('server.status', {}));

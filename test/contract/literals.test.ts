@@ -7,8 +7,9 @@ import { load } from '../config/load.ts';
 import { Receiver, type Arrival } from '../support/receiver.ts';
 import { TestServer, type TestGroup } from '../support/server.ts';
 
-// Callers, receivers and administrators have written these names down: paths, keys, sentences, headers, states and
-// statuses. Each is a literal here, so that a renaming inside the program cannot change both sides at once.
+// The names here are parts of other programs and files: callers, receivers and administrators have written down these
+// paths, keys, sentences, headers, states and statuses. Each is a literal here, so that a renaming inside the program
+// cannot change both sides at once.
 
 const ROOT = join(import.meta.dirname, '..', '..');
 const WRONG_TOKEN = 'Wrong integration token';
@@ -231,7 +232,7 @@ test.each([
 });
 
 describe('a delivery', () => {
-  /** The delivery of one message that is posted to the group. */
+  /** Registers a receiver and posts a message to the group. Resolves with the delivery. */
   async function deliver(path: string, text: string): Promise<{ arrival: Arrival; id: number; secret: string }> {
     const { id, secret } = await register(path);
     const count = receiver.arrivals.length;

@@ -34,7 +34,7 @@ afterAll(async () => {
   await new Promise((resolve) => receiver.close(resolve));
 });
 
-/** Requests that fail, each in its own way, with a private text in every possible place. */
+/** Requests that each fail in another way, with a private text in every possible place. */
 function failingRequests(): (WireRequest & { status: number })[] {
   const send = `/v1/webhooks/${group.token}`;
   const json = { 'content-type': 'application/json' };

@@ -188,7 +188,7 @@ describe('unregistering', () => {
   });
 });
 
-/** A receiver that answers everything with one status. */
+/** Starts a receiver that answers every request with one status. */
 async function receiving(status: number): Promise<{ url: string; stop: () => Promise<void> }> {
   const receiver: HttpServer = createServer((req, res) => {
     req.resume();
@@ -205,7 +205,7 @@ async function receiving(status: number): Promise<{ url: string; stop: () => Pro
   };
 }
 
-/** Polls a hook's check until it is as wanted, for 10 s at most. */
+/** Polls the health of a hook until `wanted` is true of it, for at most 10 s. */
 async function settled(url: string, wanted: (check: JsonAnswer['body']) => boolean): Promise<JsonAnswer> {
   const started = performance.now();
   for (;;) {

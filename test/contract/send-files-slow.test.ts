@@ -17,14 +17,14 @@ afterAll(() => server.stop());
 
 const messages = async (): Promise<number> => (await storedMessages(server, group)).length;
 
-/** The number of files that no message has, in any state. */
+/** The number of files that belong to no message, in any state. */
 const loose = (): Promise<number> =>
   server.database.query(async (sql) => {
     const [row] = await sql<{ count: number }[]>`select count(*)::int as count from file where seq is null`;
     return row!.count;
   });
 
-/** Checks that nothing was posted, and that no file remained. */
+/** Checks that no message was posted, and that no file remained. */
 async function expectNothing(before: number): Promise<void> {
   await eventually(loose, (count) => count === 0);
   expect(await messages()).toBe(before);
@@ -54,7 +54,7 @@ describe('a form that stops coming', () => {
     const wire = await begin(`${head}small\r\n--B\r\nContent-Disposition: form-data; name="text"\r\n\r\nhel`);
     expect((await wire.response()).status).toBe(408);
     await expectNothing(before);
-    // The server does not wait for the rest either.
+    // The server closes the connection and does not wait for the rest of the body.
     await wire.ended();
   });
 
@@ -67,7 +67,7 @@ describe('a form that stops coming', () => {
   test('takes longer than other requests may while its file goes on', async () => {
     const wire = await begin(head);
     const size = 200_000 - head.length - '\r\n--B--\r\n'.length;
-    // The timeout of any other request passes twice.
+    // Sends for longer than twice the time-out of any other request.
     for (let sent = 0; sent < size;) {
       const next = Math.min(20_000, size - sent);
       wire.write('y'.repeat(next));

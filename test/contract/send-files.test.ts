@@ -64,14 +64,14 @@ const content = async ({ id }: Attachment): Promise<string> => {
 
 const messages = async (): Promise<number> => (await storedMessages(server, group)).length;
 
-/** The number of files that no message has, in any state. */
+/** The number of files that belong to no message, in any state. */
 const loose = (): Promise<number> =>
   server.database.query(async (sql) => {
     const [row] = await sql<{ count: number }[]>`select count(*)::int as count from file where seq is null`;
     return row!.count;
   });
 
-/** Checks that nothing was posted, and that no file remained. */
+/** Checks that no message was posted, and that no file remained. */
 async function expectNothing(before: number): Promise<void> {
   expect(await messages()).toBe(before);
   expect(await eventually(loose, (count) => count === 0)).toBe(0);
@@ -159,7 +159,7 @@ describe('a form with files', () => {
     await server.database.query(
       (sql) => sql`update conversation_head set archived_at = now() where conversation_id = ${closed.id}`,
     );
-    // The group is still open in the cache. The statement finds that it is archived, after the file was stored.
+    // In the cache the group is not archived. The statement that writes finds that it is, after the file was stored.
     expect(await post([file('x')], {}, closed.webhook)).toMatchObject({
       status: 410,
       body: { message: 'This group is archived' },

@@ -39,7 +39,7 @@ describe('the text', () => {
   });
 
   test('may be 40,000 emoji as the escapes that Python writes', async () => {
-    // json.dumps escapes everything beyond ASCII: 12 bytes for each emoji, 480 KB in total.
+    // Python's json.dumps escapes everything beyond ASCII: 12 bytes for each emoji, 480 KB in total.
     const body = Buffer.from(`{"text": "${String.raw`\ud83d\ude00`.repeat(40_000)}"}`);
     expect(body.length).toBe(40_000 * 12 + 12);
     expect((await post(body, { 'content-type': 'application/json' })).status).toBe(200);
@@ -164,7 +164,7 @@ describe('the body', () => {
     const headers = { 'transfer-encoding': 'chunked' };
     wire.write(requestBytes({ path: `/v1/webhooks/${group.token}`, headers }));
     for (let sent = 0; sent < 17; sent += 1) wire.write(`10000\r\n${'a'.repeat(65_536)}\r\n`);
-    // The last chunk never comes: the answer does not wait for it.
+    // The last chunk never arrives, and the answer does not wait for it.
     const answer = await wire.response();
     expect([answer.status, answer.body]).toEqual([413, TOO_LARGE]);
     wire.close();

@@ -18,7 +18,7 @@ async function post(body: string | Uint8Array<ArrayBuffer>, contentType: string 
   return readJson(await fetch(group.webhook, { method: 'POST', headers, body: bytes }));
 }
 
-/** Expects 200 and the message to be stored as `text`. */
+/** Posts a body. Expects the answer 200, and that the message is stored as `text`. */
 async function expectPosted(
   text: string,
   body: string | Uint8Array<ArrayBuffer>,
@@ -29,7 +29,7 @@ async function expectPosted(
   expect(await newestText(server, group)).toBe(text);
 }
 
-/** Expects an error with exactly this sentence, and no stored message. */
+/** Posts a body. Expects an error with exactly this sentence, and no stored message. */
 async function expectRefused(
   refusal: { status: number; message: string },
   body: string | Uint8Array<ArrayBuffer>,
@@ -132,7 +132,7 @@ describe('a body with a JSON content type', () => {
   ])('is refused when it is %s', (body, message) => expectRefused({ status: 400, message }, body, JSON_TYPE));
 
   test('is refused in a moment, whatever it holds', async () => {
-    // A regular expression that searched for the ends of strings took minutes for these.
+    // For these bodies, a regular expression that searched for the ends of strings took minutes.
     const started = performance.now();
     await expectRefused(
       { status: 400, message: 'The body is not valid JSON: it ends too early' },

@@ -29,7 +29,7 @@ interface Shown {
   readonly public: string;
 }
 
-/** The output of a command line with openssl, in a folder of the test. */
+/** Runs a shell script that uses openssl, in a folder of the test. Resolves with its output. */
 async function shell(script: string, env: Record<string, string> = {}): Promise<string> {
   return (await shellOutput(script, env)).stdout;
 }
@@ -141,7 +141,7 @@ describe('a delivery signed with v1a', () => {
       await writeFile(join(keys.folder, 'shell/body'), body);
       const headers = { ID: header('webhook-id'), TIMESTAMP: header('webhook-timestamp') };
       const env = { ...headers, SIGNATURE: signature, PUBLIC: key };
-      // Entries of other keys do not verify, and openssl exits 1 for them.
+      // Signature entries of other keys do not verify, and openssl exits 1 for them.
       return shellOutput(`set +e\n${recipe}\ntrue`, env);
     };
     for (const key of publics.slice(0, 3)) expect((await said(key, arrival.raw)).stdout).toContain(VERIFIED);

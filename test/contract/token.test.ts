@@ -8,7 +8,7 @@ const GONE = { message: 'This token no longer exists(or never existed)' };
 let server: TestServer;
 let group: TestGroup;
 beforeAll(async () => {
-  // These limits disable the throttle of failures, which test/http/bounds.test.ts tests.
+  // With these limits the throttle of failures does not act; test/http/bounds.test.ts tests it.
   server = await TestServer.start({ limits: { unknownTokensPerSecondPerSource: 100_000, unknownTokenTtlMs: 60_000 } });
   group = await server.createGroup();
 });
@@ -22,7 +22,7 @@ function ask(method: string, path: string, body?: string): Promise<WireResponse>
 const changeCase = (token: string): string =>
   token.replace(/[a-z]/i, (letter) => (letter === letter.toLowerCase() ? letter.toUpperCase() : letter.toLowerCase()));
 
-/** Paths of one segment that are no token of this server. */
+/** Tokens that this server does not know, by kind; each is one segment of a path. */
 const wrongTokens = (): [string, string][] => [
   ['unknown', 'x'.repeat(43)],
   ['short', 'abc'],

@@ -26,7 +26,7 @@ afterEach(async () => {
   await rm(root, { recursive: true, force: true });
 });
 
-/** Starts a process that holds the lock; resolves once it does. */
+/** Starts a process that takes the lock of the data directory. Resolves when it holds the lock. */
 async function startHolder(dataDir: string): Promise<ChildProcess> {
   const script = `const { DataDirLock } = await import(${JSON.stringify(MODULE)});
     await DataDirLock.acquire(process.argv[1]);
@@ -109,14 +109,14 @@ describe('DataDirLock', () => {
     await expect(findLockHolder(root)).resolves.toEqual({ pid: child.pid, uid: process.geteuid!() });
     await kill(child);
     await expect(findLockHolder(root)).resolves.toBeNull();
-    // The look made no file and took no lock.
+    // The search for the holder made no file and took no lock.
     await (await DataDirLock.acquire(root)).release();
     await expect(findLockHolder(join(root, 'missing'))).resolves.toBeNull();
     await expect(readdir(root)).resolves.toEqual(['klatch.lock']);
   });
 
   test('nobody holds it who cannot open its file, which is the owner of the directory alone', async () => {
-    // The former name of the lock, which any local user could bind first.
+    // A stranger binds the former name of the lock, as any local user could.
     const stranger = createServer();
     const name = createHash('sha256').update(root).digest('hex');
     await new Promise<void>((resolve) => stranger.listen({ path: `\0klatch:${name}` }, resolve));
@@ -135,7 +135,7 @@ describe('DataDirLock', () => {
     await mkdir(join(root, 'klatch.lock'));
     await expect(DataDirLock.acquire(root)).rejects.toThrow(/klatch\.lock is not a file\. Remove it/);
     await rm(join(root, 'klatch.lock'), { recursive: true });
-    // The target of a link may be a file that only root can open.
+    // The lock file is not opened through a link, whose target may be a file that only root can open.
     await writeFile(join(root, 'elsewhere'), '');
     await symlink(join(root, 'elsewhere'), join(root, 'klatch.lock'));
     await expect(DataDirLock.acquire(root)).rejects.toThrow(DataDirError);

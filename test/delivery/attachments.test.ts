@@ -8,7 +8,10 @@ import { createPerson, type TestPerson } from '../support/people.ts';
 import { Receiver } from '../support/receiver.ts';
 import { postJson, TestServer, type TestGroup } from '../support/server.ts';
 
-/** Even four fifths of this delay exceed the time for which messages are cached: the next attempt reads them again. */
+/**
+ * The delay of a retry, from which jitter may subtract a fifth. The rest exceeds the time for which messages are
+ * cached, so the next attempt reads them again.
+ */
 const RETRY_MS = 1_500;
 
 let server: TestServer;
@@ -31,7 +34,7 @@ type Forwarded = Attachment & { readonly url: string };
 const messageOf = (body: unknown): { text: string; deleted?: true; attachments: Forwarded[] } =>
   (body as { data: { message: { text: string; attachments: Forwarded[] } } }).data.message;
 
-/** The group and the expiry of a file's link; null: it has expired, was changed, or belongs to an account. */
+/** The group and the expiry in a file's link; null if the link has expired, was changed, or belongs to an account. */
 function readLink({ url }: Forwarded): { group: number; expiresAt: number } | null {
   const { origin, pathname, searchParams } = new URL(url);
   expect(origin).toBe('http://klatch.example');
@@ -43,7 +46,7 @@ function readLink({ url }: Forwarded): { group: number; expiresAt: number } | nu
   return { group: reader.id, expiresAt: Number(searchParams.get('expires')) * 1_000 };
 }
 
-/** Makes a group with alice, and a hook whose receiver gets requests at this path. */
+/** Makes a group with alice as a member, and a hook whose receiver gets requests at this path. */
 async function follow(path: string, options: object = {}): Promise<void> {
   group = await server.createGroup();
   await server.operate('groups.add-member', { group: group.id, user: 'alice' });
@@ -93,7 +96,8 @@ describe('a forwarded message with files', () => {
     await follow('/deleted');
     const deleted = Promise.withResolvers<void>();
     let failures = 1;
-    // The first attempt fails only after the message is deleted, so that the second one is surely later.
+    // The first attempt fails only after the message is deleted, so that the second attempt surely comes after the
+    // deletion.
     receiver.answer = async () => {
       if (failures-- <= 0) return 200;
       await deleted.promise;

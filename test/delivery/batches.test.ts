@@ -11,7 +11,7 @@ afterEach(() => lane.stop());
 const ranges = (): string[] => lane.receiver.arrivals.map(rangeOf);
 const arrived = (): number[] => lane.receiver.arrivals.flatMap(seqs);
 
-/** Posts messages before the hook begins to send. */
+/** Posts messages while the hook is paused, so that they wait when it begins to send. */
 async function backlog(count: number, options: object): Promise<void> {
   await lane.register(options);
   await lane.pause(true);

@@ -12,7 +12,8 @@ test('what is answered after a hook was paused counts, though what was answered 
     const group = await server.createGroup();
     const { body } = await postJson(`${group.webhook}/reverse`, { url: receiver.url() });
     const url = `${group.webhook}/reverse/${body.id}`;
-    // The pause holds the row's lock. The first message's settlement waits for it, and the second message is in flight.
+    // The open transaction of the pause locks the row of the hook. The settlement of the first message waits for the
+    // lock, while the second message is in flight.
     const pause = await holdOpen(
       server.database.target,
       (tx) => tx`update reverse_hook set paused_at = now(), generation = generation + 1 where id = ${body.id}`,
@@ -23,7 +24,7 @@ test('what is answered after a hook was paused counts, though what was answered 
     await pause.release();
     const pending = async (): Promise<number> => (await readJson(await fetch(url))).body.pending;
     await eventually(pending, (count) => count === 2);
-    // This change notifies the lane, as any change does.
+    // This request notifies the lane of the change, as any change does.
     await fetch(url, { method: 'PATCH', body: '{"paused":true}' });
     second.resolve(200);
     await eventually(pending, (count) => count === 1);

@@ -21,7 +21,9 @@ afterEach(async () => {
   await database.drop();
 });
 
-/** Sets the wall clock of this process, as somebody may set the machine's; the monotonic clock does not change. */
+/**
+ * Sets the wall clock of this process, as somebody may set the clock of a machine. The monotonic clock does not change.
+ */
 function setClock(offsetMs: number): void {
   globalThis.Date = class extends RealDate {
     constructor(ms = RealDate.now() + offsetMs) {

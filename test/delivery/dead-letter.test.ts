@@ -7,7 +7,9 @@ beforeEach(async () => {
 });
 afterEach(() => lane.stop());
 
-/** Posts these messages while the hook is paused, so that all of them are stored before the first is sent. */
+/**
+ * Posts the messages `from` to `to` while the hook is paused, so that all of them are stored before the first is sent.
+ */
 async function postTogether(from: number, to: number): Promise<void> {
   await lane.pause(true);
   await lane.post(from, to);

@@ -16,7 +16,8 @@ import { eventually } from '../support/eventually.ts';
 import { Receiver } from '../support/receiver.ts';
 import { HeldLookups, LaneManagerFixture, patientClient, PATIENT_MS, SEALER } from './fixtures/lane-manager-fixture.ts';
 
-// Once a node no longer holds a hook, the fences keep its lane from sending and its settlements from changing the hook.
+// These fences apply when a node no longer holds a hook: they keep its lane from sending and its settlements from
+// changing the hook.
 
 let close: (() => Promise<unknown>)[];
 beforeEach(() => {
@@ -57,7 +58,7 @@ async function openLeases(database: TestDatabase): Promise<Leases> {
 
 describe('a lease', () => {
   const CLOCKS = { monotonic: performance, wall: Date } as const;
-  // The last 2 s of the 10 s are for writes that were sent in time.
+  // A lane uses a lease only for the first 8 s of its 10 s: the rest is for writes that were sent in time.
   const USED_MS = 8_000;
 
   test.each(['monotonic', 'wall'] as const)('is used for 8 of its 10 s by the %s clock', async (name) => {
@@ -66,7 +67,7 @@ describe('a lease', () => {
     const askedAfter = clock.now();
     const leases = await openLeases(database);
     const askedBefore = clock.now();
-    // The clock is replaced and restored within one tick, so that no renewal of the lease sees the replaced clock.
+    // The clock is replaced and restored within one tick, so that no renewal of the lease reads the replaced clock.
     const epochAt = (ms: number): number | null => {
       const stopped = jest.spyOn(clock, 'now').mockReturnValue(ms);
       try {
@@ -105,7 +106,7 @@ describe('a new timeline', () => {
       () => lost,
       (told) => told.length > 0,
     );
-    // The node is still one of those that share the partitions.
+    // The node is still alive: it shares the partitions.
     const living = await database.query((sql) => sql`select from node where expires_at > clock_timestamp()`);
     expect(living).toHaveLength(1);
     const epoch = await eventually(
@@ -149,7 +150,9 @@ describe('settlements that gathered under two epochs', () => {
 });
 
 describe('while the connection to a target is being made', () => {
-  /** A sender whose connection waits for the look-up of its name, with the function that ends the wait. */
+  /**
+   * Starts a sender whose connection waits for the look-up of a name. Returns it with the function that ends the wait.
+   */
   async function connecting() {
     const database = await openDatabase();
     const receiver = await openReceiver();
@@ -217,7 +220,8 @@ describe('from the moment in which a change of a hook is announced', () => {
     await fixture.tick(apart, other, 1);
     for (const text of ['one', 'two']) await fixture.log.append(post(group, text));
     await receiver.received(1);
-    // Under this lock the server can neither read a hook nor settle. Lanes may send before their results are settled.
+    // Under this lock the server can neither read a hook nor settle. A lane may send several messages before their
+    // results are settled.
     const table = await holdOpen(fixture.database.target, (tx) => tx`lock table reverse_hook in access exclusive mode`);
     fixture.bus.publish('hooksChanged', [group.id]);
     first.resolve(200);

@@ -177,7 +177,7 @@ describe('forwarding to reverse webhooks', () => {
     await receiver.received(3);
     expect((await fetch(hook.url, { method: 'DELETE' })).status).toBe(202);
     const before = attempts;
-    // The deliveries of another hook take a time in which the deleted hook would retry many times.
+    // The deliveries of another hook take so long that the deleted hook would retry many times.
     const other = await receive();
     await register(group, other.url());
     for (let n = 2; n <= 30; n += 1) await post(group, n, n);

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { HostLimiter } from '../../src/delivery/host-limiter.ts';
 import { isSlowReceiver, SLOW_MS } from '../../src/outbound/slow-receivers.ts';
 
-/** Requests slots, and records the callers that got one, in order. */
+/** Requests slots of the limiter, and records in order the callers that got one. */
 function asker(limiter: HostLimiter): {
   granted: string[];
   ask: (host: string, name?: string, slow?: boolean) => void;
@@ -165,7 +165,10 @@ describe('slots under random use', () => {
   const HOSTS = 6;
   const STEPS = 1_000;
 
-  /** Returns the same numbers for the same seed, so that a failure can be reproduced (mulberry32). */
+  /**
+   * Makes a generator that returns the same numbers for the same seed, so that a failure can be reproduced
+   * (mulberry32).
+   */
   function random(seed: number): () => number {
     let state = seed;
     return () => {
@@ -189,7 +192,7 @@ describe('slots under random use', () => {
 
   const half = (bound: number): number => Math.max(1, Math.floor(bound / 2));
 
-  /** The slots, with the test's own record of waiting and holding lanes. */
+  /** The limiter with its slots, and the test's own record of lanes that wait and hold slots. */
   class Use {
     readonly bounds: Bounds;
     readonly limiter: HostLimiter;
@@ -214,7 +217,7 @@ describe('slots under random use', () => {
       this.limiter.release(ask!.host, ask!.slow);
     }
 
-    /** Violations: a lane holds more than allowed, or waits for a free slot. */
+    /** Violations, in words: more slots are held than allowed, or a lane waits although it could get a free slot. */
     violations(): string[] {
       const { max, perHost } = this.bounds;
       const hold = (host: string | null, slow: boolean): number =>

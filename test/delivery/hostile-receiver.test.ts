@@ -16,7 +16,7 @@ describe('a receiver that fails and succeeds in turn', () => {
     const times: number[] = [];
     await lane.register({ order: 'none' }, async () => {
       if (times.push(performance.now()) % 8 !== 0) return 500;
-      // A success after failures makes all retry rows due at once, so the wait lets the failures be written first.
+      // A success after failures makes all retry rows due at once. The wait lets the server write the failures first.
       await wait(100);
       return 200;
     });
@@ -33,7 +33,7 @@ describe('hooks that are slow', () => {
     let most = 0;
     lane.receiver.answer = async () => {
       most = Math.max(most, (open += 1));
-      // This is slightly more than the threshold of a slow lane.
+      // The delay is slightly longer than the time from which a lane counts as slow.
       await wait(1_050);
       open -= 1;
       return 200;

@@ -73,7 +73,8 @@ describe('a hook in trouble', () => {
     const check = async (): Promise<{ last_error?: { code: number }; state?: string }> =>
       (await readJson(await fetch(`${group.webhook}/reverse/${id}`))).body;
     await receiver.received(2);
-    // The second failure waits for 5 s. Before that schedule existed, hundreds of attempts came in that time.
+    // After the second failure the lane waits for 5 s. Before that schedule existed, hundreds of attempts came in that
+    // time.
     expect(await eventually(check, (body) => body.state === 'failing')).toMatchObject({ last_error: { code: 410 } });
     expect(receiver.arrivals.length).toBeLessThanOrEqual(2);
     await server.database.query((sql) => sql`drop trigger refuse on notice`);
@@ -100,8 +101,8 @@ describe('a hook in trouble', () => {
     const ids = await register(group, receiver, 20);
     await post(group);
     await receiver.received(20);
-    // A lane that has to wait pauses for a whole second; one that is only held during a change does not. On a busy
-    // machine single rounds may take as long for other reasons, but not all of them.
+    // A lane that has to wait pauses for a whole second; a lane that is only held during a change does not. On a busy
+    // machine single rounds may also take a second, but not all of them.
     let shortestMs = Infinity;
     for (let n = 0; n < 15 && shortestMs >= LANE_REST_MS; n += 1) {
       const before = receiver.arrivals.length;

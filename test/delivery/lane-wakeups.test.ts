@@ -55,7 +55,7 @@ test('a word that comes in the last moment of a run is not slept through', async
   };
   const keys = { current: createSecretKey(Buffer.alloc(24)), old: null, server: [] };
   const lane = new Lane(row, keys, context as unknown as LaneContext);
-  // All waiting messages are due in an hour, so the lane finishes its run in this turn. Then it has to pause.
+  // All waiting messages are due in an hour, so the run of the lane ends in this turn. Then it has to pause.
   lane.resume();
   lane.wake(1 as Seq);
   for (let n = 0; n < 20; n += 1) await new Promise(setImmediate);

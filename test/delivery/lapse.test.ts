@@ -14,7 +14,7 @@ let server: TestServer;
 beforeEach(async () => {
   database = await createTestDatabase();
   proxy = await DatabaseProxy.start(database.target);
-  // Attempts are rare enough that unsettled results do not stop the lane on their own.
+  // Attempts are so rare that the limit of unsettled results does not stop the lane.
   receiver = await Receiver.start(() => 500);
   server = await TestServer.start({ postgresql: proxy.address, delivery: { retryDelaysMs: [2_000] } }, { database });
 });
@@ -25,7 +25,7 @@ afterEach(async () => {
   await database.drop();
 });
 
-/** The remaining time of the leases, by the database's clock. */
+/** The remaining time of the leases in ms, by the clock of the database. */
 async function leaseMs(): Promise<number> {
   const [row] = await database.query(
     (sql) => sql<{ ms: number }[]>`
@@ -41,7 +41,7 @@ test('a lane whose lease has lapsed sends nothing once it is renewed before its 
   await receiver.received(1);
   proxy.hold('both');
   await eventually(leaseMs, (ms) => ms < 0);
-  // Removes the hook, as another node does once the lease has expired; no notification of it reaches this server.
+  // Removes the hook as another node does when the lease has expired; this server gets no notification of it.
   await database.query(
     (sql) => sql`
       update reverse_hook set removed_at = now(), removed_by = 'client', generation = generation + 1 where id = ${id}`,
@@ -49,7 +49,7 @@ test('a lane whose lease has lapsed sends nothing once it is renewed before its 
   const lock = await holdOpen(database.target, (tx) => tx`lock table reverse_hook in access exclusive mode`);
   const before = receiver.arrivals.length;
   await proxy.forward();
-  // No node has claimed the leases, so the server renews them, while it cannot read the hook's row.
+  // No other node has claimed the leases, so the server renews them again, while it cannot read the row of the hook.
   await eventually(leaseMs, (ms) => ms > 8_000);
   await eventually(leaseMs, (ms) => ms < 8_000);
   await eventually(leaseMs, (ms) => ms > 8_000);

@@ -10,7 +10,7 @@ import { Receiver } from '../support/receiver.ts';
 import { postJson } from '../support/server.ts';
 import { ServerProcess } from '../support/server-process.ts';
 
-/** The promised time to replace a dead or frozen node, and the time that this machine may add. */
+/** The promised time in which a dead or frozen node is replaced, plus the time that this machine may add. */
 const REPLACED_MS = 15_000 + 8_000;
 const HOOKS = 16;
 
@@ -56,7 +56,7 @@ async function partitionsOf(node: ServerProcess): Promise<Set<number>> {
   return new Set(rows.map(({ partition }) => partition));
 }
 
-/** The remaining time of a node's leases, unless it renews them. */
+/** The remaining time of the leases of a node in ms, unless it renews them. */
 async function leaseMs(node: ServerProcess): Promise<number> {
   const id = await idOf(node);
   const [row] = await database.query(
@@ -66,7 +66,9 @@ async function leaseMs(node: ServerProcess): Promise<number> {
   return row!.ms;
 }
 
-/** Two servers on one database, each with half of the partitions, and a group with hooks in many of them. */
+/**
+ * Starts two servers on one database, each with half of the partitions, and creates a group with hooks in many of them.
+ */
 async function twoNodes(): Promise<{ a: ServerProcess; b: ServerProcess; webhook: string; hooks: number[] }> {
   const a = await startNode();
   const b = await startNode();
@@ -85,7 +87,7 @@ async function twoNodes(): Promise<{ a: ServerProcess; b: ServerProcess; webhook
   return { a, b, webhook, hooks };
 }
 
-/** Posts one message after the other until `stop`; resolves to their number. */
+/** Posts one message after the other until `stop`, which resolves to their number. */
 function postAll(webhook: string): { stop(): Promise<number> } {
   const ended = new AbortController();
   const posting = (async () => {
@@ -127,7 +129,7 @@ function expectInOrder(count: number, maxRepeats: number): void {
   }
 }
 
-/** One of these hooks whose lane runs on a node. */
+/** Returns one of these hooks whose lane runs on the node. */
 const hookOf = async (node: ServerProcess, hooks: readonly number[]): Promise<number> => {
   const held = await partitionsOf(node);
   return hooks.find((id) => held.has(id % PARTITIONS))!;
@@ -151,7 +153,7 @@ describe('a node that', () => {
     process.kill(a.pid, 'SIGSTOP');
     let count = await posts.stop();
     await everythingArrived(count, REPLACED_MS);
-    // The frozen node wakes with all its former work, while more posts arrive.
+    // The frozen node continues with all its former work, while more posts arrive.
     posts = postAll(webhook);
     process.kill(a.pid, 'SIGCONT');
     await eventually(
@@ -175,7 +177,8 @@ describe('a node that', () => {
     const hook = await hookOf(a, hooks);
     const path = `/${hooks.indexOf(hook)}`;
     process.kill(a.pid, 'SIGSTOP');
-    // If the lease had more time left, the answer to the deletion could come from the request's timeout instead.
+    // The lease must have little time left. Otherwise the answer to the deletion could come from the time-out of the
+    // request.
     const { leftMs, at: startedAt } = await eventually(
       async () => ({ at: performance.now(), leftMs: await leaseMs(a) }),
       (lease) => lease.leftMs < 4_000,

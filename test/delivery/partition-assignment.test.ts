@@ -31,7 +31,7 @@ describe('leastBusy()', () => {
   });
 });
 
-/** One hook in each partition. */
+/** The number of hooks: one in each partition. */
 const HOOKS = 64;
 
 describe('servers on one database', () => {
@@ -67,7 +67,7 @@ describe('servers on one database', () => {
     await server.stop();
   }
 
-  /** The number of partitions of each holder, in descending order; free partitions do not count. */
+  /** The number of partitions that each node holds, in descending order; free partitions do not count. */
   const holdings = async (): Promise<number[]> => {
     const rows = await database.query(
       (sql) => sql<{ count: number }[]>`
@@ -79,7 +79,7 @@ describe('servers on one database', () => {
     const rows = await database.query((sql) => sql<{ epoch: number }[]>`select epoch from lease order by partition`);
     return rows.map(({ epoch }) => epoch);
   };
-  /** Resolves when every lease was renewed once more. */
+  /** Resolves when every lease has been renewed once more. */
   const nextRound = async (): Promise<void> => {
     const earliest = async (): Promise<number> => {
       const [row] = await database.query(
@@ -104,7 +104,7 @@ describe('servers on one database', () => {
     const third = await start();
     await shared([22, 21, 21]);
     const settled = await epochs();
-    // A notification that starts another round changes nothing either.
+    // A notification that starts another round of assignment changes nothing either.
     await database.query((sql) => sql`select pg_notify('klatch', 'somebody l')`);
     await nextRound();
     await nextRound();
@@ -119,7 +119,7 @@ describe('servers on one database', () => {
     const first = await start();
     const group = await first.createGroup();
     for (let n = 0; n < HOOKS; n += 1) await postJson(`${group.webhook}/reverse`, { url: receiver.url(`/${n}`) });
-    // With slow answers, most lanes have a request in flight at the handover.
+    // The answers are slow, so that most lanes have a request in flight when partitions move to the other node.
     receiver.answer = async () => {
       await new Promise((resolve) => setTimeout(resolve, 5));
       return 200;
@@ -177,7 +177,7 @@ describe('servers on one database', () => {
     await receiver.received(maxInFlightPerHost);
     await start();
     await shared([32, 32]);
-    // Ends the hanging requests; otherwise the stop would wait for them.
+    // Ends the hanging requests: otherwise the stop of the server would wait for them.
     await receiver.stop();
     receiver = await Receiver.start();
   });

@@ -31,7 +31,7 @@ describe('a lane after an outage', () => {
     await lane.rowWhere(({ failures }) => failures >= 3);
     down = false;
     await lane.rowWhere(({ cursor }) => cursor === 12);
-    // A pause is never shorter than intended.
+    // The pauses between attempts are at least as long as intended.
     expect(at[1]! - at[0]!).toBeGreaterThan(250);
     expect(at[2]! - at[1]!).toBeGreaterThan(120);
     const all = lane.receiver.arrivals.flatMap(seqs);

@@ -15,7 +15,7 @@ const isServed = () =>
     (rows) => rows.length === 0,
   );
 
-/** Inserts the rows that `redeliver {"only"}` inserts. */
+/** Inserts the rows that the request `redeliver {"only": […]}` inserts. */
 async function requestRedelivery(wanted: readonly number[]): Promise<void> {
   await lane.server.database.query(
     (sql) => sql`
@@ -81,7 +81,8 @@ describe('messages that are asked for again', () => {
         .slice(5)
         .filter((seq) => seq > 5),
     ).toEqual(upTo(40).slice(5));
-    // The repeats alternate with the backlog: the last repeat does not wait for the end of the backlog.
+    // The repeats alternate with the messages of the backlog, so the last repeat does not wait for the end of the
+    // backlog.
     expect(arrived().lastIndexOf(3)).toBeLessThan(20);
   });
 
@@ -128,7 +129,7 @@ describe('messages that are asked for again', () => {
     await lane.register({}, () => (failing ? 500 : 200));
     await lane.post(1, 1);
     await lane.rowWhere(({ failures }) => failures > 0);
-    // The cursor moves as if message 1 had arrived: messages after the cursor come only in their order.
+    // Sets the cursor as if message 1 had arrived: messages after the cursor come only in their order.
     await lane.change({ cursor: 1, failures: 0, next_attempt_at: null });
     await requestRedelivery([1]);
     await eventually(

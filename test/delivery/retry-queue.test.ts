@@ -9,7 +9,7 @@ import { TEST_RETRY_POLICY } from './fixtures/retry-policy.ts';
 const row = { id: 1, retries: 1, earliestRetryAt: new Date() } as unknown as LaneRow;
 const written = async (): Promise<boolean> => true;
 
-/** A database that answers when the test lets it. */
+/** A database whose reads are answered when the test lets them. */
 function slowReads(): { pool: Pool; reads: ((answer: DueRetries) => void)[] } {
   const reads: ((answer: DueRetries) => void)[] = [];
   const run = (): Promise<DueRetries> => new Promise((resolve) => reads.push(resolve));
@@ -21,7 +21,7 @@ test('what fails while the requests that are due are read is not forgotten', asy
   const retryQueue = new RetryQueue(pool, row, TEST_RETRY_POLICY);
   const taken = retryQueue.take(written);
   await new Promise(setImmediate);
-  // The row of this retry is not written yet, so the running read cannot return it.
+  // The row of this retry is not written yet, so the read that runs now cannot return it.
   retryQueue.add(1, new Date());
   reads[0]!({ due: [{ seq: 1, lastSeq: 1, attempts: 1 } as never], count: 1, nextAt: null });
   await taken;

@@ -7,7 +7,7 @@ import { Receiver, type Arrival } from '../support/receiver.ts';
 import { TestKeys } from '../support/server-keys.ts';
 import { postJson, readJson, TestServer, type TestGroup } from '../support/server.ts';
 
-/** Verifiers of other projects, used as a receiver uses them. */
+/** Signature verifiers of other projects, used as a receiver uses them. */
 const VERIFIERS = [
   ['standardwebhooks', StandardWebhook],
   ['svix', SvixWebhook],
@@ -35,7 +35,7 @@ describe.each(VERIFIERS)('the verifier of %s', (_name, Verifier) => {
 
   const accepts = (secret: string, { raw, headers }: Arrival): boolean => {
     try {
-      // One of the verifiers returns nothing: the absence of an error is the verdict.
+      // One of the verifiers returns nothing, so a signature counts as valid if there is no error.
       new Verifier(secret).verify(raw, headers as Record<string, string>);
       return true;
     } catch {
@@ -70,7 +70,8 @@ describe.each(VERIFIERS)('the verifier of %s', (_name, Verifier) => {
     for (const arrival of [await deliver(), await ping()]) {
       expect([accepts(first, arrival), accepts(second, arrival), entries(arrival)]).toEqual([true, true, 2]);
     }
-    // The state 24 hours after the rotation; the lane reads the hook's row again after any change of the hook.
+    // Makes the state of 24 hours after the rotation. The lane reads the row of the hook again after any change of the
+    // hook.
     await server.database.query((sql) => sql`update reverse_hook set old_secret_until = now()`);
     for (const paused of [true, false]) await fetch(url, { method: 'PATCH', body: JSON.stringify({ paused }) });
     for (const arrival of [await deliver(), await ping()]) {

@@ -151,7 +151,7 @@ describe('without server keys', () => {
 
     server = await TestServer.start({ serverSigningKeys: keys.pairs.slice(0, 1) }, { database });
     try {
-      // The messages of the two waiting hooks arrive at once, although their next attempts were due in an hour.
+      // The messages of the two waiting hooks now arrive at once, although their next attempts were due in an hour.
       await receiver.received(3);
       const late = receiver.arrivals.slice(1);
       expect(late.map((arrival) => arrival.path).sort()).toEqual(['/both', '/v1a']);

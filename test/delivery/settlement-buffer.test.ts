@@ -31,7 +31,7 @@ describe('a lane whose settlements are not written', () => {
   };
   const everything = Array.from({ length: MESSAGES }, (_, n) => n + 1);
 
-  /** Lets another lane deliver five messages: in that time, the lane of the test would have sent more if it could. */
+  /** Lets another lane deliver five messages. In that time the lane of the test would also have sent, if it could. */
   async function letOthersPass(): Promise<void> {
     const other = await server.createGroup();
     await register(other, '/other');

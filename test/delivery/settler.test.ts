@@ -14,7 +14,7 @@ let database: TestDatabase;
 let writer: SettlementWriter;
 let settler: Settler;
 let hooks: HookId[];
-/** The started threads, the newest last. */
+/** The settlement threads that were started, the newest last. */
 let threads: Worker[];
 
 beforeEach(async () => {

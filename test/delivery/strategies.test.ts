@@ -18,14 +18,14 @@ interface Open<T> {
   readonly end: (value: T) => void;
 }
 
-/** A strategy whose reads and requests finish when the test calls their `end`. */
+/** A strategy under test: its reads and requests end when the test calls their `end`. */
 class ControlledStrategy {
   readonly reads: Open<NextRequestOrSkip>[] = [];
   readonly sends: Open<AttemptResult | NotSentOrUnknown>[] = [];
   readonly settled: Settlement[] = [];
   readonly strategy: DeliveryStrategy;
   isLaneActive = true;
-  /** The message whose request waits for its connection, until `written` is called. */
+  /** The seq of the message whose request waits for its connection, until `written` is called. */
   connecting: number | null = null;
   written: () => void = () => {};
 

@@ -6,7 +6,7 @@ import { Receiver } from '../support/receiver.ts';
 import { TestServer } from '../support/server.ts';
 import { SECRET } from '../support/server-process.ts';
 
-/** One query of a sweep returns fewer groups than this. */
+/** More groups than one query of a sweep returns. */
 const GROUPS = 5_300;
 
 let database: TestDatabase;
@@ -23,7 +23,9 @@ afterEach(async () => {
   await database.drop();
 });
 
-/** Leaves messages of an hour ago undelivered, so that no notification and no sweep over the last minute finds them. */
+/**
+ * Inserts undelivered messages of an hour ago, so that no notification and no sweep over the last minute finds them.
+ */
 async function leavePending(): Promise<void> {
   const secret = new Sealer(SECRET).seal('hook-secret', newHookSecret());
   await database.query((sql) =>

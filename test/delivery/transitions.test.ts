@@ -20,7 +20,7 @@ let group: TestGroup;
 let hook: number;
 beforeAll(async () => {
   server = await TestServer.start({
-    // Nothing is retried automatically: the test makes each attempt.
+    // The server retries nothing within a test: the test causes each attempt.
     delivery: { retryDelaysMs: [3_600_000] },
     limits: { hookRegistrationsPerGroupPerMinute: 1_000, hookChangesPerGroupPerMinute: 1_000 },
   });
@@ -48,7 +48,7 @@ const change = (paused: boolean): Promise<unknown> =>
     body: JSON.stringify({ paused }),
   });
 
-/** Makes an attempt with this answer, if the hook sends at all, and waits until it is settled. */
+/** Makes the hook attempt a delivery that gets this answer, if it sends at all. Waits until the attempt is settled. */
 async function attempt(status: number): Promise<void> {
   const before = await row();
   const from = await state();
@@ -80,7 +80,7 @@ const happenings: Record<HookStateTrigger, () => Promise<unknown>> = {
   restore: () => server.operate('hooks.restore', { hook }).catch(() => {}),
 };
 
-/** The events that bring an active hook into a state. */
+/** By state: the events that bring an active hook into it. */
 const ways: Record<AnyState, readonly HookStateTrigger[]> = {
   active: [],
   failing: ['failed'],
@@ -95,7 +95,7 @@ describe.each(states)('a hook that is %s', (from) => {
     async (event, to) => {
       for (const step of ways[from]) await happenings[step]();
       expect(await state()).toBe(from);
-      // No answer: a request that the event makes due stays in flight, and changes no state.
+      // The receiver does not answer: a request that the event makes due stays in flight, and changes no state.
       receiver.answer = () => {};
       await happenings[event]();
       expect(await state()).toBe(to);

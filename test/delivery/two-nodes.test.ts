@@ -39,7 +39,7 @@ describe('two servers on one database', () => {
     return (body as { pending: number }[]).reduce((sum, hook) => sum + hook.pending, 0);
   };
 
-  /** Ends the sessions that listen: for half a second no node receives notifications. */
+  /** Ends the sessions that listen for notifications: for half a second no node receives any. */
   const killListenSessions = (): Promise<unknown> =>
     database.query(
       (sql) => sql`
@@ -72,8 +72,8 @@ describe('two servers on one database', () => {
       await receiver.received(4 * n);
       took.push(performance.now() - posted);
     }
-    // A notification takes milliseconds. Without it, each message after the first would wait for the sweep, which runs
-    // every 5 s.
+    // With a notification a message takes milliseconds. Without it, each message after the first would wait for the
+    // sweep, which runs every 5 s.
     expect(Math.min(...took.slice(1))).toBeLessThan(within(2_500));
   });
 
@@ -153,7 +153,7 @@ describe('two servers on one database', () => {
     await receiver.received(12);
     for (const id of hooks)
       expect((await fetch(`${on(second, group)}/reverse/${id}`, { method: 'DELETE' })).status).toBe(202);
-    // A notification takes some milliseconds. After the delivery of a later post, no old delivery may come.
+    // The later post proves that the notification had time to arrive: after its delivery, no old delivery may come.
     const clock = await Receiver.start();
     await postJson(`${on(second, group)}/reverse`, { url: clock.url() });
     await postJson(on(second, group), { text: 'tick' });
@@ -181,8 +181,8 @@ describe('two servers on one database', () => {
       hooks.map((id) => fetch(`${on(second, group)}/reverse/${id}`, { method: 'DELETE' })),
     );
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([202]));
-    // After this round trip, the requests that were in flight at the answer have arrived. From then on nothing may
-    // arrive; before, one request came each 60 ms.
+    // After this round trip, the requests that were in flight at the answer have arrived. From then on no request may
+    // arrive; before, one came every 60 ms.
     await postJson(receiver.url('/done'), { data: { message: { seq: 0 } } });
     const done = receiver.arrivals.findIndex(({ path }) => path === '/done');
     const clock = await Receiver.start();

@@ -6,7 +6,7 @@ import { LaneFixture, rangeOf, seqs, upTo } from './fixtures/lane-fixture.ts';
 
 let lane: LaneFixture;
 beforeEach(async () => {
-  // HANG_MS is longer than any test holds a request, on any machine.
+  // The time-out for answers is longer than any test holds a request.
   lane = await LaneFixture.start({ delivery: { responseHeadersTimeoutMs: HANG_MS } });
 });
 afterEach(() => lane.stop());
@@ -30,7 +30,7 @@ describe('a hook with order none', () => {
     await lane.post(3, MAX_IN_FLIGHT + 5);
     await lane.receiver.received(MAX_IN_FLIGHT);
     const other = await lane.server.createGroup();
-    // These posts take long enough for one more request to arrive, if the lane sent one.
+    // These posts take so long that one more request would arrive, if the lane sent one.
     for (let n = 0; n < 5; n += 1) await fetch(other.webhook, { method: 'POST', body: 'time passes' });
     expect(open).toHaveLength(MAX_IN_FLIGHT);
     for (const answer of open.splice(0)) answer();
@@ -150,7 +150,7 @@ describe('a hook with order none', () => {
     let down = true;
     await lane.register({ order: 'none' }, () => (down ? 503 : 200));
     await lane.post(1, 5);
-    // All of them have failed four times, so the next attempts are due in an hour.
+    // All messages have failed four times, so their next attempts are due in an hour.
     await lane.rowWhere(({ failures }) => failures >= 20);
     down = false;
     await lane.server.database.query((sql) => sql`update delivery_retry set next_at = now() where seq = 3`);
@@ -254,7 +254,7 @@ describe('a hook with order none', () => {
       // The success of message 4 makes the rows due, and the lane retries them before the next message.
       if (n === 4) await lane.receiver.received(7);
     }
-    // The lane retried each once when the target recovered, and not with every success.
+    // The lane retried each message once when the target recovered, and not after every success.
     expect(arrived().filter((seq) => seq <= 3)).toHaveLength(6);
   });
 

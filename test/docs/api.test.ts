@@ -111,7 +111,7 @@ describe('docs/openapi.json', () => {
   });
 });
 
-/** The paths of the fields of a schema, and of the schemas in it, that no sentence describes. */
+/** The paths of the fields of a schema, and of the schemas in it, that lack a description. */
 function fieldsWithoutText(schema: JsonSchema, path = ''): string[] {
   const { properties = {}, items, anyOf = [], oneOf = [] } = schema;
   return [
@@ -124,7 +124,7 @@ function fieldsWithoutText(schema: JsonSchema, path = ''): string[] {
   ];
 }
 
-/** The unbounded values of a schema. */
+/** The paths of values in a schema that have no bound of their size. */
 function unbounded(schema: JsonSchema, path = ''): string[] {
   const { type, properties = {}, items, anyOf = [], maxLength, maxItems, pattern, format } = schema;
   const isOpenText = type === 'string' && schema.enum === undefined && schema.const === undefined;
@@ -152,7 +152,7 @@ describe('an operation', () => {
       const { name, summary, input, output } = describeOperation(operation);
       expect(name).toMatch(/^[a-z]+\.[a-z]+(-[a-z]+)*$/);
       expect(summary).toMatch(/^[A-Z].*\.$/s);
-      // The text of a message has a bound in the configuration.
+      // The text of a message is exempt: the configuration bounds it.
       expect(unbounded(input).filter((path) => path !== '.text')).toEqual([]);
       expect(input.additionalProperties).toBe(false);
       for (const { path } of [...fieldsOf(input), ...fieldsOf(output)]) expect(path).toMatch(/^[a-z0-9_.[\]]+$/);

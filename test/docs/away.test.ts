@@ -94,7 +94,7 @@ async function call(token: string, operation: string, input: object): Promise<st
   );
 }
 
-/** Replaces values that differ from run to run by examples. */
+/** Replaces values that differ from run to run by the examples of the page. */
 function normalise(text: string): string {
   const examples: readonly (readonly [RegExp, string])[] = [
     [new RegExp(`:${port}\\b`, 'g'), ':9090'],
@@ -113,7 +113,7 @@ function normalise(text: string): string {
     [/\d{4}-\d\d-\d\dT[\d:.]+Z/g, '2026-11-21T08:00:00.000Z'],
     [/(?<![\d.])\b\d+ (?:ms|s|min|h)\b/g, '1 s'],
   ];
-  // The addresses of a group show its token alone, too.
+  // The webhook URLs of a group contain its token, which the page shows alone too.
   const token = /webhooks\/([A-Za-z0-9_-]{20,})/.exec(text)?.[1] ?? 'TOKEN';
   const masked = text.replaceAll(token, 'TOKEN');
   return alignTables(examples.reduce((result, [found, example]) => result.replaceAll(found, example), masked));
@@ -176,7 +176,7 @@ test('three devices of somebody who is away, a post with a file, and what was re
   expectTranscript('the file', [await shell(`curl -sS '${url}'`)]);
   expect(await shell(`curl -sS '${url}' | cmp - ${FILE} && echo same`)).toMatch(/\nsame\n$/);
 
-  // Every push fails from here, so that the next message's pushes wait.
+  // From here on every push fails, so that the pushes for the next message wait.
   fcm.script = (_, res) => {
     res.writeHead(500).end();
     return true;
@@ -201,7 +201,7 @@ test('three devices of somebody who is away, a post with a file, and what was re
   reading.push(await klatch('push', 'status'));
   expectTranscript('reading', reading);
 
-  // After all pushes that could still be sent: the next push of each vendor is the expected one.
+  // All pushes that could be sent have been sent by now, so the next push of each vendor is the expected one.
   fcm.script = () => false;
   apns.script = () => undefined;
   web.script = () => {};

@@ -8,7 +8,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { postJson } from '../support/server.ts';
 import { root, SECRET, Workspace, type Program } from '../cli/program.ts';
 
-/** Debian's programs, which have pg_dump; those from npm do not. */
+/** The folder of Debian's PostgreSQL programs, which include pg_dump; those from npm do not. */
 const BIN_DIR = '/usr/lib/postgresql/15/bin';
 const page = readFileSync(join(root, 'docs/backup.md'), 'utf8');
 
@@ -20,7 +20,7 @@ let folder: string;
 beforeEach(async () => {
   source = await Workspace.create();
   target = await Workspace.create();
-  // PostgreSQL, which does not run as root, has to reach the data directories inside.
+  // PostgreSQL does not run as root, and has to reach the data directories in these folders.
   for (const workspace of [source, target]) await chmod(workspace.folder, 0o711);
   folder = await mkdtemp(join(tmpdir(), 'klatch-backup-'));
   dump = join(folder, 'klatch.dump');
@@ -32,7 +32,7 @@ afterEach(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-/** Runs the commands after a mark of the page, with the test's folders instead of the page's. */
+/** Runs the commands after a mark of the page, with the folders of the test instead of those of the page. */
 async function runFromPage(mark: string, workspace = source): Promise<void> {
   const block = new RegExp(`<!-- commands: ${mark} -->\n\n *\`\`\`sh\n([^]*?)\`\`\``).exec(page)?.[1];
   if (block === undefined) throw new Error(`docs/backup.md has no commands "${mark}"`);
@@ -68,7 +68,7 @@ async function configure(...lines: string[]): Promise<void> {
     'delivery.allow = ["loopback"]',
     ...lines,
   ]);
-  // The paths in it are relative, so that the copy names the new folder.
+  // The paths in the configuration are relative, so the copy refers to the new folder.
   await copyFile(source.file, target.file);
 }
 
@@ -77,7 +77,7 @@ async function stop(server: Program): Promise<void> {
   expect(await server.ended).toMatchObject({ code: 0 });
 }
 
-/** A group with three messages and a hook; resolves with the path of its webhook. */
+/** Creates a group with three messages and a hook. Resolves with the path of its webhook. */
 async function fill(url: string): Promise<string> {
   const { stdout } = await source.run(['group', 'create', 'Kept', '--json']);
   const { pathname } = new URL((JSON.parse(stdout) as { webhook: string }).webhook);
@@ -87,7 +87,7 @@ async function fill(url: string): Promise<string> {
   return pathname;
 }
 
-/** Checks that the restored server knows the group's token, continues after its last message, and has its hook. */
+/** Checks that the restored server knows the token of the group, continues after its last message, and has its hook. */
 async function expectRestored(pathname: string, id: unknown = '1:4'): Promise<Program> {
   const { server, url } = await target.serve();
   expect(await postJson(url + pathname, { text: 'four' })).toMatchObject({ status: 200, body: { id } });
@@ -111,7 +111,7 @@ test('a backup of the running server is restored on another machine, as the page
   expect(text).toContain('<SERVER_SECRET>');
   await target.write([text.replace('<SERVER_SECRET>', SECRET)]);
   await runFromPage('restore', target);
-  // Its log has a new epoch, so that no id repeats that of a lost message.
+  // The log of the restored server has a new epoch, so that no id repeats that of a lost message.
   await stop(await expectRestored(pathname, expect.stringMatching(/^1:4\.\d{8}$/)));
 });
 

@@ -8,7 +8,7 @@ const sources = readdirSync(join(root, 'src'), { recursive: true, withFileTypes:
   .filter((entry) => entry.isFile() && entry.name.endsWith('.ts'))
   .map((entry) => readFileSync(join(entry.parentPath, entry.name), 'utf8'))
   .join('\n')
-  // A sentence over two lines of source counts as one.
+  // Joins sentences that the source splits over two lines.
   .replace(/['`] \+\s*['`]/g, '');
 
 describe('docs/database.md', () => {

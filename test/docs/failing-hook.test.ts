@@ -31,7 +31,7 @@ afterAll(async () => {
   await receiver.stop();
 });
 
-/** The parts of the transcript so far. */
+/** The parts of the transcript that were recorded so far. */
 const parts: string[] = [];
 
 const say = (comment: string): number => parts.push(`# ${comment}\n`);
@@ -78,7 +78,7 @@ test('the life of a failing hook in docs/reverse-webhooks.md is what the program
 
   say('The receiver is back. The backlog need not wait for the next attempt.');
   const revived = await Receiver.start(undefined, receiverPort);
-  // As if the administrator had taken more than 5 s for that.
+  // Acts as if the administrator had taken more than 5 s: so the next ping is allowed.
   await database.query((sql) => sql`update reverse_hook set pinged_at = null`);
   try {
     await klatch('hook ping 1', 'hook resume 1');

@@ -7,7 +7,7 @@ const root = resolve(import.meta.dirname, '../..');
 const script = readFileSync(join(root, 'install.sh'), 'utf8');
 const page = readFileSync(join(root, 'docs/install-script.md'), 'utf8');
 
-/** The first cells of the table below a heading. */
+/** The first cell of each row of the table below a heading. */
 function firstCells(heading: string): string[] {
   const section = page.split(`\n## ${heading}\n`)[1]!.split('\n## ')[0]!;
   const rows = section.split('\n').filter((line) => line.startsWith('| '));

@@ -19,7 +19,7 @@ test('the two lines of the page, typed as they stand there, send a message', asy
   const typed = block.replace('kls_…', live.alice.token).replace('"conversation":1', `"conversation":${live.group.id}`);
   expect(typed.trim().split('\n')).toHaveLength(2);
   const reader = await live.follow(live.urls[0]);
-  // A socket that sends these bytes and nothing else, as nc does.
+  // The socket sends these bytes and nothing else, as nc does.
   const client = await live.connect(live.urls[2]);
   client.socket.write(typed);
   expect(await client.responseTo(2)).toMatchObject({ result: { id: expect.any(String) } });

@@ -3,7 +3,10 @@ import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 
 const root = join(import.meta.dirname, '../..');
-/** A path of the repository in backquotes; paths with a placeholder or a pattern name no file. */
+/**
+ * Matches a path of the repository in backquotes. Paths with a placeholder or a pattern do not match, since they name
+ * no file.
+ */
 const PATH = /`((?:bench|client|debian|docs|etc|faults|packages|scripts|src|systemd|test|web)\/[\w./-]*)`/g;
 
 describe.each(['ARCHITECTURE.md', 'DEVELOPING.md', 'GLOSSARY.md'])('%s', (name) => {

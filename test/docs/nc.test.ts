@@ -16,7 +16,7 @@ function typedLines(): string[] {
   return block.trimEnd().split('\n');
 }
 
-/** nc, or a replacement where it is not installed: a shell that carries bytes both ways. */
+/** Starts nc, or a replacement if it is not installed: a shell that carries bytes both ways. */
 function netcat(port: number): ChildProcess {
   const shell = `exec 3<>/dev/tcp/127.0.0.1/${port}; cat <&3 & cat >&3; wait`;
   const [command, args]: [string, string[]] = hasNc() ? ['nc', ['127.0.0.1', String(port)]] : ['bash', ['-c', shell]];
@@ -64,7 +64,7 @@ test('nc sends a message with two typed lines', async () => {
     expect(messages).toMatchObject([{ text: JSON.parse(lines[1]!).params.text, sender: { nick: 'alice' } }]);
   } finally {
     const ended = once(nc, 'close');
-    // The whole group: the shell has a child of its own.
+    // Kills the whole process group, since the shell has a child of its own.
     process.kill(-nc.pid!, 'SIGKILL');
     await ended;
     await server.stop();

@@ -14,7 +14,7 @@ import { root, SECRET } from '../cli/program.ts';
 
 const page = readFileSync(join(root, 'docs/operations.md'), 'utf8');
 
-/** The text from one heading up to another. */
+/** The text of the page from one heading up to another. */
 const part = (from: string, to: string): string => page.slice(page.indexOf(from), page.indexOf(to));
 
 /** The cells of each row of every table in a text, without the code marks. */
@@ -38,7 +38,7 @@ const sources = readdirSync(join(root, 'src'), { recursive: true, withFileTypes:
   .filter((entry) => entry.isFile() && entry.name.endsWith('.ts'))
   .map((entry) => readFileSync(join(entry.parentPath, entry.name), 'utf8'))
   .join('\n')
-  // A sentence over two lines of source counts as one.
+  // Joins sentences that the source splits over two lines.
   .replace(/['`] \+\s*['`]/g, '');
 
 describe('docs/operations.md', () => {
@@ -75,7 +75,7 @@ describe('docs/operations.md', () => {
     expect(told).toEqual([...Object.values(exitCodes), 130, 143].sort((a, b) => a - b));
   });
 
-  /** The sentence of each failure, as the page quotes it. */
+  /** By class of failure: its sentence, as the page quotes it. */
   const words: Readonly<Record<string, string>> = {
     NotConfiguredError: 'Klatch is not configured yet',
     ConfigError: 'server.conf:12:8: http.port: expected …',
@@ -116,7 +116,7 @@ describe('docs/operations.md', () => {
   });
 
   test('explains every error and no other', () => {
-    // After the heading and its line.
+    // Leaves out the heading of the table and the line below it.
     const [, , ...told] = rowsOf(errorsPart);
     expect(told.map(([code]) => code)).toEqual(Object.keys(errorKinds));
   });

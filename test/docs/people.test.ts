@@ -12,7 +12,7 @@ import { transcriptOf } from './transcript.ts';
 const PAGE = 'docs/first-steps-with-people.md';
 const run = promisify(execFile);
 
-/** A fresh clone, with the parts that the first run needs. */
+/** The folder of a fresh clone, with the parts that the first run needs. */
 let folder: string;
 let main: string;
 const started: Program[] = [];
@@ -53,7 +53,7 @@ async function klatch(args: readonly string[], input = ''): Promise<Ended> {
   return new Program([process.execPath, main, ...args], { env: env(), input, cwd: folder }).ended;
 }
 
-/** Runs a command of the administrator from the page. */
+/** Runs a command of the administrator that the page shows. */
 async function administrate(...args: string[]): Promise<string> {
   const { stdout, stderr } = await klatch([...args, '--config', join(folder, 'var/server.conf')]);
   const words = args.map((word) => (word.includes(' ') ? `"${word}"` : word));
@@ -66,7 +66,7 @@ function openTerminal(...args: string[]): Terminal {
   return terminal;
 }
 
-/** Replaces values that differ from run to run by examples. */
+/** Replaces values that differ from run to run by the examples of the page. */
 function normalise(text: string, ports: Readonly<Record<number, string>>): string {
   const examples: readonly (readonly [RegExp, string])[] = [
     ...Object.entries(ports).map(([port, example]) => [new RegExp(`:${port}\\b`, 'g'), `:${example}`] as const),

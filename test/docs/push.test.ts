@@ -34,7 +34,7 @@ describe('the page about push', () => {
   });
 
   test('explains what a connection can fail with', () => {
-    // The server checks keys before it signs a push with them.
+    // The category `signature` is left out: the server checks keys before it signs a push with them.
     const names = failureCategories.filter((name) => name !== 'signature');
     expect(names.filter((name) => ![...rows].some((row) => row.startsWith(`${name} `)))).toEqual([]);
   });
@@ -54,7 +54,7 @@ describe('the page about push', () => {
   });
 });
 
-/** Values in a tree; a list is one. */
+/** The number of values in a tree of settings; a list counts as one. */
 function countLeaves(value: Value): number {
   if (value.kind !== 'object') return 1;
   return [...value.entries.values()].reduce((sum, each) => sum + countLeaves(each), 0);

@@ -3,12 +3,12 @@ import { join } from 'node:path';
 import { formatTable } from '../../client/terminal/table.ts';
 import { root, type Ended, type Workspace } from '../cli/program.ts';
 
-/** The variable that writes the pages' transcripts again instead of comparing them. */
+/** The environment variable that makes the tests write the transcripts in the pages again instead of comparing them. */
 const WRITE = 'KLATCH_WRITE_TRANSCRIPTS';
 
 /**
- * A transcript's commands (words with a space between them) with their output: both streams, as on a terminal. The exit
- * status follows if it is not 0.
+ * Runs commands (words with a space between them) and records them as a transcript with their output: both streams, as
+ * on a terminal. The exit status follows if it is not 0.
  */
 export async function record(workspace: Workspace, commands: readonly string[]): Promise<string> {
   const parts: string[] = [];
@@ -20,7 +20,7 @@ export async function record(workspace: Workspace, commands: readonly string[]):
   return parts.join('\n');
 }
 
-/** Aligns the columns of tables again: their widths were those of the replaced values. */
+/** Aligns the columns of tables again, after values were replaced by examples of other widths. */
 export function alignTables(text: string): string {
   return text.replace(/^[A-Z]+(?: [A-Z]+)*(?: {2,}[A-Z]+(?: [A-Z]+)*)+\n(?:\S.* {2,}.*\n)*/gm, (table) => {
     const [heading, ...rows] = table
@@ -31,17 +31,17 @@ export function alignTables(text: string): string {
   });
 }
 
-/** The values that differ from run to run, each with its example in the page. */
+/** The values of this run that the transcript replaces by the examples of the page. */
 export interface Replacements {
-  /** The workspace's folder. */
+  /** The folder of the workspace. */
   readonly folder: string;
   /** Ports by purpose: the server's, then those of others. */
   readonly ports: Readonly<Record<number, string>>;
 }
 
 /**
- * Makes all replacements. Rows about this machine's disk and limit of open files become those of a machine with enough
- * of both.
+ * Makes all replacements. Rows about the disk and the limit of open files of this machine become those of a machine
+ * with enough of both.
  */
 export function normalise(text: string, { folder, ports }: Replacements): string {
   const replacements: readonly (readonly [RegExp | string, string])[] = [
@@ -55,7 +55,7 @@ export function normalise(text: string, { folder, ports }: Replacements): string
     [/Klatch \d+\.\d+\.\d+\S*?(?=[ ,])/g, 'Klatch 1.0.0'],
     [/PostgreSQL \d+\.\d+(?:\.\d+)?/g, 'PostgreSQL 18.4'],
     [/agrees within \S+ s$/gm, 'agrees within 0.1 s'],
-    // "3 min 20 s"
+    // Durations such as "3 min 20 s".
     [/(?<![\d.])\b\d+ (?:s|min|h|d)(?: \d+ (?:s|min|h))?(?![\w%])/g, '12 s'],
     [/\b\d+ of \d+ connections/g, '6 of 37 connections'],
     [
@@ -83,7 +83,9 @@ function withoutScarcity(text: string): string {
     .replace('No errors, 0 warnings.', 'Nothing is wrong.');
 }
 
-/** The transcript in a page after its mark; with KLATCH_WRITE_TRANSCRIPTS set, it writes the transcript there first. */
+/**
+ * Returns the transcript in a page after its mark. With KLATCH_WRITE_TRANSCRIPTS set, it first writes `actual` there.
+ */
 export function transcriptOf(name: string, actual: string, file = 'docs/operations.md'): string {
   const path = join(root, file);
   const page = readFileSync(path, 'utf8');

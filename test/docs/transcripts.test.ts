@@ -41,14 +41,14 @@ async function createGroup(title: string): Promise<string> {
   return (JSON.parse(stdout) as { webhook: string }).webhook;
 }
 
-/** Registers a hook, posts, and waits until the hook's health is as it should be. */
+/** Registers a hook, posts a message, and waits until `right` is true of the hook's health. */
 async function deliver(webhook: string, url: string, right: (health: { state: string; pending: number }) => boolean) {
   const { body } = await postJson(`${webhook}/reverse`, { url });
   expect(await postJson(webhook, { text: 'hello' })).toMatchObject({ status: 200 });
   await eventually(async () => (await readJson(await fetch(`${webhook}/reverse/${body.id}`))).body, right);
 }
 
-/** Stops a server with its embedded database. */
+/** Stops a server, and with it its embedded database. */
 async function stop(server: Program): Promise<void> {
   server.process.kill('SIGTERM');
   await server.ended;
@@ -83,7 +83,7 @@ describe('the transcripts of docs/operations.md are what the program prints', ()
     const { server } = await workspace.serve();
     await server.stop();
     await expectTranscript('killed');
-    // Its database outlives it: the next server takes it over, and ends it.
+    // The database of the killed server still runs. The next server takes it over, and stops it in the end.
     await stop((await workspace.serve()).server);
   });
 

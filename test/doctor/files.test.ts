@@ -18,7 +18,7 @@ beforeEach(async () => {
 
 afterEach(() => rm(parent, { recursive: true, force: true }));
 
-/** Runs `checkFileStore` with a database that does not answer, unless a test gives its contents. */
+/** Runs `checkFileStore`. By default the database does not answer; `storeId` is the store id in it. */
 const check = (config: Config, serverUid: number | null, storeId?: string | null) =>
   checkFileStore(config, { serverUid, storeIdInDatabase: storeId });
 
@@ -45,7 +45,7 @@ describe('doctor looks at where files are kept', () => {
         found: `${localFilesFolder} is not there yet: the server makes it`,
       });
     }
-    // The first start creates the data directory and this one folder, but no folder between them.
+    // The first start of a server creates the data directory and this one folder in it, but no folder between them.
     expect(await at(join(dataDir, 'some', 'files'))).toMatchObject({ level: 'error' });
     expect(await at(join(parent, 'above', 'data-2', 'files'))).toMatchObject({ level: 'error' });
     expect(await readdir(parent)).toEqual([]);

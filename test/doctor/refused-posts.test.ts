@@ -23,7 +23,7 @@ interface RefusalRow {
   readonly userAgent?: string | null;
 }
 
-/** `sentence` distinguishes the rows of a group. */
+/** Inserts refused posts of a group. Each `sentence` has a row of its own. */
 function refuse(
   group: number,
   sentence: string,

@@ -11,7 +11,7 @@ const TIMEOUT_MS = 20_000;
 let cluster: PostgresCluster;
 let primary: PostgresNode;
 let standbys: readonly PostgresNode[];
-/** Suspended processes, which the test has to resume. */
+/** The process ids that a test suspended and that have to be resumed afterwards. */
 const stopped: number[] = [];
 
 beforeAll(async () => {
@@ -32,7 +32,7 @@ function goOn(): void {
   for (const pid of stopped.splice(0)) process.kill(pid, 'SIGCONT');
 }
 
-/** Stops the replication to a standby, which still answers. */
+/** Stops the replication to a standby, which still answers queries. */
 async function stopCopying(standby: PostgresNode): Promise<void> {
   const pid = await eventually(
     () => standby.query(async (sql) => (await sql<{ pid: number }[]>`select pid from pg_stat_wal_receiver`)[0]?.pid),
@@ -50,7 +50,7 @@ function report(order: readonly PostgresNode[] = cluster.nodes): Promise<Replica
   return reportReplication(cluster.target(order), TIMEOUT_MS);
 }
 
-/** Resolves once the standbys have the initial data of the cluster. */
+/** Resolves when the standbys have the initial data of the cluster. */
 async function untilCaughtUp(): Promise<ReplicationReport> {
   const found = await eventually(
     () => report(),
@@ -74,7 +74,7 @@ test('the standby that lacks least counts, as the standbys say', async () => {
   await untilCaughtUp();
   await stopCopying(standbys[0]!);
   await write();
-  // The other standby has the write at once, or after a moment.
+  // The other standby gets the write at once, or after a moment.
   await untilCaughtUp();
   await stopCopying(standbys[1]!);
   await write();

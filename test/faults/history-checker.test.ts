@@ -78,7 +78,7 @@ const STATES = new Map<string, MessageState>([
   ['2', { rev: rev(2), text: 'text 2', deleted: false }],
 ]);
 
-/** Two posts and an edit, all delivered; `hook` and `actions` add to this history. */
+/** A history of two posts and an edit, all delivered. `hook` and `actions` add to it. */
 function history(hook: Partial<HookHistory> = {}, actions: readonly Action[] = []): History {
   const all = [registered, posted(1, 10), posted(2, 20), edited, ...actions];
   const handled = ['1', '2', 'r3'];

@@ -2,12 +2,13 @@ import { expect, test } from '@jest/globals';
 import { hangLimitMs, runFault, type Fault } from '../../faults/fault.ts';
 
 /**
- * Pause of each caller after an answer: at most 270 posts a second. The 800 of `make faults` cost 40 % more CPU time.
+ * Pause of each caller after an answer. Together the callers post at most 270 times a second; the 800 of `make faults`
+ * cost 40 % more CPU time.
  */
 const GAP_MS = 30;
 
 /**
- * Runs each fault as a test, in its short form. `make faults` runs the same ones at full length. Where this machine
+ * Runs each fault as a test, in its short form; `make faults` runs the same faults at full length. If this machine
  * lacks a prerequisite (a library, root), the test is skipped, with the reason.
  */
 export async function testSurvival(faults: readonly Fault[]): Promise<void> {

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { HookRecord, Recorder, textOf } from '../../faults/recorder.ts';
 import { judge } from '../../faults/verdict.ts';
 
-/** A receiver that got these messages in this order; the message of post n has seq n + 1. */
+/** The record of a hook whose receiver got these posts in this order. The message of post n has the seq n + 1. */
 function recordOf(posts: readonly number[], strict = true): HookRecord {
   const recorder = new Recorder();
   const record = recorder.expect('/0/0', strict);

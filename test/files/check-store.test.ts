@@ -42,7 +42,7 @@ beforeEach(async () => {
 
 afterEach(() => rm(location, { recursive: true, force: true }));
 
-/** Runs the whole check, page by page. */
+/** Runs the whole check of the store, page by page. */
 async function check(repair: boolean, of: FileStore = store): Promise<{ findings: FileFinding[]; looked: number[] }> {
   const findings: FileFinding[] = [];
   const looked = [0, 0];

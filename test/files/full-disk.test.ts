@@ -50,7 +50,7 @@ onSmallDisk(
     expect([posted.status, posted.body]).toEqual([200, expect.anything()]);
     const again = await download(server, { token, id: first.body.id as string });
     expect(Buffer.isBuffer(again) && again.equals(kept)).toBe(true);
-    // The failed upload takes no room.
+    // The failed upload takes no space any more.
     expect((await upload(server, { token, bytes: randomBytes(MIB) })).status).toBe(201);
     expect((await server.operate<{ found: unknown[] }>('files.check', {})).found).toEqual([]);
   },

@@ -12,7 +12,7 @@ import { download, tokenOf } from './over-http.ts';
 const UPLOADS = 200;
 const CHUNK = randomBytes(64 * 1024);
 const CHUNKS = 12;
-/** The kill comes when this many uploads have succeeded, and the others are in progress. */
+/** The server is killed when this many uploads have succeeded, while the others are in progress. */
 const THROUGH = 60;
 
 let server: ServerProcess;
@@ -32,7 +32,7 @@ interface Outcome {
   readonly body: string;
 }
 
-/** Uploads a file chunk by chunk, optionally without the last one. */
+/** Uploads a file chunk by chunk; without the last chunk unless `isWhole`. */
 async function uploadSlowly(isWhole: boolean): Promise<Outcome | null> {
   const outgoing = request(`${server.url}/v1/files?name=a.bin`, {
     method: 'POST',
@@ -51,7 +51,7 @@ async function uploadSlowly(isWhole: boolean): Promise<Outcome | null> {
   const chunks = isWhole ? CHUNKS : CHUNKS - 1;
   for (let n = 0; n < chunks && !outgoing.destroyed; n += 1) {
     if (!outgoing.write(CHUNK)) await Promise.race([once(outgoing, 'drain'), answered]);
-    // Lets the other uploads run, so that the kill interrupts all of them.
+    // Lets the other uploads run in between, so that the kill interrupts all of them.
     await new Promise((resolve) => setImmediate(resolve));
   }
   if (isWhole) outgoing.end();
@@ -59,8 +59,8 @@ async function uploadSlowly(isWhole: boolean): Promise<Outcome | null> {
 }
 
 /**
- * The id of a stored file; null: the server died. A slow machine refuses some uploads with 503 or 408: the test repeats
- * these.
+ * Uploads until the file is stored, and resolves with its id; null: the server died. A slow machine refuses some
+ * uploads with 503 or 408, which are repeated.
  */
 async function uploadUntilStored(isWhole: boolean): Promise<string | null> {
   for (;;) {
@@ -75,13 +75,13 @@ async function uploadUntilStored(isWhole: boolean): Promise<string | null> {
 test('kill -9 during 200 uploads leaves no file without a row and no row without a file, once it is repaired', async () => {
   let through = 0;
   const enough = Promise.withResolvers<void>();
-  // Half of the uploads never become complete before the kill, however late it comes.
+  // Half of the uploads never become complete, so the kill interrupts them however late it comes.
   const uploads = Array.from({ length: UPLOADS }, async (_, n) => {
     const id = await uploadUntilStored(n % 2 === 0);
     if (id !== null && (through += 1) === THROUGH) enough.resolve();
     return id;
   });
-  // Without the race, a rejected upload would make the test wait for the kill for ever.
+  // If only `enough` was awaited, the test would wait for ever after an upload was rejected.
   await Promise.race([enough.promise, Promise.all(uploads)]);
   await server.end('SIGKILL');
   const ids = (await Promise.all(uploads)).filter((id) => id !== null);
@@ -89,7 +89,7 @@ test('kill -9 during 200 uploads leaves no file without a row and no row without
   expect(ids.length).toBeLessThanOrEqual(UPLOADS / 2);
 
   await server.start();
-  // Every acknowledged file is there, and complete.
+  // Every file that was acknowledged exists and is complete.
   const whole = Buffer.concat(Array.from({ length: CHUNKS }, () => CHUNK));
   for (const id of ids.slice(0, 20)) {
     const bytes = await download(server, { token, id });
@@ -112,7 +112,7 @@ test('kill -9 during 200 uploads leaves no file without a row and no row without
   expect([...inPlace, ...underWay].filter((id) => !known.has(id))).toEqual([]);
 });
 
-/** All pages of the check. */
+/** Runs the whole check of the store, page by page. */
 async function checkAll(repair: boolean): Promise<{ repaired: boolean }[]> {
   const found: { repaired: boolean }[] = [];
   for (let after: string | null = null; ;) {

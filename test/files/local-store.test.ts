@@ -120,7 +120,7 @@ describe('a local store', () => {
         ),
       (size) => size === 100,
     );
-    // The client has reconnected to another node, which continues from the row.
+    // The client has reconnected to another node, which continues at the position in the row.
     await new LocalStore(location).append(
       key,
       { received: 0, state },

@@ -1,12 +1,12 @@
 import { readJson, type JsonAnswer } from '../support/server.ts';
 
-/** A server of the real program, or one in this process. */
+/** A server: a process of the real program, or one in this process. */
 interface AnyServer {
   readonly url: string;
   operate<Result>(method: string, params?: unknown): Promise<Result>;
 }
 
-/** Creates an account and signs it in by a link; resolves with the session's token. */
+/** Creates an account and signs it in by a link. Resolves with the token of the session. */
 export async function tokenOf(server: AnyServer, nick: string): Promise<string> {
   await server.operate('accounts.create', { nick, name: nick });
   const { link } = await server.operate<{ link: string }>('accounts.invite', { user: nick });
@@ -36,7 +36,7 @@ export async function upload(
   return readJson(await fetch(`${server.url}/v1/files?name=${name}`, request));
 }
 
-/** The content of a file; its status where that is not 200. */
+/** Downloads a file. Resolves with its content, or with the status if that is not 200. */
 export async function download(
   server: { readonly url: string },
   { token, id }: { token: string; id: string },

@@ -11,7 +11,7 @@ import { S3Server } from './s3-server.ts';
 import { newKey, S3_TEST_BOUNDS } from './store-fixture.ts';
 
 const KIB = 1024;
-/** The size of parts of which the memory holds two. */
+/** The size of parts of which the pool's memory holds exactly two. */
 const TWO = PART_MEMORY_BYTES / 2;
 
 describe('PartSlots', () => {
@@ -37,7 +37,7 @@ describe('PartSlots', () => {
       called.push('second');
       second.release();
     });
-    // A full part waits for the store, so nobody is asked to give its buffer back.
+    // The upload with a full part waits for the store, so it is not asked to give its buffer back.
     first.markFull();
     const third = await slots.take(() => called.push('third'));
     expect(called).toEqual(['second']);
@@ -65,7 +65,7 @@ describe('uploads that trickle into a bucket', () => {
 
   beforeAll(async () => {
     server = await S3Server.start();
-    // The parts are so large that the memory holds two of them.
+    // The parts are so large that the memory for parts holds two.
     store = new S3Store(server.config({}), {
       maxFileBytes: 10_000 * TWO,
       bounds: S3_TEST_BOUNDS,
@@ -86,7 +86,7 @@ describe('uploads that trickle into a bucket', () => {
     await store.finish(key, await store.append(key, begun, source));
     expect((await buffer(await store.read(key, null))).equals(bytes)).toBe(true);
 
-    // The first upload gave its buffer up; the other one continued.
+    // The first upload had to give its buffer up; the other one continued.
     const [cut, left] = trickling;
     const failure = await cut!.ended;
     expect(failure).toBeInstanceOf(KlatchError);
@@ -99,7 +99,7 @@ describe('uploads that trickle into a bucket', () => {
     expect(await left!.ended).toBeNull();
   });
 
-  /** An upload of which 300 KiB have arrived. Nothing more comes, and the upload holds a buffer. */
+  /** Begins an upload of which 300 KiB arrive and then nothing more, so that it holds a buffer. */
   async function trickle() {
     const key = newKey();
     let progress: UploadProgress = { received: 0, state: await store.prepareStoreForUpload(key) };

@@ -6,7 +6,7 @@ import { expect, test } from '@jest/globals';
 import { pipeAndFreeChunks } from '../../src/files/pipe-and-free-chunks.ts';
 
 const CHUNK = 64 * 1024;
-/** More than the kernel buffers for a socket that nobody reads. */
+/** The number of chunks: more than the kernel buffers for a socket that nobody reads. */
 const CHUNKS = 1_024;
 const QUICK = { windowMs: 200, windowBytes: CHUNK };
 

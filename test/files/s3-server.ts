@@ -12,7 +12,7 @@ import { refuseSignature, type Keys } from './s3-signature.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 export const BUCKET = 'klatch-files';
-/** s3rver knows this access key; the gate checks the secret key. */
+/** The keys for the bucket. s3rver knows the access key, and the gate in front of it checks the secret key. */
 export const KEYS: Keys = { accessKey: 'S3RVER', secretKey: 'a secret key/for+tests', region: 'eu-test-1' };
 
 const CHILD = `
@@ -25,25 +25,25 @@ process.stdin.resume().on('end', () => process.exit(0));
 
 export interface SeenRequest {
   readonly method: string;
-  /** Path and query. */
+  /** The path and the query of the request. */
   readonly target: string;
   readonly headers: IncomingMessage['headers'];
   readonly bytes: number;
 }
 
-/** Handles a request in place of the gate; undefined: the request passes. */
+/** Handles a request in place of the gate. Undefined: the gate passes the request on. */
 export type Interference = (seen: SeenRequest, response: ServerResponse) => 'taken' | undefined;
 
 /**
- * s3rver in a process of its own, behind a gate that verifies signatures. The gate adds missing features (ending and
- * listing uploads), and it can be broken, slow or unreachable for a test.
+ * The S3 store s3rver in a process of its own, behind a gate that verifies signatures. The gate adds missing features
+ * (ending and listing uploads). For a test it can fail, be slow or be unreachable.
  */
 export class S3Server {
   readonly #directory: string;
   readonly #child: ChildProcess;
   readonly #childPort: number;
   readonly #gate: Server;
-  /** Uploads in progress by their ids. */
+  /** The multipart uploads in progress, by their ids. */
   readonly #uploads = new Map<string, { key: string; begunAt: Date }>();
   readonly seen: SeenRequest[] = [];
   interfere: Interference = () => undefined;
@@ -87,7 +87,7 @@ export class S3Server {
     return this.#uploads.size;
   }
 
-  /** Acts as if somebody had begun an upload and not recorded it. */
+  /** Adds an upload in progress, as if somebody had begun it and not recorded it. */
   leaveUpload(key: string, uploadId: string, begunAt = new Date()): void {
     this.#uploads.set(uploadId, { key, begunAt });
   }
@@ -195,7 +195,7 @@ export class S3Server {
   }
 }
 
-/** s3rver does not support the bucket in the host name. */
+/** The path of a request with the bucket in it, since s3rver does not support the bucket in the host name. */
 function inPathStyle({ target, headers }: SeenRequest): string {
   return headers.host?.startsWith(`${BUCKET}.`) === true ? `/${BUCKET}${target}` : target;
 }

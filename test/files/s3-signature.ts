@@ -2,12 +2,13 @@ import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 
 /**
- * Verifies Signature Version 4 as its documentation describes it, since s3rver accepts any. It shares no code with the
- * tested signer. https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-auth-using-authorization-header.html
+ * A request whose Signature Version 4 is verified as its documentation describes, since s3rver accepts any signature.
+ * This file shares no code with the tested signer.
+ * https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-auth-using-authorization-header.html
  */
 export interface SignedRequest {
   readonly method: string;
-  /** Path and query as received. */
+  /** The path and the query as received. */
   readonly target: string;
   readonly headers: IncomingHttpHeaders;
   readonly body: Buffer;
@@ -21,7 +22,7 @@ export interface Keys {
 
 const MAX_SKEW_MS = 15 * 60_000;
 
-/** Null: the signature is valid; otherwise the error code of a store's answer. */
+/** Verifies the signature. Null: it is valid; otherwise the error code that a store answers with. */
 export function refuseSignature(request: SignedRequest, keys: Keys, nowMs: number): string | null {
   const url = new URL(request.target, 'http://unused');
   const isLink = url.searchParams.has('X-Amz-Signature');
@@ -84,7 +85,9 @@ function fromQuery({ searchParams }: URL): Given {
   };
 }
 
-/** The query, sorted by name, each side encoded as in RFC 3986; "+" is no space here. */
+/**
+ * The canonical query: sorted by name, names and values encoded as in RFC 3986; "+" does not stand for a space here.
+ */
 function canonicalQuery(search: string): string {
   const pairs = search.slice(1).split('&').filter(Boolean);
   return pairs

@@ -16,13 +16,13 @@ const DOMAIN = 's3.klatch.test';
 
 let server: S3Server;
 
-/** The gate's address, by a name that only the look-ups of this file resolve. */
+/** A configuration with the address of the gate under a name that only the look-ups of this file resolve. */
 function config(changes: Partial<S3Config> = {}): S3Config {
   const { port } = new URL(server.config().s3Endpoint);
   return server.config({ s3Endpoint: `http://${DOMAIN}:${port}`, pathStyle: false, ...changes });
 }
 
-/** Replaces the name server: `names` are at 127.0.0.1, and no other name exists. */
+/** Replaces the name server: these names have the address 127.0.0.1, and no other name exists. */
 function resolveOnly(...names: string[]): void {
   const lookup = (host: string, options: dns.LookupOptions, done: (...answer: unknown[]) => void): void => {
     const isKnown = names.includes(host);
@@ -41,7 +41,7 @@ afterAll(() => server?.stop());
 
 beforeEach(() => {
   server.seen.length = 0;
-  // The domain itself does not exist: a request to it instead of the bucket's host fails.
+  // The domain itself does not exist, so a request to it instead of to the host of the bucket fails.
   resolveOnly(`${BUCKET}.${DOMAIN}`);
 });
 
@@ -127,7 +127,7 @@ describe('the address of a bucket', () => {
     const { url, headers } = await signing.sign({ method: 'GET', key, query: { 'list-type': '2' } });
     const { host: asked, pathname, search } = new URL(url);
     expect([asked, pathname]).toEqual([host, `${path}${key}`]);
-    // The signer sets no host header: its caller sends the host of the address.
+    // The signer sets no host header: the client sends the host of the URL.
     const request = { method: 'GET', target: pathname + search, headers: { ...headers, host }, body: Buffer.alloc(0) };
     expect(refuseSignature(request, keys, Date.now())).toBeNull();
     const elsewhere = { ...request, headers: { ...request.headers, host: `other.${host}` } };

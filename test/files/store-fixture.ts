@@ -6,7 +6,7 @@ import type { FileKey, FileStore, UploadProgress } from '../../src/files/store.t
 /** The progress of an upload at its beginning. */
 export const NOTHING: UploadProgress = { received: 0, state: {} };
 
-/** A key in the form of the server's. */
+/** Makes a key in the form that the server uses. */
 export function newKey(): FileKey {
   return randomBytes(16).toString('base64url');
 }
@@ -24,7 +24,7 @@ export async function storeFile(
   return progress;
 }
 
-/** These bounds are short enough for tests of an unreachable store, and long enough for a busy machine. */
+/** Time limits that are short enough for tests of an unreachable store, and long enough for a busy machine. */
 export const S3_TEST_BOUNDS: S3Bounds = {
   connectTimeoutMs: 5_000,
   responseTimeoutMs: 10_000,

@@ -120,7 +120,7 @@ describe('a folder', () => {
     const token = await tokenOf(before, 'anna');
     const { body } = await upload(before, { token, bytes: Buffer.from('lost') });
     const store = new LocalStore(folder);
-    // `adopt` could mark new files of a running server as lost.
+    // While a server runs, `adopt` could mark its new files as lost.
     await expect(adoptStore({ pool, store }, excludeServers)).rejects.toThrow(/uses this database. Stop it first/);
     await servers.pop()!.stop();
     const id = await assigned();

@@ -7,7 +7,7 @@ import { newKey, storeFile } from './store-fixture.ts';
 
 const LIMITS = { maxAccountBytes: 1e12, maxTotalBytes: 1e12, maxUnfinished: 1_000 };
 
-/** Files with their rows, in the form in which the server leaves them. */
+/** Creates files with their rows, as the server leaves them. */
 export class StoredRows {
   readonly #pool: Pool;
   readonly #store: FileStore;
@@ -19,7 +19,7 @@ export class StoredRows {
     this.#owner = owner;
   }
 
-  /** A row whose upload has begun. */
+  /** Creates the row of an upload that was announced. */
   async announced(bytes: number): Promise<FileKey> {
     const id = newKey();
     await this.#pool.transaction((tx) =>
@@ -28,7 +28,7 @@ export class StoredRows {
     return id;
   }
 
-  /** An upload that is half-way. */
+  /** Creates an upload of which a part has arrived. */
   async uploading(content: string): Promise<FileKey> {
     const id = await this.announced(1_000);
     const state = await this.#store.prepareStoreForUpload(id);
@@ -41,7 +41,7 @@ export class StoredRows {
     return id;
   }
 
-  /** A complete file. */
+  /** Creates a complete file. */
   async stored(content: string): Promise<FileKey> {
     const id = await this.announced(content.length);
     await storeFile(this.#store, id, content);

@@ -55,7 +55,7 @@ beforeEach(async () => {
 
 afterEach(() => rm(parent, { recursive: true, force: true }));
 
-/** Runs a sweep that is due. */
+/** Makes the next sweep (removal of files) due, and runs it. */
 async function sweep(): Promise<number | null> {
   await database.query((sql) => sql`update job_lock set expires_at = '-infinity' where name = 'files'`);
   return sweeper.sweep();
@@ -114,7 +114,7 @@ describe('the sweep', () => {
       if (bad.includes(id)) throw new StoreUnavailableError('this one stays');
       await remove(id);
     };
-    // The whole first batch fails, so the store itself may be unreachable.
+    // The whole first batch fails: the store itself may be unreachable, so the sweep stops.
     expect(await sweep()).toBeNull();
     expect(await sweep()).toBe(3);
     expect(await Promise.all(ids.map(isThere))).toEqual(ids.map((id) => bad.includes(id)));

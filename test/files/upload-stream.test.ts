@@ -6,7 +6,7 @@ import { pipeline } from 'node:stream/promises';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { UploadStream, SourceAbortedError, type UploadStreamOptions } from '../../src/files/upload-stream.ts';
 
-/** The windows are long enough for a machine that is busy with other tests. */
+/** The windows in which an upload must make progress are long enough for a machine that is busy with other tests. */
 const QUICK = { windowMs: 400, windowBytes: 100 };
 
 let listener: Server;
@@ -41,7 +41,7 @@ function flowing(changes: Partial<UploadStreamOptions> = {}): UploadStream {
   return inflow;
 }
 
-/** Reads the stream as fast as it arrives; resolves to the content, and to the error of a failed end. */
+/** Reads the stream as fast as it arrives. Resolves to the content, and to the error if it failed. */
 async function read(inflow: UploadStream): Promise<[string, unknown]> {
   let text = '';
   const sink = new Writable({
@@ -101,7 +101,7 @@ describe('what comes from a client', () => {
     client.write(Buffer.alloc(1_000_000));
     await once(inflow, 'readable');
     const ended = once(inflow, 'close').then(() => 'closed');
-    // Three windows pass without progress, since nobody reads.
+    // Three windows pass without progress, but nobody reads: so the sender is not to blame.
     const waited = new Promise((resolve) => setTimeout(() => resolve('still open'), 1_300));
     expect(await Promise.race([ended, waited])).toBe('still open');
   });

@@ -22,7 +22,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-/** Runs the real curl; resolves to the status and the body. */
+/** Runs the real curl. Resolves to the status and the body of the answer. */
 async function curl(args: readonly string[], input = ''): Promise<{ status: number; body: string }> {
   const child = spawn('curl', ['-sS', '-w', '\n%{http_code}', ...args], { stdio: ['pipe', 'pipe', 'inherit'] });
   child.stdin.on('error', () => {});
@@ -37,7 +37,7 @@ async function file(content: string | Buffer): Promise<string> {
   return path;
 }
 
-/** Expects 200 and the message to be stored as `text`. */
+/** Posts with curl. Expects the answer 200, and that the message is stored as `text`. */
 async function expectPosted(text: string, args: readonly string[], input = ''): Promise<void> {
   const answer = await curl([...args, group.webhook], input);
   expect(answer.status).toBe(200);

@@ -4,7 +4,7 @@ import { postJson, TestServer } from '../support/server.ts';
 import { createGroup, createPeople, noticesIn, outcomesOf, rolesIn } from './fixture.ts';
 
 const ROUNDS = 4;
-/** Far longer than a busy machine needs, so that a wait for a lock differs from a deadlock. */
+/** A lock time-out that is far longer than a busy machine needs, so that a wait for a lock differs from a deadlock. */
 const LONG_MS = 60_000;
 const NICKS = ['alice', 'bob', 'carol', 'dave'] as const;
 let server: TestServer;
@@ -30,8 +30,8 @@ test('everything that changes two groups and their people at once ends, and leav
       server.url,
     );
   const urls = [await url(groups[0]!, 'alice'), await url(groups[1]!, 'bob')];
-  // These calls make the server cache the tokens: a look-up has a timeout of its own, shorter than the test on a busy
-  // machine.
+  // These calls make the server cache the tokens. A look-up has a time-out of its own, which a busy machine may exceed
+  // in this test.
   for (const nick of NICKS) await callAs(server, people[nick]!, 'profile.show');
   const calls: Promise<unknown>[] = [];
   const call = (nick: string, name: string, input: object) => calls.push(callAs(server, people[nick]!, name, input));
@@ -51,8 +51,8 @@ test('everything that changes two groups and their people at once ends, and leav
     }
   }
   const outcomes = await outcomesOf(calls);
-  // Refusals depend on the order of events; a deadlock would be `database_unavailable`, a broken rule of the database
-  // `internal`.
+  // Which of these refusals occur depends on the order of events. A deadlock would be `database_unavailable`, a broken
+  // constraint of the database `internal`.
   const expected = ['done', 'not_found', 'forbidden', 'last_owner', 'invalid_input', 'hook_exists'];
   expect(expected).toEqual(expect.arrayContaining(Object.keys(outcomes)));
   for (const [index, group] of groups.entries()) {

@@ -25,7 +25,7 @@ const received: ReceivedEvents = {
 beforeAll(async () => {
   server = await TestServer.start();
   people = await createPeople(server, 'alice', 'bob', 'carol');
-  // This bus is another node of the same database, which receives notifications after a commit.
+  // This bus acts as another node on the same database, which receives notifications after a commit.
   database = server.database.open();
   other = new PostgresBus(database, silentLog(), { node: 'another' });
   const take = (event: keyof ReceivedEvents) => (items: readonly unknown[]) => void received[event].push(...items);
@@ -33,7 +33,7 @@ beforeAll(async () => {
     Object.fromEntries(Object.keys(received).map((e) => [e, take(e as keyof ReceivedEvents)])) as Partial<BusEvents>,
   );
   other.start();
-  // The other node begins to listen at an unknown moment.
+  // The other node begins to listen at an unknown moment, so groups are created until it gets a notification.
   await eventually(
     () => as('alice', 'groups.create', { title: 'Heard?' }),
     () => received.nonMessageChangesCommitted.length > 0,
@@ -46,7 +46,7 @@ afterAll(async () => {
 
 const as = (nick: string, name: string, input: object) => callAs(server, people[nick]!, name, input);
 
-/** Resolves with a new group once the other node was notified of it, and so of everything before. */
+/** Creates a group. Resolves when the other node got the notification of it, and so of everything before. */
 async function barrier(): Promise<number> {
   const { id } = await as('alice', 'groups.create', { title: 'Heard?' });
   await eventually(
@@ -56,7 +56,7 @@ async function barrier(): Promise<number> {
   return id;
 }
 
-/** The events that another node receives from `work`, once it has received all of them. */
+/** The events that the other node gets because of `work`, after all of them have arrived. */
 async function eventsOf(work: () => Promise<unknown>): Promise<ReceivedEvents> {
   await barrier();
   for (const items of Object.values(received)) items.length = 0;

@@ -124,7 +124,7 @@ describe("the list of one's own conversations", () => {
             insert into message (conversation_id, seq, rev, sender_id, text, sent_at)
             select id, 1, 1, ${busy}, repeat('long ', 800), now() from made)
         insert into membership (conversation_id, account_id, role) select id, ${busy}, 'member' from made`;
-      // Each conversation has 20 others, and there are as many conversations without the reader.
+      // Each conversation has 20 other members, and there are as many conversations without the reader.
       await sql`
         with others as (
           insert into account (kind, nick, name) select 'user', 'other-' || i, 'Other' from generate_series(1, 20) i returning id)
@@ -138,7 +138,7 @@ describe("the list of one's own conversations", () => {
     const tookMs = performance.now() - started;
     expect(rows).toHaveLength(1_001);
     expect(rows.at(-1)).toMatchObject({ members: 21, lastMessage: { seq: 1, text: 'long '.repeat(40) } });
-    // This takes 10 to 30 ms here. A query for each row, or a pass over all members for each, takes far longer.
+    // The query takes 10 to 30 ms here. A query for each row, or a pass over all members for each, takes far longer.
     expect(tookMs).toBeLessThan(within(1_500));
     let next: number | null = 0;
     const ids = new Set<number>();

@@ -21,7 +21,7 @@ beforeEach(async () => {
 const as = (nick: string, name: string, input: object = {}) => callAs(server, people[nick]!, name, input);
 const refused = (code: string) => expect.objectContaining({ code }) as unknown as Error;
 
-/** A bot in the group, with every scope; its owner is the account of this nick. */
+/** Adds a bot with every scope to the group. Its owner is the account of this nick. */
 async function botOf(nick: string, role: 'admin' | 'member' = 'member'): Promise<{ nick: string; token: string }> {
   const bot = `${nick}-bot-${(bots += 1)}`;
   const { id } = await as(nick, 'bots.create', { nick: bot });
@@ -132,14 +132,15 @@ describe('somebody who was removed', () => {
     await expect(join(late, link)).rejects.toEqual(refused('invalid_invite'));
     const next = await linkBy('alice');
     expect(await join(people['bob']!, next.link)).toMatchObject({ joined: true });
-    // The older link stays closed, even after Bob leaves.
+    // The older invitation stays closed, even after Bob leaves.
     await as('bob', 'groups.leave', { group });
     await expect(join(people['bob']!, link)).rejects.toEqual(refused('invalid_invite'));
     expect(await join(people['bob']!, next.link)).toMatchObject({ joined: true });
   });
 
   test('is kept out by a removal that waits while the invitation is made', async () => {
-    // Both need the head's lock. In either order the link lets Bob in only where it was made after the removal.
+    // Removal and creation both need the lock of the head. In either order, the link lets Bob in only if it was made
+    // after the removal.
     const [removal, made] = await Promise.all([WAYS.removal(), linkBy('carol')]);
     const invites = (removal.invites_seen as number[]).includes(made.id);
     const back = await join(people['bob']!, made.link).catch(({ code }: { code: string }) => code);

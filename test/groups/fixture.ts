@@ -5,13 +5,13 @@ import type { TestServer } from '../support/server.ts';
 /** People with a session, by nick. */
 export type People = Readonly<Record<string, TestPerson>>;
 
-/** Creates accounts, all at once. `root` is an administrator. */
+/** Creates accounts, all at the same time. `root` is an administrator. */
 export async function createPeople(server: TestServer, ...nicks: readonly string[]): Promise<People> {
   const made = await Promise.all(nicks.map((nick) => createPerson(server, nick, { admin: nick === 'root' })));
   return Object.fromEntries(made.map((person) => [person.nick, person]));
 }
 
-/** Creates a group of `owner`, with other members. */
+/** Creates a group that `owner` owns, with other members. */
 export async function createGroup(
   server: TestServer,
   owner: TestPerson,
@@ -44,7 +44,7 @@ export async function noticesIn(server: TestServer, group: number): Promise<read
   return [...rows];
 }
 
-/** The codes of the refusals, and the number of successes. */
+/** How often the calls succeeded and were refused: counts by error code, and of the successes. */
 export async function outcomesOf(calls: readonly Promise<unknown>[]): Promise<Record<string, number>> {
   const counts: Record<string, number> = {};
   for (const result of await Promise.allSettled(calls)) {

@@ -30,7 +30,7 @@ const create = (nick = 'alice', path = '/a-private-path?key=hidden'): Promise<{ 
 const webhook = async (): Promise<string> =>
   (await as('alice', 'groups.info', { group })).webhook.replace('http://klatch.example', server.url);
 
-/** Operations on one hook, with their further input. */
+/** The operations on one hook, each with its input besides the hook. */
 const ON_HOOK = [
   ['hooks.info', {}],
   ['hooks.log', {}],

@@ -153,7 +153,7 @@ describe('an admin', () => {
       await expect(as('bob', 'groups.add-member', { group, user: 'carol' })).rejects.toEqual(refused('blocked'));
       for (const user of ['gone', gone['gone']!.id, 'nobody-at-all', 999_999])
         await expect(as('bob', 'groups.add-member', { group, user })).rejects.toEqual(refused('not_found'));
-      // Carol's block concerns only Bob.
+      // Carol has blocked only Bob, so Alice may add her.
       expect(await as('alice', 'groups.add-member', { group, user: 'carol' })).toMatchObject({ added: true });
     } finally {
       await server.database.query((sql) => sql`delete from block`);
@@ -271,7 +271,7 @@ describe('what others do to an account', () => {
     const { victim } = await createPeople(server, 'victim');
     for (let each = 0; each < 41; each += 1) {
       const group = await createGroup(server, people['dave']!, { members: { victim: 'member' } });
-      // An archived group counts for its owner, so the owner leaves it.
+      // An archived group still counts for its owner, so the owner leaves it.
       if (each % 2 === 0) {
         await as('dave', 'groups.archive', { group });
         await as('dave', 'groups.leave', { group });

@@ -160,15 +160,15 @@ describe('reverse webhooks are for groups only', () => {
           values (${id}, ${kind}, ${'y'.repeat(64)}, 'y')`,
       );
     }
-    // Nor can a private conversation become a group by another statement, become public, or move below an existing
-    // hook.
+    // A private conversation can also not become a group by another statement, become public, or be moved below an
+    // existing hook.
     await refusedWith(FOREIGN_KEY, (sql) => sql`update conversation set kind = 'group', title = 'x' where id = ${id}`);
     await refusedWith(CHECK, (sql) => sql`update conversation set public = true where id = ${id}`);
     await refusedWith(
       FOREIGN_KEY,
       (sql) => sql`update integration set conversation_id = ${id} where conversation_id = ${group}`,
     );
-    // Two people have one private conversation, and one person has none.
+    // Two people have at most one private conversation, and a person has none alone.
     const [low, high] = [people['alice']!.id, bob].sort((a, b) => a - b) as [number, number];
     await refusedWith(UNIQUE, async (sql) => {
       await sql.begin(async (tx) => {

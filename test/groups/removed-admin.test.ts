@@ -26,7 +26,7 @@ afterAll(async () => {
 
 const as = (nick: string, name: string, input: object = {}) => callAs(server, people[nick]!, name, input);
 
-/** A group with Bob as an admin who has stored everything that an admin can see. */
+/** Creates a group with Bob as an admin, who has stored everything that an admin can see. */
 async function situation(round: number) {
   const group = await createGroup(server, people['alice']!, { members: { bob: 'admin' } });
   await as('alice', 'messages.send', { conversation: group, text: 'a secret' });
@@ -53,7 +53,7 @@ const outcome = (call: Promise<unknown>): Promise<string> =>
     (error: { code: string }) => error.code,
   );
 
-/** Bob's attempts, named as in the document. */
+/** Bob's attempts, by their names in the table of the document. */
 const ATTEMPTS: Readonly<Record<string, (at: Situation) => Promise<string>>> = {
   'read messages': ({ group }) => outcome(as('bob', 'messages.history', { conversation: group })),
   'sync changes': ({ group }) => outcome(as('bob', 'conversations.sync', { conversation: group, after_rev: 0 })),
@@ -92,7 +92,7 @@ const ATTEMPTS: Readonly<Record<string, (at: Situation) => Promise<string>>> = {
   },
 };
 
-/** The columns of the table, each with the action on Bob. */
+/** The columns of the table, each with what happens to Bob before his attempts. */
 const COLUMNS: Readonly<Record<string, (at: Situation) => Promise<unknown>>> = {
   'as an admin': () => Promise.resolve(),
   removed: ({ group }) => as('alice', 'groups.remove-member', { group, user: 'bob' }),
@@ -117,7 +117,7 @@ test('the table of what a removed admin can still do is what the document says',
   expect(columns[2]).not.toContain('yes');
 });
 
-/** The cells of the table under the heading, without their backticks. */
+/** The cells of the document's table below the heading, without their backticks. */
 function documented(): string[][] {
   const section = DOCUMENT.split(`${HEADING}\n`)[1]?.split('\n## ')[0] ?? '';
   const lines = section.split('\n').filter((line) => line.startsWith('| ') && !line.startsWith('| --'));

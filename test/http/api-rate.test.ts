@@ -53,7 +53,7 @@ test('an address that tries tokens is answered more and more slowly, and is seen
   await start({ unknownTokensPerSecondPerSource: 2 });
   const admin = await createPerson(server, 'root', { admin: true });
   const started = performance.now();
-  // The server accepts 10 at once, and the rest at 2 a second.
+  // The server accepts 10 requests at once, and the rest at 2 a second.
   const tries = Array.from({ length: 18 }, () => callApi(`Bearer ${newSessionToken('user').token}`));
   const tried = Promise.all(tries);
   await Promise.race(tries);

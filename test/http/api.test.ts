@@ -28,7 +28,7 @@ function callApi(options: Partial<WireRequest> & { token?: string }): Promise<Wi
   });
 }
 
-/** Checks the common form of a refusal. */
+/** Checks the form that all refusals have in common. */
 function expectError(response: WireResponse, code: keyof typeof errorKinds, sentence?: string): void {
   expect([response.status, response.body?.code]).toEqual([errorKinds[code].status, code]);
   expect(Object.keys(response.body)).toEqual(['message', 'code']);
@@ -58,7 +58,7 @@ describe('POST /v1/api/<operation>', () => {
 
   test('is one more way to what the control socket does', async () => {
     const group = await callAs(server, admin, 'groups.create', { title: 'Made over HTTP' });
-    // The administrator of the machine is no member.
+    // The administrator on the control socket is not a member, so the role is null.
     expect(await server.operate('groups.info', { group: group.id })).toEqual({ ...group, role: null });
   });
 });

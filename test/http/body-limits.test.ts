@@ -34,7 +34,7 @@ beforeAll(async () => {
 afterAll(() => server.stop());
 
 let sources = 0;
-/** Sends a request from a network of its own: no test here is about the total of one network. */
+/** Sends a request from a network of its own: no test here is about the limit of one network. */
 function sendRequest(
   path: string,
   body: string | Buffer,
@@ -251,7 +251,10 @@ describe('a source that has used up its time', () => {
   const costly = `{"text":"x","a":[${Array.from({ length: 25_000 }, () => '{}').join()}]}`;
   const from = (source: string): Record<string, string> => ({ ...JSON_TYPE, 'x-forwarded-for': source });
 
-  /** Sends until the server refuses: the requests take more than a quarter of the server's time, however fast it is. */
+  /**
+   * Sends requests until the server refuses one: together they take more than a quarter of the server's time, however
+   * fast it is.
+   */
   async function exhaust(send: () => Promise<WireResponse>, status: number): Promise<WireResponse> {
     for (;;) {
       const responses = await Promise.all(Array.from({ length: 50 }, send));

@@ -30,7 +30,7 @@ afterEach(async () => {
   await new Promise((resolve) => listener.close(resolve));
 });
 
-/** A request that announces one byte more than it sends. */
+/** Opens a request that announces one byte more than it sends. */
 async function open(bytes: number): Promise<Wire> {
   const wire = await Wire.open((listener.address() as AddressInfo).port);
   wires.push(wire);

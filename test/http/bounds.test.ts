@@ -40,7 +40,7 @@ describe('the rate of a token', () => {
     const accepted = responses.filter(([response]) => response.status === 200).map(([, ms]) => ms);
     const refused = responses.filter(([response]) => response.status !== 200);
     expect([accepted.length, refused.length]).toEqual([3, 1]);
-    // The third is due four seconds after the burst; timers may be a little early.
+    // The third post is due four seconds after the burst; timers may be a little early.
     expect(Math.max(...accepted)).toBeGreaterThan(3_500);
     const [response, ms] = refused[0]!;
     expect([response.status, response.body]).toEqual([503, RATE_EXCEEDED]);
@@ -80,7 +80,8 @@ describe('answers about unknown tokens', () => {
 
   test('are slowed for a source that asks for many, on every route together', async () => {
     await start({ limits: { unknownTokensPerSecondPerSource: 1 } });
-    // Five are answered at once, and the last of the nine waits for four seconds. Later requests do not shorten that.
+    // The server answers five requests at once, and the last of the nine after four seconds. Later requests do not
+    // shorten that.
     const all = Array.from({ length: 9 }, (_, i) => request(server.port, { path: paths[i % 3]! }));
     const [responses, ms] = await timed(Promise.all(all));
     for (const { status } of responses) expect([404, 410]).toContain(status);
@@ -89,7 +90,7 @@ describe('answers about unknown tokens', () => {
 
   test('do not slow a valid token of the same source', async () => {
     const group = await start({ limits: { unknownTokensPerSecondPerSource: 1 } });
-    // Five are answered at once, and the last of the nine waits for four seconds.
+    // The server answers five requests at once, and the last of the nine after four seconds.
     const unknown = Promise.all(Array.from({ length: 9 }, () => request(server.port, { path: paths[0]! })));
     const first = await Promise.race([post(group, 'x').then(({ status }) => status), unknown]);
     expect(first).toBe(200);
@@ -100,7 +101,7 @@ describe('answers about unknown tokens', () => {
     await start({ limits: { unknownTokensPerSecondPerSource: 1 }, http: { trustedProxies: ['127.0.0.1'] } });
     const from = (client: string): Promise<unknown> =>
       request(server.port, { path: paths[0]!, headers: { 'x-forwarded-for': client } });
-    // Five are answered at once, and the last of the nine waits for four seconds.
+    // The server answers five requests at once, and the last of the nine after four seconds.
     const same = timed(Promise.all(Array.from({ length: 9 }, () => from('192.0.2.1'))));
     const other = from('192.0.2.2').then(() => 'other');
     expect(await Promise.race([other, same])).toBe('other');
@@ -118,7 +119,7 @@ describe('answers about unknown tokens', () => {
     await start({ limits: { unknownTokensPerSecondPerSource: 1 }, http: { trustedProxies: ['127.0.0.1'] } });
     const from = (client: string): Promise<unknown> =>
       request(server.port, { method, path, headers: { 'x-forwarded-for': client } });
-    // Five are answered at once, and the last of the nine waits for four seconds.
+    // The server answers five requests at once, and the last of the nine after four seconds.
     const [, ms] = await timed(Promise.all(Array.from({ length: 9 }, (_, i) => from(`2001:db8:1:2::${i + 1}`))));
     expect(ms).toBeGreaterThan(3_500);
   });
@@ -133,7 +134,7 @@ describe('the intake queue', () => {
       sql.begin(async (tx) => {
         await tx`select from conversation_head where conversation_id = ${group.id} for update`;
         const all = Array.from({ length: 8 }, (_, i) => post(group, `${i}`));
-        // Five of them have their answers while the lock is still held.
+        // Five of the requests are answered while the lock is still held.
         const refused: JsonAnswer[] = [];
         await new Promise<void>((resolve) => {
           for (const one of all) {
@@ -202,7 +203,7 @@ describe('a slow request', () => {
   });
   afterAll(() => slow.stop());
 
-  /** Writes one byte of `bytes` every 50 ms until the connection ends or has an answer. */
+  /** Writes one byte of `bytes` every 50 ms until the connection closes. The returned function stops the writing. */
   function drip(wire: Wire, bytes: Buffer): () => void {
     let at = 0;
     const timer = setInterval(() => {

@@ -15,14 +15,17 @@ afterEach(async () => {
   for (const cleanup of cleanups.splice(0).toReversed()) await cleanup();
 });
 
-/** Opens a listener whose connections count for this limit; resolves to its port. */
+/** Opens a listener whose connections count towards this limit. Resolves to its port. */
 async function open(limit: ConnectionLimit): Promise<number> {
   const listener = new HttpListener(CONFIG, respond, { limit });
   cleanups.push(() => listener.stop(0));
   return listener.start();
 }
 
-/** A new connection that got an answer and stays open; null: the server closed it without one. */
+/**
+ * Opens a connection and sends a request. Resolves to the connection if it got an answer, or to null if the server
+ * closed it without one.
+ */
 async function connect(port: number): Promise<Wire | null> {
   const wire = await Wire.open(port);
   cleanups.push(() => wire.close());
@@ -43,7 +46,7 @@ test('connections of all listeners together are bounded, and refused ones are lo
   expect(limit.droppedTotal).toBe(2);
   expect(lines.filter((line) => line.includes('connections are refused'))).toHaveLength(1);
   first!.close();
-  // The place is free for the other listener as well.
+  // The freed place is also free for the other listener.
   await eventually(
     () => connect(ports[1]!),
     (wire) => wire !== null,

@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-/** A whole post, as bytes. */
+/** The bytes of a whole request that posts a text. */
 function postBytes(text: string, more: Record<string, string> = {}): Buffer {
   const headers = { 'content-type': 'text/plain', ...more };
   return requestBytes({ path: `/v1/webhooks/${group.token}`, headers, body: text });
@@ -224,7 +224,7 @@ describe('stopping', () => {
     used.write(requestBytes({ method: 'GET', path: '/v1/status' }));
     expect((await used.response()).status).toBe(200);
     const inHand = Array.from({ length: 20 }, (_, i) => postJson(own.webhook, { text: `${i}` }));
-    // The first answer shows that the others have arrived, or will find the port closed.
+    // At the first answer the other requests have arrived, or will find the port closed.
     await Promise.race(inHand);
     const started = performance.now();
     const settled = Promise.allSettled(inHand);

@@ -13,7 +13,7 @@ const UNKNOWN = {
     'The answer of the database was lost: the message may have been posted. ' +
     'Repeating a post is safe with an Idempotency-Key',
 };
-/** The bound of a flush in these tests, and the time that an answer may take beyond its bound on a busy machine. */
+/** The time-out of a flush in these tests, and the time by which an answer may exceed its limit on a busy machine. */
 const FLUSH_MS = 1_000;
 const SLACK_MS = 3_000;
 
@@ -30,7 +30,7 @@ beforeEach(async () => {
     flushTimeoutMs: FLUSH_MS,
     connectTimeoutMs: 1_000,
   };
-  // Posts wait for an unreachable database; in these tests no longer than for a flush.
+  // Posts wait for an unreachable database, in these tests only as long as for a flush.
   const limits = { hookRegistrationsPerGroupPerMinute: 1_000, intakeTimeoutMs: FLUSH_MS };
   server = await TestServer.start({ postgresql, limits }, { database });
   group = await server.createGroup();
@@ -65,7 +65,7 @@ function expectUnavailable(response: Timed, body: unknown, withinMs: number): vo
   expect(response.ms).toBeLessThan(within(withinMs));
 }
 
-/** Posts one message, and repeats it under its key until the server accepts it, however busy the machine is. */
+/** Posts one message, and repeats the post under its key until the server accepts it, however busy the machine is. */
 async function postBefore(): Promise<void> {
   for (;;) {
     const { status } = await post('before', { 'idempotency-key': 'before' });
@@ -75,7 +75,7 @@ async function postBefore(): Promise<void> {
   }
 }
 
-/** Repeats a post until the server accepts it; expects that within `withinMs`, and no answer except 200 and 503. */
+/** Repeats a post until the server accepts it. Expects that within `withinMs`, and before it only answers 503. */
 async function expectReturn(withinMs: number): Promise<void> {
   const started = performance.now();
   for (;;) {
@@ -86,7 +86,7 @@ async function expectReturn(withinMs: number): Promise<void> {
     await new Promise(setImmediate);
   }
   while ((await get('/v1/ready')).status !== 200) {
-    // The server caches its last answer for a moment, and may have to open its connection for it again.
+    // The server caches its last readiness for a moment, and may have to open a new connection for the next check.
     expect(performance.now() - started).toBeLessThan(within(withinMs + 5_000));
   }
 }
@@ -124,7 +124,7 @@ describe('while connections to the database are refused', () => {
   test('/v1/ready is 503 and /v1/status and /v1/about still answer', async () => {
     expect((await get('/v1/ready')).status).toBe(200);
     await proxy.refuse();
-    // The server caches its last answer for a moment.
+    // The server caches its last readiness for a moment.
     let response = await get('/v1/ready');
     while (response.status === 200) response = await get('/v1/ready');
     expectUnavailable(response, AWAY, 4_500);
@@ -221,7 +221,8 @@ describe('while the network swallows everything between server and database', ()
 
 describe('when the answer of the database is lost after the statement was sent', () => {
   test('the post is 503 and says so, is not repeated, and a repeat with its key is the same message', async () => {
-    // This post has a key as well. It prepares the statement, so that the next use needs no answer before it runs.
+    // This post has a key as well, and so prepares the same statement: its next execution needs no answer before it
+    // runs.
     expect((await post('before', { 'idempotency-key': 'first' })).status).toBe(200);
     proxy.hold('answers');
     const headers = { 'idempotency-key': 'once' };
@@ -242,7 +243,7 @@ describe('when the answer of the database is lost after the statement was sent',
       sql.begin(async (tx) => {
         await tx`select from conversation_head where conversation_id = ${group.id} for update`;
         registered.push(postJson(reverse, { url: 'http://127.0.0.1:9/' }));
-        // The server has looked the token up by then. From here on, the answers of its database are lost.
+        // The server has looked the token up by then. From here on, the answers of the database do not reach it.
         await lockWaited(database);
         proxy.hold('answers');
       }),

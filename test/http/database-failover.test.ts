@@ -30,7 +30,7 @@ const ready = async (): Promise<number> => (await fetch(`${server.url}/v1/ready`
 
 test('a planned switchover passes without a 503, and every message reaches the hook in order', async () => {
   const post = (): Promise<JsonAnswer> => postJson(group.webhook, { text: 'x' }, { 'idempotency-key': randomUUID() });
-  // The first post has to look up its token, which has a timeout of its own.
+  // The first post has to look its token up, which has a time-out of its own.
   await eventually(post, ({ status }) => status === 200);
   await receiver.received(1);
   const answers: string[] = [];
@@ -67,7 +67,7 @@ test('a planned switchover passes without a 503, and every message reaches the h
     () => new Set(receiver.seqs()).size,
     (count) => count >= last,
   );
-  // A take-over may repeat unsettled messages, but keeps the order: each new number is the next one.
+  // A take-over by the other node may repeat unsettled messages, but keeps their order: each new seq is the next one.
   const firsts = [...new Set(receiver.seqs())];
   expect(firsts).toEqual(Array.from({ length: last }, (_, index) => index + 1));
   const [lease] = await server.database.query((sql) => sql<{ epoch: number }[]>`select min(epoch) as epoch from lease`);

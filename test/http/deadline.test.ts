@@ -7,7 +7,7 @@ import { readJson } from '../support/server.ts';
 let server: Server;
 
 beforeAll(async () => {
-  // This server sends no answer itself, so only the deadline answers.
+  // The handler of this server sends no answer, so only the deadline answers.
   server = createServer((req, res) => {
     req.resume();
     startDeadline(req, res, 50);

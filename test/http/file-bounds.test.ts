@@ -17,7 +17,7 @@ const KIB = 1024;
 
 let server: TestServer;
 let anna: TestPerson;
-/** The folder of the store. */
+/** The folder in which the server stores files. */
 let folder: string;
 const cleanups: (() => Promise<void>)[] = [];
 afterEach(async () => {
@@ -37,7 +37,7 @@ async function start(changes: ConfigChanges = {}, logged: string[] = []): Promis
   anna = await createPerson(server, 'anna');
 }
 
-/** A plain upload on the wire, without its body yet. */
+/** Begins a plain upload on a connection, and sends only its headers. */
 async function begin(headers: Record<string, string>, path = '/v1/files?name=a.bin'): Promise<Wire> {
   const wire = await Wire.open(server.port);
   cleanups.push(async () => wire.close());
@@ -45,7 +45,7 @@ async function begin(headers: Record<string, string>, path = '/v1/files?name=a.b
   return wire;
 }
 
-/** Begins an upload, and resolves once the server has admitted it. */
+/** Begins an upload. Resolves when the server has admitted it. */
 async function openUpload(length: number): Promise<Wire> {
   const wire = await begin({ 'content-length': String(length), expect: '100-continue' });
   expect((await wire.response()).status).toBe(100);
@@ -288,7 +288,7 @@ describe('a download', () => {
     wire.pause();
     wire.write(requestBytes({ method: 'GET', path: `/v1/files/${id}`, headers: bearer(anna) }));
     let before = -1;
-    // The kernel and the buffers on the path accept some bytes, and then the count stays the same.
+    // The kernel and the buffers on the path accept some bytes; then the count of sent bytes stays the same.
     const held = await eventually(
       async () => {
         await wait(200);

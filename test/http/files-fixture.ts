@@ -30,7 +30,7 @@ export async function upload(
   return readJson(response);
 }
 
-/** A stored file; rejects when the server refused it. */
+/** Uploads a file and returns it. Rejects when the server refused it. */
 export async function uploaded(
   server: Pick<TestServer, 'url'>,
   person: Pick<TestPerson, 'token'>,
@@ -67,7 +67,7 @@ export async function rowsOf(server: TestServer): Promise<{ state: string; size:
   return [...rows];
 }
 
-/** The counters of all files. */
+/** The total counters of all files; null if there are none. */
 export async function usageOf(server: TestServer): Promise<{ bytes: number; files: number } | null> {
   const [row] = await server.database.query(
     (sql) => sql<{ bytes: number; files: number }[]>`select bytes, files from file_usage where account_id = 0`,
@@ -75,7 +75,7 @@ export async function usageOf(server: TestServer): Promise<{ bytes: number; file
   return row === undefined ? null : { ...row };
 }
 
-/** Changes the row as if a message of the conversation had the file. */
+/** Changes the row of the file as if a message of the conversation had attached it. */
 export async function attach(server: TestServer, id: string, conversation: number): Promise<void> {
   await server.database.query(
     (sql) => sql`update file set conversation_id = ${conversation}, seq = 1 where id = ${id}`,

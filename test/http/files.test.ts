@@ -276,7 +276,7 @@ describe('one’s own files', () => {
     const rest = await callAs(server, dora, 'files.list', { limit: 2, before: first.next });
     expect(rest).toMatchObject({ files: [{ id: made[0]!.id, message: `${group.id}:1`, complete: true }], next: null });
     await callAs(server, dora, 'files.remove', { file: made[1]!.id });
-    // The file at the end of the first page is gone. The list still continues after its position.
+    // The file at the end of the first page is gone. The list still continues after the place of that file.
     const again = await callAs(server, dora, 'files.list', { limit: 2, before: first.next });
     expect(again.files.map(({ id }: { id: string }) => id)).toEqual([made[0]!.id]);
     await expect(callAs(server, dora, 'files.list', { before: 'x' })).rejects.toMatchObject({ code: 'invalid_input' });

@@ -52,7 +52,7 @@ test('a server whose database is being brought up to date is alive and not ready
   let starting = Promise.resolve();
   try {
     await database.query(async (sql) => {
-      // Another node would hold this lock as long as it changes the schema.
+      // The test holds the lock that another node holds while it changes the schema.
       await sql`select pg_advisory_lock(${MIGRATION_LOCK})`;
       starting = server.start();
       const port = await eventually(

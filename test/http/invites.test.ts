@@ -40,7 +40,7 @@ function get(token: string, headers: Record<string, string> = {}, method = 'GET'
   return request(server.port, { method, path: `/v1/groups/invites/${token}`, headers });
 }
 
-/** The text between tags, as a browser shows it. */
+/** The text of a page between its tags, as a browser shows it. */
 function textOf(html: string): string {
   const text = html.replace(/<style>[^]*?<\/style>/, '').replace(/<[^>]*>/g, ' ');
   const signs: Record<string, string> = { amp: '&', lt: '<', gt: '>', quot: '"', '#39': "'" };
@@ -145,7 +145,7 @@ describe("an invitation's link", () => {
     const about = `</p></main></style><style>*{display:none}</style><a href="javascript:alert(3)">x</a>`;
     const { token } = await invite({ title, about });
     const page = await get(token, { accept: BROWSER });
-    // The page has one link of its own.
+    // The page has exactly one link.
     const text = page.text.replace(
       `<a class="join" href="http://klatch.example/join#${token}">Join in this browser</a>`,
       '',
@@ -210,7 +210,7 @@ test('an address that tries links is answered more and more slowly, and others a
         headers: { 'x-forwarded-for': source },
       });
     const started = performance.now();
-    // The server accepts 10 at once, and the rest at 2 a second.
+    // The server accepts 10 requests at once, and the rest at 2 a second.
     const tries = Array.from({ length: 18 }, () => openInvite('192.0.2.1'));
     const tried = Promise.all(tries);
     await Promise.race(tries);

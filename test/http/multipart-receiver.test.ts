@@ -17,7 +17,7 @@ import {
 } from '../../src/http/multipart-receiver.ts';
 import { requestBytes, Wire } from './wire.ts';
 
-/** The server's result for a request. */
+/** The result of the receiver for one request. */
 type Outcome = { readonly form: ReceivedForm } | { readonly body: string } | { readonly error: KlatchError };
 
 const MAX_BODY = 2_000;
@@ -62,7 +62,7 @@ async function receive(req: IncomingMessage): Promise<Outcome> {
       maxBodyBytes: MAX_BODY,
       maxFileBytes: MAX_FILE,
       maxFiles: 3,
-      // The tests about this timeout set a shorter one.
+      // Tests about this time-out set a shorter one.
       nonFileTimeoutMs: 240_000,
       chargeParseTime: (work) => work(),
       onFirstFile: () => (uploads += 1),
@@ -99,7 +99,7 @@ const text = (content: string): Part => ({ name: 'text', content });
 
 const HEADERS = { 'content-type': 'multipart/form-data; boundary=B' };
 
-/** Sends a body in pieces of this many bytes, and closes the connection early where `cut` is set. */
+/** Sends a body in pieces of `pieces` bytes. `cut`: closes the connection early. */
 async function send(body: string, how: { pieces?: number; cut?: boolean } = {}): Promise<Outcome> {
   const wire = await Wire.open((server.address() as AddressInfo).port);
   wires.push(wire);
@@ -115,7 +115,10 @@ async function send(body: string, how: { pieces?: number; cut?: boolean } = {}):
   return outcomes[0]!;
 }
 
-/** Reads a body in these chunks, each after the previous one was handled. A socket might join them. */
+/**
+ * Lets the receiver read a body in exactly these chunks, each after the previous one was handled. A socket might join
+ * them.
+ */
 function read(chunks: readonly string[]): Promise<Outcome> {
   async function* arriving(): AsyncGenerator<Buffer> {
     for (const chunk of chunks) {
@@ -241,7 +244,7 @@ describe('a form', () => {
   test('that does not go on behind a file is given up in time, however slow the store was', async () => {
     changes = { nonFileTimeoutMs: 200 };
     const quick = store;
-    // The store takes longer than the timeout of the other fields. The sender is not responsible for that.
+    // The store takes longer than the time-out of fields that are not files. The sender is not to blame for that.
     store = async (upload: FormFile) => {
       await wait(400);
       return quick(upload);

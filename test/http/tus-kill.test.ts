@@ -24,7 +24,7 @@ test('an upload goes on behind a kill -9 of the server, and is whole in the end'
     endpoint: `${server.url}/v1/files/uploads`,
     headers: bearer({ token }),
     chunkSize: 4 * MIB,
-    // The client retries until the server runs again, however busy the machine is.
+    // The client tries again until the server runs again, however busy the machine is.
     retryDelays: Array.from({ length: 120 }, () => 500),
     onChunkComplete: (_size, accepted) => {
       if (accepted >= 8 * MIB) half.resolve();

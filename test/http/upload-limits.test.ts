@@ -29,7 +29,7 @@ async function open(path: string, headers: Record<string, string>): Promise<Wire
   return wire;
 }
 
-/** An upload that the server has admitted, and that has not sent its body yet. */
+/** Opens an upload that the server has admitted, and sends none of its body yet. */
 async function openUpload(person: Pick<TestPerson, 'token'>, length: number): Promise<Wire> {
   const headers = { ...bearer(person), 'content-length': String(length), expect: '100-continue' };
   const wire = await open('/v1/files', headers);
@@ -37,7 +37,7 @@ async function openUpload(person: Pick<TestPerson, 'token'>, length: number): Pr
   return wire;
 }
 
-/** A post with an unfinished file to a new group of this owner. */
+/** Opens a post with an unfinished file to a new group of this owner. */
 async function postOpenFile(owner: TestPerson): Promise<Wire> {
   const { id, token } = await server.createGroup();
   await server.operate('groups.add-member', { group: id, user: owner.nick, role: 'owner' });

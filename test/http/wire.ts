@@ -3,10 +3,10 @@ import { expect } from '@jest/globals';
 import type { Sql } from '../../src/storage/db/connection.ts';
 import type { TestGroup, TestServer } from '../support/server.ts';
 
-/** One answer in its wire form. */
+/** One answer as it was received. */
 export interface WireResponse {
   readonly status: number;
-  /** Names in lower case. */
+  /** The headers by name in lower case. */
   readonly headers: ReadonlyMap<string, string>;
   readonly text: string;
   readonly body: any; // oxlint-disable-line typescript/no-explicit-any -- tests compare it whole
@@ -51,12 +51,12 @@ export class Wire {
     return this.#isClosed;
   }
 
-  /** Bytes that were written and that the server has not accepted. */
+  /** The number of bytes that were written and that the kernel has not accepted. */
   get pending(): number {
     return this.#socket.writableLength;
   }
 
-  /** False when the kernel did not accept all bytes. */
+  /** Writes bytes. Returns false when the kernel did not accept all of them. */
   write(bytes: string | Buffer): boolean {
     return this.#socket.write(bytes);
   }
@@ -66,12 +66,12 @@ export class Wire {
     this.#socket.pause();
   }
 
-  /** Closes this side only. */
+  /** Closes this side of the connection; the server may still send. */
   end(): void {
     this.#socket.end();
   }
 
-  /** Resolves when the server has closed its side; then closes this one. */
+  /** Resolves when the server has closed its side, and closes this side then. */
   async ended(): Promise<void> {
     this.#socket.once('end', () => this.#socket.end());
     if (this.#socket.readableEnded) this.#socket.end();
@@ -82,7 +82,10 @@ export class Wire {
     this.#socket.destroy();
   }
 
-  /** The next answer, an interim one (100) too. Rejects when the connection closes before it is complete. */
+  /**
+   * Resolves with the next answer, which may be an interim one (100). Rejects when the connection closes before the
+   * answer is complete.
+   */
   async response(options: { head?: boolean } = {}): Promise<WireResponse> {
     for (;;) {
       const response = this.#take(options.head === true);

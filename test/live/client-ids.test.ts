@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => live.stop());
 
-/** The client_ids of a client's messages, by text, once it has got `last`. */
+/** The client_ids of the messages that the client got, by text. Waits until it has got the text `last`. */
 async function clientIds(client: LiveClient, last: string): Promise<Record<string, string | undefined>> {
   const messages = await eventually(
     () => client.changes(live.group.id).flatMap(({ message }) => message ?? []),
@@ -32,7 +32,7 @@ test("a live change has its client_id on all of the sender's connections and on 
   const following = await Promise.all(
     live.urls.map(async (url) => [await live.follow(url), await live.follow(url, bob.token)] as const),
   );
-  // All are sent at once, so that messages of both people and one without an id share a batch.
+  // All messages are sent at the same time, so that messages of both people and one without an id share a batch.
   await Promise.all([
     send(alice(), 'hers', 'a-1'),
     send(bob, 'his', 'b-1'),

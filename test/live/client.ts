@@ -16,7 +16,7 @@ interface RpcResponse {
 }
 
 export interface ClientOptions {
-  /** The authority that the client trusts for a TLS server. */
+  /** The certificate authority that the client trusts for a TLS server. */
   readonly ca?: string;
   readonly headers?: Record<string, string>;
 }
@@ -27,9 +27,9 @@ export class LiveClient {
   readonly notifications: Notification[] = [];
   /** All received texts, in order. */
   readonly texts: string[] = [];
-  /** The close code: of ws, or of the last line; null: the connection is open. */
+  /** The close code, of the WebSocket or of the last line on TCP; null: the connection is open. */
   code: number | null = null;
-  /** The sentence of the close. */
+  /** The reason that the server gave for the close. */
   reason = '';
   readonly #transport: WebSocket | Socket;
   readonly #responses = new Map<number, RpcResponse>();
@@ -76,7 +76,7 @@ export class LiveClient {
     return client;
   }
 
-  /** The raw socket, for actions that no client should take. */
+  /** The raw socket, on which a test can do what no client should do. */
   get socket(): Socket {
     const transport = this.#transport;
     return transport instanceof WebSocket ? (Reflect.get(transport, '_socket') as Socket) : transport;
@@ -108,7 +108,7 @@ export class LiveClient {
     return response!;
   }
 
-  /** Sends a request and resolves with its result; rejects with the sentence. */
+  /** Sends a request. Resolves with its result; rejects with the sentence of its error. */
   async call(method: string, params: unknown = {}): Promise<RpcResponse['result']> {
     const { result, error } = await this.request(method, params);
     if (error !== undefined) throw new Error(error.message);
@@ -134,7 +134,7 @@ export class LiveClient {
     ))!;
   }
 
-  /** Stops reading, like a client that hangs. */
+  /** Stops reading, as a client that hangs. */
   pause(): void {
     if (this.#transport instanceof WebSocket) this.#transport.pause();
     else this.#transport.pause();
@@ -145,7 +145,7 @@ export class LiveClient {
     else this.#transport.resume();
   }
 
-  /** Destroys the connection. */
+  /** Destroys the connection without a close message. */
   kill(): void {
     if (this.#transport instanceof WebSocket) this.#transport.terminate();
     else this.#transport.resetAndDestroy();

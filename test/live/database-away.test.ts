@@ -15,7 +15,7 @@ let other: TestServer;
 beforeEach(async () => {
   database = await createTestDatabase();
   proxy = await DatabaseProxy.start(database.target);
-  // A commit that a test blocks waits for its lock, however long the machine takes.
+  // The lock time-out is long, so that a commit that a test blocks waits for its lock, however long the machine takes.
   const postgresql = { ...proxy.address, lockTimeoutMs: 60_000 };
   live = await LiveFixture.start({ postgresql }, { database });
   other = await TestServer.start({}, { database });
@@ -61,7 +61,7 @@ test('a member who goes offline while the database is away is reported offline w
   await eventually(reported, (all) => all.length === 1);
   await proxy.refuse();
   await client.call('live.foreground', { foreground: false });
-  // In this time at least two ticks run, whose queries fail.
+  // In this time at least two periodic checks run, whose queries fail.
   await wait(2_500);
   expect(reported()).toEqual([true]);
   await proxy.forward();
@@ -81,7 +81,7 @@ test('a member who goes offline and comes back while the database is away is rep
   );
   await proxy.refuse();
   for (const client of clients) await client.call('live.foreground', { foreground: false });
-  // In this time at least two ticks run, whose queries fail.
+  // In this time at least two periodic checks run, whose queries fail.
   await wait(2_500);
   await clients[0]!.call('live.foreground', { foreground: true });
   await proxy.forward();
@@ -89,7 +89,7 @@ test('a member who goes offline and comes back while the database is away is rep
     () => reported(carol.id),
     (all) => all.at(-1) === false,
   );
-  // The server sends the newest state although these clients know it. A client that listed in between knows the
+  // The server sends the newest state although these clients know it: a client that read the list in between knows the
   // opposite.
   await eventually(
     () => reported(bob.id),
@@ -112,7 +112,7 @@ test('who is removed while the database is away for this node is told nothing mo
   expect(client.notifications.slice(left + 1).filter(({ method }) => method === 'conversation.change')).toEqual([]);
 });
 
-/** Makes a change through the node behind the proxy, which commits it and gets no answer. */
+/** Makes a change through the node behind the proxy. The node commits it, but gets no answer of the database. */
 async function changeUnheard(change: () => Promise<unknown>): Promise<void> {
   const changes: Promise<unknown>[] = [];
   await database.query((sql) =>
@@ -142,7 +142,7 @@ test('what was committed and its answer lost is heard by those who follow, thoug
   const conversation = live.group.id;
   const as = (name: string, input: object) => callAs(live.server, live.alice, name, { conversation, ...input });
   await as('messages.send', { text: 'one' });
-  // A change of a conversation waits in its commit while the lock is held.
+  // With this trigger, a change of a conversation waits in its commit while the test holds the lock.
   await database.query(
     (sql) => sql`create function wait_in_commit() returns trigger language plpgsql
       as 'begin perform pg_advisory_xact_lock(1); return null; end'`,

@@ -16,7 +16,7 @@ let folder: string;
 let certificate: string;
 let key: string;
 
-/** A self-signed certificate for a name. */
+/** Makes a self-signed certificate in files of this name. */
 function selfSigned(name: string): { certificate: string; key: string } {
   const files = { certificate: join(folder, `${name}.crt`), key: join(folder, `${name}.key`) };
   const subject = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost,IP:127.0.0.1'];
@@ -60,7 +60,7 @@ describe('endpoints with a certificate', () => {
         () => client.changes(live!.group.id).at(-1)?.message?.text,
         (text) => text === `by ${url}`,
       );
-      // Four heartbeats later it is still connected, since it answers.
+      // Four heartbeats later the client is still connected, since it answers them.
       const until = performance.now() + 3_200;
       let answered = 0;
       await eventually(

@@ -14,7 +14,7 @@ afterEach(async () => {
 const POSTS = 300;
 
 /**
- * A client that is killed repeatedly and continues after its last change; it records the changes of all its
+ * A client that is killed repeatedly and continues after its last change. It records the changes of all its
  * connections.
  */
 class Reader {
@@ -121,7 +121,7 @@ test('many clients that come back at once after many messages share what is read
     const revs = changes.map(({ rev }) => rev);
     expect(revs).toEqual(revs.map((_, index) => revs[0] + index));
   }
-  // Two thousand messages are a few pages. If each of the sixty clients read them itself, there would be 300 reads.
+  // Two thousand messages are a few pages. There would be 300 reads if each of the sixty clients read its own.
   expect(await live.metric(reads)).toBeLessThan(30);
 });
 
@@ -136,7 +136,7 @@ test('what happens on another node is told on this one: posts, edits, removals, 
   await here.add('bob');
   const client = await here.follow(here.urls[0], bob.token);
   const webhook = here.group.webhook.replace(here.server.url, there.url);
-  // Nodes find each other by a heartbeat; until then a node without known peers notifies nobody.
+  // Nodes find each other by heartbeats. Until then, a node that knows no peers sends no notifications.
   await eventually(
     async () => {
       await postJson(webhook, { text: 'from there' });

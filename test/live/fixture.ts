@@ -9,7 +9,7 @@ const ENDPOINTS = [
   { type: 'tcp', interface: '127.0.0.1', port: 0, tls: null },
 ] as const;
 
-/** A server with both kinds of endpoint, a group with alice, and the clients that a test opens. */
+/** A server with both kinds of endpoints, a group with alice, and the clients that a test opens. */
 export class LiveFixture {
   readonly server: TestServer;
   readonly alice: TestPerson;
@@ -31,7 +31,7 @@ export class LiveFixture {
     return fixture;
   }
 
-  /** The addresses of `/v1/live`, of the ws endpoint, and of the tcp endpoint. */
+  /** The URLs of `/v1/live`, of the ws endpoint, and of the tcp endpoint. */
   get urls(): readonly [http: string, websocket: string, tcp: string] {
     const [websocket, tcp] = this.server.endpoints;
     return [this.server.liveUrl, websocket!.url, tcp!.url];
@@ -49,7 +49,7 @@ export class LiveFixture {
     return client;
   }
 
-  /** Signs in and subscribes. */
+  /** Connects a client, signs it in and subscribes it. */
   async follow(url: string, token = this.alice.token, params: object = {}): Promise<LiveClient> {
     const client = await this.signIn(url, token);
     await client.call('live.subscribe', params);
@@ -70,7 +70,7 @@ export class LiveFixture {
     if (status !== 200) throw new Error(`not posted: ${status} ${JSON.stringify(body)}`);
   }
 
-  /** The value of a series, by its name with labels; the test has switched metrics on. */
+  /** The value of a series of the metrics, by its name with labels. The test has to switch metrics on. */
   async metric(series: string): Promise<number> {
     const text = await (await fetch(this.server.metricsUrl)).text();
     const line = text.split('\n').find((each) => each.startsWith(`${series} `));
@@ -78,7 +78,7 @@ export class LiveFixture {
     return Number(line.slice(series.length));
   }
 
-  /** The sum of a family's series, with any labels. */
+  /** The sum of all series of a metric, with any labels. */
   async total(family: string): Promise<number> {
     const text = await (await fetch(this.server.metricsUrl)).text();
     const values = [...text.matchAll(new RegExp(`^${family}(?:\\{.*\\})? (\\S+)$`, 'gm'))].map(([, value]) =>

@@ -171,7 +171,7 @@ describe('membership', () => {
         () => client.of('conversation.left').length,
         (count) => count === 1,
       );
-      // Every earlier notification has arrived when this is answered.
+      // When the ping is answered, every earlier notification has arrived.
       await client.call('live.ping');
       const left = client.notifications.findIndex(({ method }) => method === 'conversation.left');
       const behind = client.notifications.slice(left + 1);

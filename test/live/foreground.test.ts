@@ -17,7 +17,7 @@ const updates: PresenceUpdate[] = [];
 let people = 0;
 beforeAll(async () => {
   live = await LiveFixture.start();
-  // This bus is another node, which receives the notifications of the server.
+  // This bus acts as another node, which receives the notifications of the server.
   bus = new PostgresBus(live.server.database.open(), silentLog(), { node: 'listener' });
   const isListening = new Promise<void>((resolve) => void bus.subscribe({ resync: () => resolve() }));
   bus.subscribe({ presence: ({ update }) => void updates.push(update) });
@@ -83,7 +83,7 @@ test('one connection in the foreground is enough, whichever it is', async () => 
   await desk.close();
   await setForeground(phone, false);
   await eventuallySeen(true, false, true, false);
-  // A session in the background does not count when it ends; a new one is in the foreground.
+  // A session in the background does not count when it ends. A new session is in the foreground.
   await phone.close();
   await live.follow(live.urls[0], bob.token);
   await eventuallySeen(true, false, true, false, true);
@@ -108,7 +108,7 @@ test('a flutter tells the others nothing, or what it has come to', async () => {
   for (let n = 0; n < 20; n += 1) await setForeground(client, n % 2 === 1);
   await setForeground(client, false);
   await eventually(isListed, (is) => !is);
-  // The same value never comes twice in a row, since each notification is a change of the last second.
+  // The same value never comes twice in a row, since each notification reports a change within the last second.
   expect(seenByAlice().every((online, n, all) => online !== all[n - 1])).toBe(true);
 });
 

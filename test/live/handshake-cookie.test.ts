@@ -82,7 +82,7 @@ describe('the cookie does not count', () => {
   ])('%s', async (_, headers) => {
     const client = await connect({ ...headers, cookie: browser.cookie! });
     await expect(client.call('live.authenticate', {})).rejects.toThrow(MISSING_TOKEN);
-    // With a token it authenticates as before.
+    // With a token the client can still authenticate.
     expect(await client.call('live.authenticate', { token: live.alice.token })).toMatchObject({
       account: { nick: 'alice' },
     });

@@ -10,7 +10,7 @@ import { LiveFixture } from './fixture.ts';
 let live: LiveFixture;
 afterEach(async () => live.stop());
 
-/** The maximum size of one read of changes, with its frames. */
+/** The most bytes that one read of changes gives, with their frames. */
 const READ_BYTES = 300 * 1024;
 const MAX_FRAME_BYTES = 64 * 1024;
 const small = { live: { maxFrameBytes: MAX_FRAME_BYTES } };
@@ -36,7 +36,7 @@ describe.each([
     expect(client.of('session.ended')).toEqual([
       { jsonrpc: '2.0', method: 'session.ended', params: { reason: client.reason, code } },
     ]);
-    // Other clients noticed nothing.
+    // Other clients are not affected.
     await (await live.signIn(live.urls[index])).call('live.ping');
   });
 
@@ -133,7 +133,8 @@ describe.each([
     live = await LiveFixture.start({ live: { heartbeatMs: 800 }, metrics: { metricsEnabled: true } });
     const silent = await live.signIn(live.urls[index]);
     const lively = await live.signIn(live.urls[index]);
-    // The library answers pings as soon as it reads them; on tcp any line is an answer.
+    // The client must not read any longer: its library answers pings as soon as it reads them, and on tcp any line is
+    // an answer.
     silent.pause();
     let answered = 0;
     await eventually(
@@ -152,12 +153,11 @@ describe.each([
   test('nobody is closed because the server itself stood still', async () => {
     live = await LiveFixture.start({ live: { heartbeatMs: 800 }, metrics: { metricsEnabled: true } });
     const client = await live.signIn(live.urls[index]);
-    // After this wait the sign-in no longer counts as a sign that the client is alive. The server has not pinged it
-    // yet.
+    // After this wait the sign-in no longer proves that the client is alive. The server has not sent a ping yet.
     await wait(500);
     const until = performance.now() + 3_000;
     while (performance.now() < until);
-    // The server has time for a check, in which it may only ping the client.
+    // In this time the server makes a check, in which it may only send a ping.
     await wait(500);
     await client.call('live.ping');
     expect(await live.metric('klatch_live_disconnects_total{reason="ping_timeout"}')).toBe(0);
@@ -235,7 +235,7 @@ describe('what no client sends', () => {
   test('a client that reads nothing is closed with "sync again" when too much waits, and costs no more', async () => {
     const sendQueueBytes = 64 * 1024;
     live = await LiveFixture.start({ live: { sendQueueBytes }, metrics: { metricsEnabled: true } });
-    // Each of the two clients may exceed the bound of its queue by the result of one read of changes.
+    // Each of the two clients may exceed the limit of its queue by the result of one read of changes.
     const mostBytes = 2 * (sendQueueBytes + READ_BYTES);
     for (const url of [live.urls[0], live.urls[2]]) {
       const slow = await live.follow(url);
@@ -243,7 +243,7 @@ describe('what no client sends', () => {
       slow.pause();
       const ends = 'klatch_live_disconnects_total{reason="slow_consumer"}';
       const before = await live.metric(ends);
-      // This is more than the kernel's buffers of both ends hold.
+      // These posts are more than the kernel buffers of both ends hold.
       for (let n = 0; n < 400 && (await live.metric(ends)) === before; n += 1) {
         await live.post('x'.repeat(39_000));
         expect(await live.total('klatch_live_send_queue_bytes')).toBeLessThanOrEqual(mostBytes);
@@ -252,7 +252,7 @@ describe('what no client sends', () => {
       slow.resume();
       expect(await slow.ended()).toBe(4000);
       expect(quick.code).toBe(null);
-      // The client reconnects and has everything once.
+      // The client reconnects, and then has got each message exactly once.
       const changes = slow.changes(live.group.id);
       const known = changes.at(-1)!.rev;
       const again = await live.follow(url, live.alice.token, { since: { [live.group.id]: known } });

@@ -52,7 +52,7 @@ describe('the end of a session', () => {
 
 test('a request that waits when its administrator is demoted is judged by the new role', async () => {
   await live.stop();
-  // The test holds its locks for less time than these timeouts.
+  // These time-outs are longer than the test holds its locks.
   live = await LiveFixture.start({ postgresql: { lockTimeoutMs: 120_000, databaseCallTimeoutMs: 120_000 } });
   const [root, other] = [
     await createPerson(live.server, 'root', { admin: true }),
@@ -67,7 +67,7 @@ test('a request that waits when its administrator is demoted is judged by the ne
     await notifyFromPeer(`u${root.id}`);
     await until(live.server.database, (sql) => isWaiting(sql, 'general'));
     const response = client.request('hooks.list-all');
-    // The request would be answered by then if it did not wait for the new role.
+    // If the request did not wait for the new role, it would be answered within these calls.
     for (let n = 0; n < 5; n += 1) await fence.call('hooks.list-all');
     await held.release();
     expect(await response).toMatchObject({ error: { data: { code: 'forbidden' } } });
@@ -93,8 +93,8 @@ describe('what passes', () => {
   test('who writes is told to the others in the conversation, once in a while', async () => {
     const alice = await live.follow(live.urls[0]);
     const other = await live.follow(live.urls[2], bob.token);
-    // The test repeats the notification until it arrives. It may be lost while a busy machine reopens its session, and
-    // no node repeats such a notification.
+    // Repeats the notification until it arrives. It may be lost while a busy machine reopens its session, and no node
+    // repeats such a notification.
     await eventually(
       async () => {
         await notifyFromPeer(Array.from({ length: 5 }, () => `y${live.group.id}:${bob.id}`).join(';'));

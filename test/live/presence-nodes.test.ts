@@ -21,7 +21,7 @@ afterEach(async () => {
   await database.drop();
 });
 
-/** A node with peers on the same database, and with people whose ids begin at `first`. */
+/** Starts a node with peers on the same database. The ids of its people begin at `first`. */
 async function startNode(name: string, first: number): Promise<{ presence: Presence; bus: PostgresBus }> {
   const opened = database.open();
   await opened.general.run((sql) => heartbeatAndListLiveNodes(sql, name, 600_000));

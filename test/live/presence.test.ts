@@ -22,9 +22,9 @@ test('who is believed to be there is certain only after nobody would be believed
   expect(maxPresenceStalenessMs(10 * 60_000)).toBeGreaterThan(2 * 10 * 60_000 + 5_000);
 });
 
-/** Nodes whose notifications reach each other in order and at once, unless a test loses them. */
+/** Several nodes whose notifications reach each other in order and at once, except those that a test loses. */
 class Cluster {
-  /** Rows of nodes; null: the database is unreachable. */
+  /** The rows of nodes in the database; null: the database is unreachable. */
   rows: string[] | null;
   isLost: (update: PresenceUpdate, from: string, to: string) => boolean = () => false;
   readonly said: PresenceUpdate[] = [];
@@ -59,7 +59,7 @@ class Cluster {
     return { name, bus, told, presence };
   }
 
-  /** Lets time pass, a second at a time, for the `running` nodes; the others are frozen. */
+  /** Lets time pass in steps of a second for the nodes in `running`; the other nodes are frozen. */
   async pass(seconds: number, running = this.nodes): Promise<void> {
     for (let n = 0; n < seconds; n += 1) {
       nowMs += 1_000;
@@ -194,14 +194,14 @@ describe('the people of a node', () => {
 
   test('are those of the process that took its place', async () => {
     const startedMs = Date.now();
-    // A process that replaces another one starts later.
+    // The process that replaces node a starts a minute later.
     const clock = jest.spyOn(Date, 'now').mockReturnValueOnce(startedMs).mockReturnValueOnce(startedMs);
     clock.mockReturnValue(startedMs + 60_000);
     const cluster = new Cluster('a', 'b', 'a');
     const [before, b, after] = cluster.nodes;
     before!.presence.firstForegroundSessionStarted(alice);
     await cluster.pass(5, [before!, b!]);
-    // The former process was killed, and sends nothing more.
+    // The former process of node a was killed, and sends nothing more.
     after!.presence.firstForegroundSessionStarted(bob);
     await cluster.pass(15, [b!, after!]);
     expect(b!.presence.onlineAccounts()).toEqual([bob]);

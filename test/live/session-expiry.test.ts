@@ -16,7 +16,7 @@ afterEach(async () => {
   await live.stop();
 });
 
-/** A new session of alice that expires after this time. */
+/** Creates a session of alice that expires after this time; resolves with its token. */
 async function sessionFor(ms: number): Promise<string> {
   const { token, session } = await signIn(live.server, live.alice.id);
   await live.server.database.query(
@@ -27,8 +27,8 @@ async function sessionFor(ms: number): Promise<string> {
 }
 
 /**
- * Follows with a session that expires soon, but not before the client follows: the time grows until this machine is
- * fast enough.
+ * Signs a client in and subscribes it, with a session that expires soon, but not before that. The lifetime doubles
+ * until this machine is fast enough.
  */
 async function followBriefly(): Promise<LiveClient> {
   for (let ms = 1_000; ; ms *= 2) {
@@ -43,7 +43,7 @@ async function followBriefly(): Promise<LiveClient> {
 describe('a session that expires', () => {
   test('ends its connection then, without being looked up', async () => {
     const client = await followBriefly();
-    // Under this lock no look-up of a session gets an answer.
+    // While this lock is held, no look-up of a session gets an answer.
     await live.server.database.query((sql) =>
       sql.begin(async (tx) => {
         await tx`lock table session in access exclusive mode`;
@@ -61,7 +61,7 @@ describe('a session that expires', () => {
     await client.call('live.ping');
     const answered = client.texts.length;
     const now = Date.now();
-    // The wall clock jumps, which has no effect on the timer.
+    // The wall clock jumps by two hours, which does not affect the timer of the session.
     jest.spyOn(Date, 'now').mockImplementation(() => now + 2 * HOUR_MS);
     client.send(JSON.stringify({ jsonrpc: '2.0', id: 7, method: 'profile.get', params: {} }));
     expect(await client.ended()).toBe(SESSION_ENDED);
@@ -75,7 +75,7 @@ describe('a session that expires', () => {
         update session set expires_at = expires_at + interval '4 hours' where account_id = ${live.alice.id}
           and expires_at is not null`,
     );
-    // Every change of an account makes the server look its sessions up again, before it handles the next request.
+    // Each change of an account makes the server look its sessions up again, before it handles the next request.
     await live.server.operate('accounts.update', { user: 'alice', name: 'Alice' });
     await client.call('live.ping');
     const now = Date.now();
@@ -88,7 +88,7 @@ describe('a session that expires', () => {
   });
 
   test('far in the future does not end its connection now', async () => {
-    // This is longer than a timer of Node can be.
+    // This lifetime is longer than a timer of Node can be.
     const client = await live.signIn(live.urls[0], await sessionFor(60 * 24 * HOUR_MS));
     for (let n = 0; n < 3; n += 1) await client.call('live.ping');
     expect(client.code).toBe(null);

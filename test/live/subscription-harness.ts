@@ -16,7 +16,10 @@ import { Witness } from '../../src/storage/messages/witness.ts';
 import type { TestDatabase } from '../support/database.ts';
 import type { StoredGroup } from '../storage/fixture.ts';
 
-/** A pool whose answers a test can hold back after the database gave them: they are stale when they arrive. */
+/**
+ * A connection pool. A test can hold answers back after the database gave them, so that they are out of date when they
+ * arrive.
+ */
 export class DelayedPool {
   readonly #database: TestDatabase;
   #isHolding = false;
@@ -26,27 +29,27 @@ export class DelayedPool {
     this.#database = database;
   }
 
-  /** Holds all answers from now on, until `release`. */
+  /** Holds back all answers from now on, until `release`. */
   hold(): void {
     this.#isHolding = true;
   }
 
-  /** The number of held answers. */
+  /** The number of answers that are held back. */
   get held(): number {
     return this.#held.length;
   }
 
-  /** Lets the oldest answer arrive, and keeps holding later ones. */
+  /** Lets the oldest answer arrive, and holds later ones back. */
   releaseOne(): void {
     this.#held.shift()?.resolve();
   }
 
-  /** Loses the oldest answer. */
+  /** Makes the oldest answer fail, as if it was lost. */
   failOne(): void {
     this.#held.shift()?.reject(new Error('the answer was lost'));
   }
 
-  /** Lets all answers arrive, and holds none from now on. */
+  /** Lets all answers arrive, and holds none back from now on. */
   release(): void {
     this.#isHolding = false;
     for (const answer of this.#held.splice(0)) answer.resolve();
@@ -66,13 +69,13 @@ export class DelayedPool {
   }
 }
 
-/** A client's session as a stream sees it: it accepts everything at once. */
+/** The session of a client as a feed sees it: it accepts everything at once. */
 export class Client implements SendableSession {
   readonly connection = { isFull: false } as LiveConnection;
   readonly accountId: AccountId;
   readonly subscriptions: SessionSubscriptions;
   readonly isOpen = true;
-  /** Everything that the stream sent, in order. */
+  /** Everything that was sent to the client, in order. */
   readonly sent: { readonly method: string; readonly params: { rev?: number; message?: { text: string } } }[] = [];
 
   constructor(accountId: AccountId, feeds: FeedRegistry) {
@@ -102,16 +105,16 @@ export class Client implements SendableSession {
   }
 }
 
-/** This is longer than any test takes. */
+/** An interval that is longer than any test takes. */
 const POLL_MS = 3_600_000;
 
-/** Feeds and memberships of one node over a real database, whose answers a test can hold back. */
+/** The feeds and memberships of one node over a real database. A test can hold back the answers of the database. */
 export class SubscriptionHarness {
   readonly bus = new LocalBus();
   readonly counts = new LiveCounts();
-  /** The pool for the changes of conversations. */
+  /** The pool that reads the changes of conversations. */
   readonly changes: DelayedPool;
-  /** The pool for memberships. */
+  /** The pool that reads memberships. */
   readonly members: DelayedPool;
   readonly feeds: FeedRegistry;
   readonly #database: TestDatabase;
@@ -125,7 +128,7 @@ export class SubscriptionHarness {
     this.changes = new DelayedPool(database);
     this.members = new DelayedPool(database);
     const [bus, log] = [this.bus, silentLog()];
-    // No periodic read may repair the states that these tests are about.
+    // The periodic reads are off: none may repair the states that these tests are about.
     this.feeds = new FeedRegistry({
       bus,
       pool: this.changes.pool,
@@ -148,7 +151,7 @@ export class SubscriptionHarness {
     this.feeds.stop();
   }
 
-  /** A client that follows. `known`: the revs that it sends; `whileListing` runs after the heads were read. */
+  /** Makes a client follow. `known` is the rev that it has; `whileListing` runs after the heads were read. */
   async follow(
     accountId: AccountId,
     { known, whileListing = async () => {} }: { known?: number; whileListing?: () => Promise<void> } = {},
@@ -184,7 +187,7 @@ export class SubscriptionHarness {
     });
   }
 
-  /** Deletes the newest message, and sends the notification. */
+  /** Deletes the newest message, and publishes the notification of that. */
   async deleteNewest(): Promise<void> {
     const { id } = this.#group;
     await this.#database.query(
@@ -199,12 +202,12 @@ export class SubscriptionHarness {
     this.bus.publish('nonMessageChangesCommitted', [id]);
   }
 
-  /** Sends the notification of a new message. */
+  /** Publishes the notification of a new message. */
   notifyCommitted(): void {
     this.bus.publish('messagesCommitted', new Map([[this.#group.id, 0 as Seq]]));
   }
 
-  /** Sends the notification that an account's membership has changed. */
+  /** Publishes the notification that the membership of an account has changed. */
   memberChanged(accountId: AccountId): void {
     this.bus.publish('membersChanged', [{ conversationId: this.#group.id, accountId }]);
   }

@@ -31,7 +31,7 @@ const hasReceived = (client: Client, text: string): Promise<unknown> =>
     (texts) => texts.includes(text),
   );
 
-/** Resolves when this many answers of the database are held. */
+/** Resolves when this many answers of the database are held back. */
 const held = (pool: { held: number }, count: number): Promise<unknown> =>
   eventually(
     () => pool.held,
@@ -43,7 +43,7 @@ describe('a member who is removed', () => {
     const [first, second] = [await harness.follow(ann), await harness.follow(bob)];
     await removeMembers(database, group, [bob]);
     await harness.commit('after');
-    // Bob's membership arrives after the new message.
+    // Here the answer about Bob's membership arrives after the new message.
     harness.members.hold();
     harness.memberChanged(bob);
     harness.notifyCommitted();
@@ -60,13 +60,13 @@ describe('a member who is removed', () => {
   test('does not come back by an answer that is older than the removal', async () => {
     const [first, second] = [await harness.follow(ann), await harness.follow(bob)];
     harness.members.hold();
-    // After a change of role, for example, the database answers that bob is a member.
+    // The notification may be about a change of role. The database answers it with: bob is a member.
     harness.memberChanged(bob);
     await held(harness.members, 1);
     await removeMembers(database, group, [bob]);
     harness.memberChanged(bob);
     harness.members.releaseOne();
-    // The feed has sent the newer query, so it has handled the older answer.
+    // The feed has sent the next query, so it has already handled the older answer.
     await held(harness.members, 1);
     await harness.commit('after');
     harness.notifyCommitted();
@@ -84,7 +84,7 @@ describe('a member who is removed', () => {
 describe('a client that begins to follow', () => {
   test('and is ahead of what this node has read gets nothing twice', async () => {
     const first = await harness.follow(ann);
-    // A node committed both messages and died before its notification.
+    // Another node committed both messages and died before it sent a notification.
     const one = await harness.commit('one');
     const two = await harness.commit('two');
     const second = await harness.follow(bob, { known: one });
@@ -100,7 +100,7 @@ describe('a client that begins to follow', () => {
         harness.bus.publish('resync', RELIABLE_EVENTS);
       },
     });
-    // The feed reads at once, and not only when it compares itself with all heads every 10 s.
+    // The feed reads at once. It does not wait for its comparison with all heads, every 10 s.
     expect(harness.counts.reads.fan_out).toBe(1);
     await hasReceived(client, 'missed');
   });
@@ -120,7 +120,7 @@ describe('a client that begins to follow', () => {
 describe('what is read at once', () => {
   test('goes to all followers page by page, although one notification stands for all of it', async () => {
     const [first, second] = [await harness.follow(ann), await harness.follow(bob)];
-    // These are half a MiB; a page holds 256 KiB.
+    // These messages have half a MiB; a page holds 256 KiB.
     const revs: number[] = [];
     for (let n = 0; n < 16; n += 1) revs.push(await harness.commit('x'.repeat(32 * 1024)));
     harness.notifyCommitted();

@@ -107,7 +107,7 @@ describe('posts', () => {
       ['none', 1],
     ]);
     expect(found.value('klatch_refused_posts_unrecorded_total')).toBe(0);
-    // The series exists with 0 from the start, so that the first refusal is an increase.
+    // The series exists with the value 0 from the start, so that monitoring sees the first refusal as an increase.
     expect(found.value('klatch_refused_posts_total', { format: 'grafana' })).toBe(0);
   });
 
@@ -167,7 +167,7 @@ describe('requests', () => {
     const socket = connect(server.port, '127.0.0.1');
     await once(socket, 'connect');
     socket.write(`POST ${new URL(group.webhook).pathname} HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nhalf`);
-    // The server has accepted this connection once it answers on a later one.
+    // When the server answers on a later connection, it has accepted this one.
     await fetch(`${server.url}/v1/status`);
     socket.destroy();
     await until((found) => found.value('klatch_http_requests_total', { route: 'send', status: 'none' }) === 1);
@@ -176,7 +176,7 @@ describe('requests', () => {
   test('that wait for a connection of a pool count with their waits', async () => {
     const group = await start({ postgresql: { generalPoolSize: 1 } });
     await Promise.all(Array.from({ length: 20 }, () => fetch(`${group.webhook}/reverse`)));
-    // The server's own workers use this one connection too, so that one of them may wait at this moment.
+    // The server's own workers also use this one connection, so one of them may wait at this moment.
     const found = await until((now) => now.value('klatch_pool_waiting_calls', { pool: 'general' }) === 0);
     expect(found.value('klatch_pool_connections', { pool: 'general' })).toBe(1);
     expect(found.value('klatch_pool_wait_duration_seconds_count', { pool: 'general' })).toBeGreaterThan(0);
@@ -239,7 +239,7 @@ describe('deliveries', () => {
   });
 
   test('count look-ups of names, what was remembered of them, and failures by their category', async () => {
-    // The server looks up its own names as well; these addresses need no look-up.
+    // The server looks up the host names of its own URLs as well. These have IP addresses, which need no look-up.
     const addresses = { http: { baseUri: 'http://192.0.2.1' }, publicEndpoints: [] };
     const group = await start({ ...addresses, delivery: { retryDelaysMs: [30, 60_000] } });
     const port = await freePort();
@@ -263,7 +263,7 @@ describe('deliveries', () => {
     const [failing, well] = [await receive(() => 500), await receive()];
     for (const receiver of [failing, well]) await register(group, receiver.url());
     await postJson(group.webhook, { text: 'x' });
-    // The server reads the report at the first scrape and caches it, so the database has to have the state before.
+    // The database has to have the state before the first scrape: the server reads the report then, and caches it.
     await eventually(
       () => server.database.query((sql) => sql`select from reverse_hook where failures > 0 or cursor > 0`),
       (rows) => rows.length === 2,
@@ -293,7 +293,7 @@ test('nothing in the exposition names a group, a token, a target or a text, what
   for (const secret of [group.token, 'guessed', 'private', 'user-host', '127.0.0.1', 'title']) {
     expect(text).not.toContain(secret);
   }
-  // A value may by chance have the same digits as the port.
+  // Only labels are checked: a value may by chance have the same digits as the port.
   const labelValues = series.flatMap((each) => Object.values(each.labels));
   expect(labelValues.filter((value) => value.includes(String(receiver.port)))).toEqual([]);
   const labels = new Set(series.flatMap((each) => Object.keys(each.labels)));

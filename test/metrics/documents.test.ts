@@ -94,7 +94,7 @@ describe('the dashboard', () => {
   });
 });
 
-/** The rules by their names; the file has one layout, so that no YAML parser is needed. */
+/** The rules of alerts.yml by their names. The file has one layout, so no YAML parser is needed. */
 function alerts(): { name: string; expr: string; text: string }[] {
   return read('alerts.yml')
     .split(/^ {6}- alert: /m)

@@ -5,7 +5,7 @@ import { eventually } from '../support/eventually.ts';
 const delay = new EventLoopDelay();
 afterEach(() => delay.stop());
 
-/** Blocks the event loop, as a computation does. */
+/** Blocks the event loop for this time, as a long computation does. */
 function block(ms: number): void {
   const end = performance.now() + ms;
   while (performance.now() < end);

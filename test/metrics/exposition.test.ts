@@ -142,7 +142,7 @@ describe('the program', () => {
 });
 
 describe('while the database is away', () => {
-  /** The bound of a wait for a report, and the time that this machine may add. */
+  /** The longest time for which a scrape waits for a report, plus the time that this machine may add. */
   const SOON_MS = 1_000 + 3_000;
   let database: TestDatabase;
   let proxy: DatabaseProxy;

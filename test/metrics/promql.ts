@@ -5,14 +5,14 @@ const TARGET_LABELS = ['instance', 'job'];
 const METRIC = /\b(?:klatch|process|nodejs)_[a-z_]+/g;
 const MATCHER = /(\w+)(=~|!~|!=|=)"([^"]*)"/g;
 
-/** The names of metrics in an expression, each once. */
+/** The names of the metrics in a PromQL expression, each once. */
 export function metricsIn(expression: string): string[] {
   return [...new Set(expression.match(METRIC) ?? [])];
 }
 
 /**
- * The problems of an expression, compared with a server's real metrics: unknown metrics, labels that a metric lacks,
- * values that a label never has. Empty when there are none.
+ * The problems of a PromQL expression, compared with the real metrics of a server: unknown metrics, labels that a
+ * metric lacks, values that a label never has. Empty if there are none.
  */
 export function problemsOf(expression: string, found: Scrape): string[] {
   const missing = metricsIn(expression).filter((name) => !found.has(name));
@@ -31,7 +31,7 @@ export function problemsOf(expression: string, found: Scrape): string[] {
   return problems;
 }
 
-/** The labels of all `by (…)` and `on (…)`. */
+/** The labels in all groupings of an expression, such as `by (…)` and `on (…)`. */
 export function groupings(expression: string): string[] {
   const lists = [...expression.matchAll(/\b(?:by|on|without|ignoring) ?\(([^)]*)\)/g)].map(([, list]) => list!);
   return [...new Set(lists.flatMap((list) => list.split(',').map((label) => label.trim())))].filter((l) => l !== '');

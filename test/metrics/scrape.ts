@@ -1,4 +1,4 @@
-/** One line of an exposition: the name with its suffix, the labels unchanged, the value. */
+/** One line of the metrics: the name with its suffix, the labels unchanged, the value. */
 export interface Series {
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;
@@ -9,7 +9,7 @@ export interface Series {
 export class Scrape {
   readonly text: string;
   readonly series: readonly Series[];
-  /** Types by the family's name. */
+  /** The type of each metric, by its name. */
   readonly types: ReadonlyMap<string, string>;
   readonly helps: ReadonlyMap<string, string>;
 

@@ -25,7 +25,7 @@ const update = (state: AlertStatus, ...senderAlerts: SenderAlert[]): AlertUpdate
   occurredAt: RECEIVED,
 });
 
-/** The state after these updates, and whether each of them changed it. */
+/** The state of an alert after these updates, and for each update whether it changed the state. */
 function after(...updates: AlertUpdate[]): { known: PostedAlertState; changes: boolean[] } {
   let known = null as PostedAlertState | null;
   const changes = updates.map((each) => {

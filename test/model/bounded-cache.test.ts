@@ -19,6 +19,6 @@ test('a bounded cache forgets what is older than its ttl', () => {
 });
 
 test('a bounded cache allocates nothing for entries that it does not hold', () => {
-  // An array of this size would not fit into memory.
+  // The cache allocates nothing for its capacity: an array of this size would not fit into memory.
   expect(new BoundedCache<string, number>(2 ** 40).size).toBe(0);
 });

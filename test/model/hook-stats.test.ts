@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { DURATION_BOUNDS_MS, durationQuantileBoundMs } from '../../src/model/hook-stats.ts';
 
-/** Counters with these values at these indexes. */
+/** The counters of durations, with these counts at these indexes and 0 elsewhere. */
 const counts = (...given: [index: number, count: number][]): number[] => {
   const all = Array.from({ length: DURATION_BOUNDS_MS.length + 1 }, () => 0);
   for (const [index, count] of given) all[index] = count;

@@ -10,7 +10,7 @@ const segment = (marker: string, content: Buffer): Buffer => {
 const frame = (marker = 'ffc0'): Buffer => segment(marker, hex('08 0140 0280 03 012200 021101 031101'));
 const jpeg = (...parts: Buffer[]): Buffer => Buffer.concat([hex('ffd8'), ...parts]);
 
-/** An APP1 segment with one entry before the orientation. */
+/** A JPEG segment (APP1) with EXIF data: one entry, and then the orientation. */
 function exif(orientation: number, order: 'II' | 'MM'): Buffer {
   const tiff = Buffer.alloc(8 + 2 + 24);
   const uint16 = (value: number, at: number): unknown =>
@@ -81,7 +81,7 @@ describe('the size of a picture', () => {
       );
       if (size !== null) expect(Math.min(size.width, size.height)).toBeGreaterThan(0);
     }
-    // Each step makes progress, even with fill bytes and with the smallest segments.
+    // The reader makes progress in each step, even with fill bytes and with the smallest segments, and so ends.
     expect(readPictureSize(jpeg(Buffer.alloc(262_144, 0xff)))).toBeNull();
     expect(readPictureSize(jpeg(...Array.from({ length: 60_000 }, () => hex('ffe00002'))))).toBeNull();
   });

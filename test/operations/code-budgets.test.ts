@@ -28,7 +28,7 @@ async function startServer(limits: ConfigChanges['limits'], registration: 'open'
   await server.operate('accounts.update', { user: 'alice', address: ALICE });
 }
 
-/** Requests a code from an address; resolves with the status. */
+/** Requests a code for `address`, from the network address `source`. Resolves with the status. */
 async function ask(source: string, address: string): Promise<number> {
   const { status } = await fetch(`${server.url}/v1/api/auth.start`, {
     method: 'POST',
@@ -41,7 +41,7 @@ async function ask(source: string, address: string): Promise<number> {
 const aMinutePasses = () =>
   server.database.query((sql) => sql`update activation set sent_at = sent_at - interval '61 s'`);
 
-/** The addresses to which a code was sent, or is being sent. */
+/** The addresses to which a code was sent or is about to be sent. */
 async function sentTo(): Promise<string[]> {
   const rows = await server.database.query(
     (sql) => sql<{ address: string }[]>`select address from activation where sends_code order by address`,
@@ -62,7 +62,7 @@ describe('codes for an account', () => {
   test('are sent though somebody else has asked for all that one network may have', async () => {
     await startServer({ dailyCodesPerAddressAndNetwork: 5 });
     for (let n = 0; n < 5; n += 1) {
-      // Each request comes from another address of one site.
+      // Each request comes from another network address of the same site.
       expect(await ask(`2001:db8:bad:${n}::1`, ALICE)).toBe(200);
       await aMinutePasses();
     }

@@ -50,7 +50,7 @@ export async function joined(
   return person;
 }
 
-/** Signs the same person in with a token of these scopes. */
+/** Signs the person in with another token, which has these scopes. */
 export async function withScopes(server: TestServer, person: TestPerson, scopes: Scope[]): Promise<TestPerson> {
   return { ...person, ...(await signIn(server, person.id, scopes)) };
 }

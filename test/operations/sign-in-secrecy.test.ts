@@ -49,7 +49,7 @@ describe('whether an address is known', () => {
       expect(mail.letters.map(({ to }) => to)).toEqual([['alice@example.org']]);
       expect(gate.sent.map(({ body }) => body.phone)).toEqual([441632960001]);
       const wrong = code === '000000' ? '000001' : '000000';
-      // The sequence of refusals is the same for known and unknown addresses.
+      // The sequence of refusals is the same for addresses with and without an account.
       for (const { transaction } of answers) {
         for (const sentence of ['attempts left: 2', 'attempts left: 1', 'the last attempt', 'has expired']) {
           await expect(verify(transaction, wrong)).rejects.toThrow(sentence);
@@ -78,7 +78,7 @@ describe('whether an address is known', () => {
     await server.database.query((sql) => sql`update activation set sent_at = sent_at - interval '61 s'`);
     mail.letters.length = 0;
     await start('alice@example.org');
-    // E-mails are sent in order: if there were one to Alice, it would arrive before this one.
+    // E-mails are sent in order: an e-mail to Alice would arrive before this one to Bob.
     await start('bob@example.org');
     await mail.letterTo('bob@example.org');
     expect(mail.letters).toHaveLength(1);
@@ -89,7 +89,7 @@ describe('whether an address is known', () => {
     const held: (() => void)[] = [];
     mail = await TestMailServer.start({ onMailFrom: (_from, _session, done) => void held.push(() => done()) });
     await startServer({ registration: 'open' });
-    // The mail server accepts no sender until the test lets it: an answer that waited for the e-mail would not come.
+    // The mail server accepts no sender until the test allows it. An answer that waited for the e-mail would not come.
     const { transaction } = await start('alice@example.org');
     await eventually(
       () => Promise.resolve(held.length),

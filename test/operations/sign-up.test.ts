@@ -32,7 +32,7 @@ const start = (address: string, more: object = {}): Promise<Started> =>
 const verify = (transaction: string, code: string) => callAs(server, null, 'auth.verify', { transaction, code });
 const signUp = (transaction: string, nick: string, more: object = {}) =>
   callAs(server, null, 'auth.sign-up', { transaction, nick, ...more });
-/** Moves the recorded codes of an address back by a minute. */
+/** Makes the codes of an address a minute older. */
 const letTimePass = (address: string) =>
   server.database.query(
     (sql) => sql`update activation set sent_at = sent_at - interval '61 s' where address = ${address}`,
@@ -169,7 +169,7 @@ describe('guessing', () => {
     const { transaction } = await start('guessed@example.org');
     const code = await mail.codeTo('guessed@example.org');
     const wrong = (index: number): string => String((Number(code) + 1 + index) % 1_000_000).padStart(6, '0');
-    // Callers of the control socket are not throttled, so only the bound of attempts can stop them.
+    // Callers of the control socket are not throttled, so only the limit of attempts can stop them.
     const guess = (text: string) => server.operate('auth.verify', { transaction, code: text });
     const results = await Promise.allSettled(Array.from({ length: 100 }, (_, index) => guess(wrong(index))));
     const sentences = results.map((result) => (result.status === 'rejected' ? String(result.reason) : 'accepted'));

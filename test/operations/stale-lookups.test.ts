@@ -12,7 +12,7 @@ import { eventually } from '../support/eventually.ts';
 import { createPerson } from '../support/people.ts';
 import { TestServer } from '../support/server.ts';
 
-/** No group here has a sealed secret. */
+/** A sealer that is not used: no group here has a sealed secret. */
 const sealer = new Sealer('unused');
 
 let server: TestServer;
@@ -25,7 +25,7 @@ afterEach(async () => {
   await server.stop();
 });
 
-/** The real pool, with late answers: each waits until `release` is called. */
+/** The real connection pool, whose answers wait until `release` is called. */
 class SlowPool {
   readonly #pool: Pool;
   readonly #held: (() => void)[] = [];
@@ -44,7 +44,7 @@ class SlowPool {
     return result;
   };
 
-  /** Resolves once an answer of the database is held. */
+  /** Resolves when an answer of the database waits. */
   held(): Promise<void> {
     return new Promise((resolve) => {
       this.#onHeld = resolve;
@@ -107,7 +107,7 @@ test('what was known of a token will do while the database is away, and no longe
     (found) => found !== null,
   );
   await proxy.refuse();
-  // The bus publishes this after it has lost the session that receives notifications.
+  // The bus publishes this event after it has lost the session that receives notifications.
   bus.publish('resync', new Set(['tokensRevoked']));
   expect(tokens.cached(token)).toBeUndefined();
   expect(await tokens.find(token)).toMatchObject({ tokenHash: sha256(token) });
@@ -131,7 +131,7 @@ test('a look-up that is older than the end of its session is done again', async 
   await server.database.query((sql) => sql`delete from session where id = ${session}`);
   bus.publish('sessionsEnded', [session]);
   pool.release();
-  // If there were no second look-up, the answer would come at once.
+  // Without a second look-up, the answer would come at once.
   await Promise.race([pool.held(), answer]);
   pool.release();
   expect(await answer).toMatchObject({ code: 'unauthenticated' });

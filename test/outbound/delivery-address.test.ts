@@ -83,7 +83,7 @@ describe('DeliveryClient and addresses', () => {
 
   test('of several addresses only the allowed ones are tried, until one accepts', async () => {
     const receiver = await fixture.receiver((socket) => socket.write(OK));
-    // Nothing listens on 127.0.0.2; 10.0.0.1 and ::1 are not on the list.
+    // The first three addresses do not work: 10.0.0.1 and ::1 are not on the list, and nothing listens on 127.0.0.2.
     const client = fixture.client({
       allow: ['127.0.0.0/8'],
       resolve: always('10.0.0.1', '127.0.0.2', '::1', '127.0.0.1'),

@@ -8,7 +8,7 @@ import { OK, type ReceivedRequest } from './receiver.ts';
 const fixture = new Fixture();
 afterEach(() => fixture.close());
 
-/** Answers the first request of each connection, and does `then` with the second. */
+/** Answers the first request of each connection, and calls `then` for the second. */
 function onceThen(then: (socket: Socket) => void) {
   return (socket: Socket, { nth }: ReceivedRequest): void => {
     if (nth === 1) socket.write(OK);

@@ -60,7 +60,7 @@ describe('DeliveryClient and TLS', () => {
 
   test('a receiver that speaks plain HTTP on https is a failure of TLS', async () => {
     const receiver = await fixture.receiver((socket) => socket.write(OK));
-    // The ClientHello contains no blank line, so that the receiver has to answer the bare connection.
+    // The receiver answers the connection itself: a ClientHello has no blank line, so it is never a complete request.
     receiver.onConnection = (socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n');
     const url = receiver.url('hooks.test').replace('http:', 'https:');
     expect(await fixture.client().post(url, {}, '{}')).toMatchObject({ category: 'tls', code: null });

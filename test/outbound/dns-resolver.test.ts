@@ -33,7 +33,7 @@ function create(options: Partial<DnsResolverOptions> = {}): DnsResolver {
   });
 }
 
-/** Lets the resolver's answers reach the callers. */
+/** Waits until the callers have got the answers of the resolver. */
 async function settled(...lookups: Promise<unknown>[]): Promise<void> {
   await Promise.allSettled(lookups);
 }
@@ -152,7 +152,7 @@ describe('DnsResolver', () => {
     expect(questions.map(({ host }) => host)).toEqual(['a.example', 'b.example', 'new.example']);
     for (const question of questions) question.answer('1.2.3.4');
     await settled(again[0]!, again[1]!, fresh);
-    // The two names are fast now. The third had to wait for one of them, and is next.
+    // The first two names are fast now. The third had to wait for one of them, and is next.
     expect(questions.at(-1)!.host).toBe('c.example');
     questions.at(-1)!.answer('1.2.3.4');
     await again[2];
@@ -175,7 +175,7 @@ describe('DnsResolver', () => {
     expect(questions.map(({ host }) => host)).toEqual(['stuck.example']);
     questions[0]?.answer('1.2.3.4');
     await settled();
-    // The slot is free again; the resolver does not query an abandoned name.
+    // The slot is free again. The resolver does not query the name that nobody waits for any more.
     expect(questions.map(({ host }) => host)).toEqual(['stuck.example', 'next.example']);
     questions[1]?.answer('5.6.7.8');
     await expect(next).resolves.toEqual([{ address: '5.6.7.8', family: 4 }]);

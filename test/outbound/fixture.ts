@@ -24,7 +24,8 @@ export class Fixture {
   }
 
   /**
-   * A client with one connection per host, and loopback allowed. Each connection looks up its name, which is 127.0.0.1.
+   * Opens a client with one connection per host, and with loopback allowed. Each connection looks its name up; by
+   * default the address is 127.0.0.1.
    */
   client({ allow = ['loopback'], resolve, ...options }: ClientOptions = {}): DeliveryClient {
     const client = new DeliveryClient({

@@ -14,8 +14,8 @@ const POLICY = new AddressPolicy([]);
 const HOST = 'hooks.example.org';
 
 /**
- * First and last address of each block of IANA's two special-purpose registries, and of the blocks that were withdrawn
- * from them.
+ * The first and the last address of each block in the two IANA registries of special-purpose addresses, and of the
+ * blocks that were withdrawn from them.
  */
 const BLOCKS: readonly [string, string][] = [
   ['0.0.0.0', '0.255.255.255'],
@@ -55,13 +55,13 @@ const BLOCKS: readonly [string, string][] = [
 
 const INNER = ['127.0.0.1', '0.0.0.0', '10.0.0.1', '169.254.169.254', '172.16.0.1', '192.168.0.1', '100.64.0.1'];
 
-/** An IPv4 address as two groups of an IPv6 address. */
+/** Writes an IPv4 address as two groups of an IPv6 address. */
 function groups(address: string): string {
   const [a = 0, b = 0, c = 0, d = 0] = address.split('.').map(Number);
   return `${((a << 8) | b).toString(16)}:${((c << 8) | d).toString(16)}`;
 }
 
-/** Ways to carry an IPv4 address in an IPv6 one. */
+/** Ways to embed an IPv4 address in an IPv6 one. */
 const CARRIERS: readonly ((v4: string) => string)[] = [
   (v4) => `::${v4}`,
   (v4) => `::ffff:${v4}`,
@@ -112,7 +112,7 @@ function spellings(address: string): string[] {
   ];
 }
 
-/** The refusal of a URL's registration; null when it is accepted. */
+/** The error code with which a hook for this URL is refused; null if it is accepted. */
 function refusal(url: string, policy = POLICY): string | null {
   try {
     parseHookUrl(url, policy);
@@ -148,7 +148,7 @@ describe('forbidden addresses', () => {
       for (const url of [`http://${host}/`, `HTTPS://${host}:8443/a?b`, `http:${host}`]) {
         expect([url, refusal(url)]).toEqual([url, 'hook_address_forbidden']);
       }
-      // A URL with user information is no URL of a hook.
+      // The URL of a hook may have no user information.
       expect(refusal(`http://public.example@${host}/`)).toBe('invalid_hook_url');
       expect(refusal(`http://public.example:80@${host}/`)).toBe('invalid_hook_url');
     }

@@ -115,7 +115,7 @@ describe('DeliveryClient and receivers that do not read', () => {
       const tls = scheme === 'https' ? selfSigned() : undefined;
       const receiver = await fixture.receiver(() => {}, tls);
       receiver.onConnection = (socket) => {
-        // The receiver sends answers for ever, without requests.
+        // The receiver sends answers for ever, without reading requests.
         const timer = setInterval(() => socket.write(OK), 10);
         socket.pause().once('close', () => clearInterval(timer));
       };
@@ -128,10 +128,10 @@ describe('DeliveryClient and receivers that do not read', () => {
   );
 
   test('a receiver that reads nothing and answers nothing costs one attempt its time, and gives its memory back', async () => {
-    // Unreachable objects count until V8 collects them, and an idle process need not collect.
+    // The test makes V8 collect: unreachable objects count until then, and an idle process need not collect.
     setFlagsFromString('--expose-gc');
     const collect = runInNewContext('gc') as () => void;
-    // The memory of other tests in this process does not count.
+    // This collection leaves out memory that other tests in this process used.
     collect();
     const before = process.memoryUsage().arrayBuffers;
     const receiver = await fixture.receiver(() => {});

@@ -19,7 +19,7 @@ afterEach(() => fixture.close());
 const HOST = 'hooks.example.org';
 const OWN = "this server's own";
 
-/** A machine with one public address of each family, in Linux's terms. */
+/** The network of a machine with one public address of each family, as Linux reports it. */
 const FACTS: MachineNetworkFacts = {
   interfaces: [
     { address: '127.0.0.1', cidr: '127.0.0.1/8' },
@@ -27,7 +27,7 @@ const FACTS: MachineNetworkFacts = {
     { address: '2a01:4f8:10:20::5', cidr: '2a01:4f8:10:20::5/64' },
   ],
   routes: [
-    // A prefix that a router announces as on-link.
+    // A router announces this prefix as on-link: its addresses are reached without a router.
     route('2a01:4f8:10:30::', 64, { flags: 0x00000001 }),
     // This prefix is reached through a router.
     route('2a01:4f8:10:40::', 64, { nextHop: 'fe80::1', flags: 0x00000003 }),
@@ -57,7 +57,7 @@ function route(to: string, length: number, { nextHop = '::', flags }: { nextHop?
   ].join(' ');
 }
 
-/** Public names, with `resolve` for their look-up. */
+/** The public host names of the server, whose addresses `resolve` looks up. */
 function ownPublicHosts(resolve: ResolveName, now?: () => number): OwnPublicHosts {
   const lookup = new DnsResolver({
     timeoutMs: 60_000,

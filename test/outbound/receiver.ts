@@ -2,17 +2,17 @@ import { once } from 'node:events';
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
 
-/** One request in its wire form. */
+/** One request as it was received. */
 export interface ReceivedRequest {
   readonly head: string;
   readonly body: string;
-  /** 1 for the first request of its connection. */
+  /** The number of the request on its connection, from 1 on. */
   readonly nth: number;
-  /** 1 for the first connection of the receiver. */
+  /** The number of the connection to the receiver, from 1 on. */
   readonly connection: number;
 }
 
-/** The receiver's reaction to a complete request; it writes raw bytes. */
+/** Reacts to a complete request by writing raw bytes. */
 export type OnRequest = (socket: Socket, request: ReceivedRequest) => void;
 
 /** An answer that keeps the connection open. */
@@ -24,7 +24,7 @@ export class Receiver {
   readonly sockets = new Set<Socket>();
   connections = 0;
   mostSockets = 0;
-  /** Called with each connection before its first byte. */
+  /** Called with each new connection, before its first byte. */
   onConnection: (socket: Socket) => void = () => {};
   readonly #server: Server;
   readonly #onRequest: OnRequest;
@@ -36,7 +36,7 @@ export class Receiver {
     this.#server = tls ? createTlsServer(tls, (socket) => this.#accept(socket)) : createServer((s) => this.#accept(s));
   }
 
-  /** Listens on a free port of 127.0.0.1 unless `endpoint` is given. */
+  /** Starts a receiver on a free port of 127.0.0.1, unless `endpoint` is given. */
   static async start(
     onRequest: OnRequest,
     tls?: { key: string; cert: string },
@@ -52,12 +52,12 @@ export class Receiver {
     return (this.#server.address() as AddressInfo).port;
   }
 
-  /** A URL of this receiver with any spelling of its host. */
+  /** The URL of this receiver, with any spelling of its host. */
   url(host = '127.0.0.1', path = '/secret-path?secret=query'): string {
     return `http${this.#tls ? 's' : ''}://${host}:${this.port}${path}`;
   }
 
-  /** Calls back with each TCP connection, before TLS. */
+  /** Calls `callback` for each TCP connection, before TLS begins. */
   onRawConnection(callback: () => void): void {
     this.#server.on('connection', callback);
   }

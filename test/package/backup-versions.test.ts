@@ -9,7 +9,7 @@ import { VersionServer } from '../support/version-server.ts';
 
 describe('a backup', () => {
   const servers = new Map<number, VersionServer>();
-  /** A filled database of each major version, and its backup. */
+  /** By major version of PostgreSQL: a filled database and its backup. */
   const filled = new Map<number, { database: TestDatabase; bytes: Buffer }>();
 
   beforeAll(async () => {

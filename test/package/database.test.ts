@@ -4,7 +4,7 @@ import { BASE_URI, Conversation, post, SETUP } from './support/conversation.ts';
 import { Host, suites } from './support/host.ts';
 import { Repository } from './support/repository.ts';
 
-/** Each test continues from the one before. */
+/** Each test continues from the state that the previous one left. */
 describe.each(suites('bookworm', 'bullseye', 'trixie'))('on the PostgreSQL of %s', (suite) => {
   let repository: Repository;
   let host: Host;
@@ -37,7 +37,7 @@ describe.each(suites('bookworm', 'bullseye', 'trixie'))('on the PostgreSQL of %s
     const role = "select rolsuper, rolcreatedb, rolcreaterole from pg_roles where rolname = 'klatch'";
     expect(await psql(role)).toBe('f|f|f\n');
     expect(await psql("select pg_encoding_to_char(encoding) from pg_database where datname = 'klatch'")).toBe('UTF8\n');
-    // The password is in the configuration only, which root and the server can read.
+    // Only the configuration has the password, and only root and the server can read it.
     const password = (
       await host.machine.must('sed -n "s/^ *password = \\"\\(.*\\)\\"/\\1/p" /etc/klatch/server.conf')
     ).trim();

@@ -88,7 +88,8 @@ describe('the repository', () => {
     }
     // Hard links, because a symbolic link would give the libraries another path.
     await mustRun('cp', ['-al', join(ROOT, 'node_modules'), join(folder, 'node_modules')]);
-    // The date is that of the first member of the package: later commits that change no package have a later date.
+    // The date of the build is that of the first member of the package. The last commit may be later: a commit need not
+    // change a package.
     const epoch = readFileSync(trialFile('klatch', 'deb')).toString('latin1', 24, 36).trim();
     await mustRun(process.execPath, ['scripts/package/make.ts', 'deb'], {
       cwd: folder,

@@ -8,7 +8,7 @@ const FILL =
   'dd if=/dev/zero of=/var/lib/klatch/ballast bs=1M 2>/dev/null; dd if=/dev/zero of=/var/lib/klatch/ballast2 bs=512 2>/dev/null; true';
 const EMPTY = 'rm -f /var/lib/klatch/ballast /var/lib/klatch/ballast2';
 
-/** Each test continues from the one before. */
+/** Each test continues from the state that the previous one left. */
 describe('a disk that is full', () => {
   let repository: Repository;
   let host: Host;
@@ -37,7 +37,7 @@ describe('a disk that is full', () => {
 
   test('makes the server refuse posts', async () => {
     await host.machine.must(FILL);
-    // The existing segments of the write-ahead log still have room. Posts fail when it is used up, at the latest.
+    // The existing segments of the write-ahead log still have room. At the latest when it is used up, posts fail.
     await eventually(answerToPost, (status) => status === 503);
   });
 

@@ -3,7 +3,7 @@ import { Publisher, type MachineOptions, type Target } from './support/install-s
 import type { Ran } from './support/run.ts';
 import { klatch } from './support/stand-ins.ts';
 
-/** More steps than install.sh has: the test never reaches the last ones. */
+/** A number greater than that of the steps of install.sh: the last steps are never reached. */
 const MAX_STEPS = 120;
 const PROGRAMS = ['apt-get', 'apt-cache', 'base64', 'chmod', 'cmp', 'cp', 'mkdir', 'mktemp', 'mv', 'rm'];
 
@@ -35,7 +35,7 @@ describe('install.sh that is killed', () => {
   test('at any step can be run again, and leaves apt working', async () => {
     const at = await machine({ distribution: 'old' });
     const { machine: host } = at;
-    // Each program counts its start and its end, and kills the script at the given step.
+    // This wrapper of each program counts its start and its end as steps, and kills the script at the given step.
     const wrapper = `#!/bin/sh
 step() {
   [ -e /root/kill-at ] || return 0
@@ -108,7 +108,7 @@ kill -9 "$SCRIPT" $(sed -n 's/^PPid:\\t//p' /proc/$PPID/status) $PPID
   test('by a package that cannot be configured shows what it said, and goes on when that is mended', async () => {
     const at = await machine();
     const postinst = '#!/bin/sh\n[ -e /root/mended ] && exit 0\necho "klatch: the moon is full" >&2\nexit 3\n';
-    // The version contains words that would be the reason if they were in an error of apt.
+    // The version contains words that the script takes for the reason of a failure if an error of apt has them.
     await publisher.publish(klatch('0.5.404+gnutls.SSL.verified', { scripts: { postinst } }));
     const ran = await installTold(at);
     expect(ran).toMatchObject({ code: 1, stderr: expect.stringContaining('  | klatch: the moon is full\n') });

@@ -31,7 +31,7 @@ async function machine(options: MachineOptions = {}): Promise<Target> {
   return target;
 }
 
-/** Files that a refusal must not change; apt's caches and logs may change. */
+/** The files that a refusal must not change; the caches and logs of apt may change. */
 async function kept(at: Target): Promise<string[]> {
   return (await at.files()).filter((line) => !/^\/var\/(log|cache|lib\/apt|lib\/dpkg\/lock)/.test(line));
 }
@@ -81,7 +81,7 @@ describe('install.sh refuses', () => {
     const at = await machine();
     const uname = (system: string, processor: string): string =>
       `#!/bin/sh\ncase $1 in -s) echo ${system};; -m) echo ${processor};; esac\n`;
-    // The file exists before the comparison begins, so it is no change of the script.
+    // The file exists before the comparison of files begins, so it does not count as a change by the script.
     await at.machine.write('/root/bin/uname', '', '755');
     const put = (text: string): Promise<void> => at.machine.write('/root/bin/uname', text, '755');
     const env = { PATH: '/root/bin:/usr/sbin:/usr/bin:/sbin:/bin' };
@@ -137,7 +137,7 @@ describe('install.sh refuses', () => {
       for (const file of ['InRelease', 'Release.gpg']) answers.set(`${RELEASE}/${file}`, null);
       await expectRefusal(65, 'its signature is wrong', () => at.install());
 
-      // The index is altered under every name by which apt may request it.
+      // The index of the repository is altered under every name by which apt may request it.
       const evil = (content: Buffer): Buffer => Buffer.from(content.map((byte, i) => (i === 40 ? byte ^ 1 : byte)));
       const names = ['Packages', 'Packages.gz', ...publisher.indexHashes().map((hash) => `by-hash/SHA256/${hash}`)];
       for (const name of names) answers.set(`${INDEX}/${name}`, evil);
@@ -186,7 +186,7 @@ describe('install.sh refuses', () => {
     async (suite) => {
       const at = await machine({ suite });
       const { machine: host } = at;
-      // The administrator has added the repository by hand, with other options. apt refuses two such entries.
+      // The administrator has added the repository before, with other options. apt refuses two such entries.
       await host.write('/etc/apt/sources.list.d/mine.list', `deb [trusted=yes] ${publisher.url} stable main\n`);
       await host.write('/usr/share/keyrings/mine.gpg', 'x');
       await host.write(
@@ -213,7 +213,7 @@ describe('install.sh refuses', () => {
     const { machine: host } = at;
     expect((await at.install('--no-database')).code).toBe(0);
     const before = await host.must(`cat ${LIST}; cksum /etc/apt/trusted.gpg.d/klatch-archive-keyring.gpg`);
-    // The system now has a newer apt, and the administrator has added the repository once more.
+    // The old apt is replaced by the newer one of the system, and the administrator has added the repository once more.
     await host.must('rm /usr/local/bin/apt-get');
     await host.write(
       '/etc/apt/sources.list.d/mine.list',

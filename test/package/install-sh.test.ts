@@ -26,7 +26,7 @@ afterEach(async () => {
 
 afterAll(() => publisher.stop());
 
-/** Starts a machine, which the test's clean-up stops. */
+/** Starts a machine; the clean-up after the test stops it. */
 async function machine(options: MachineOptions = {}): Promise<Target> {
   target = await publisher.machine(options);
   return target;
@@ -38,9 +38,12 @@ function changes(before: readonly string[], after: readonly string[]): string[] 
   return [...before.filter((line) => !now.has(line)), ...after.filter((line) => !old.has(line))];
 }
 
-/** Catches a hang: about 800 shells run, and each may take a while on a busy machine. */
+/** Only a hang exceeds this time: about 800 shells run, and each may take a while on a busy machine. */
 const CUT_OFF_MS = 300_000;
-/** Longer than an installation needs to reach its first lock, on a busy machine too. */
+/**
+ * The time for which another program holds dpkg's lock: longer than an installation needs to reach it, also on a busy
+ * machine.
+ */
 const LOCK_S = 20;
 
 describe('install.sh', () => {
@@ -113,7 +116,7 @@ The last one makes a first group. It prints the address to open in a browser, an
         .filter((line) => line.startsWith('  apt-get'))
         .map((line) => line.trim());
       expect(shown).toHaveLength(3);
-      // Leaves out the commands that read the repository, which change nothing.
+      // Compares only commands that change something, not those that read the repository.
       expect(done.filter((line) => / (update|install)\b/.test(line) && !line.includes('apt.conf'))).toEqual(shown);
       for (const [, file] of asRoot.stdout.matchAll(/^ {2}write (\S+):/gm)) await at.must(`test -s ${file}`);
     });
@@ -326,7 +329,7 @@ describe('the database that install.sh chooses', () => {
         asked++;
         return content;
       });
-      // apt's list of packages names a file that does not exist, until apt downloads the list again.
+      // The list of packages that apt has names a file that does not exist, until apt downloads the list again.
       await target!.machine.must("sed -i 's/15+248_amd64/15+247_amd64/' /var/lib/apt/lists/*_new_*Packages");
       if (isLost) {
         publisher.server.answers.set(deb, null);

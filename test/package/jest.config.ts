@@ -1,7 +1,10 @@
 import type { Config } from 'jest';
 import common from '../../jest.config.ts';
 
-/** For `make package-test`: one test after the other, since they share the ports of one network. */
+/**
+ * The configuration of jest for `make package-test`. It runs one test after the other, since they share the ports of
+ * one network.
+ */
 const config: Config = {
   ...common,
   rootDir: '../..',
@@ -9,7 +12,7 @@ const config: Config = {
   // Quick runs skip the test with all versions of PostgreSQL: it takes a minute and half a gigabyte.
   testPathIgnorePatterns: (process.env['QUICK'] ?? '') === '' ? [] : ['backup-versions'],
   globalSetup: '<rootDir>/test/package/support/global-setup.ts',
-  // Catches a hang. Some tests build a release or make several installations.
+  // Only a hang exceeds this time: some tests build a release or make several installations.
   testTimeout: 1_800_000,
   maxWorkers: 1,
 };

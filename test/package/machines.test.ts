@@ -4,7 +4,7 @@ import { describe, expect, test } from '@jest/globals';
 import { Host } from './support/host.ts';
 import { ROOT } from './support/machine.ts';
 
-/** The processes of a process namespace. */
+/** The ids of the processes in a process namespace. */
 function processesIn(namespace: string): string[] {
   return readdirSync('/proc').filter((name) => {
     try {
@@ -16,7 +16,7 @@ function processesIn(namespace: string): string[] {
   });
 }
 
-/** The outside traces of machines: their mounts and folders. */
+/** What machines leave outside of themselves: mounts and folders. */
 function traces(): string[] {
   const mounts = readFileSync('/proc/self/mounts', 'utf8').split('\n');
   const machines = join(ROOT, 'build/machines');

@@ -13,7 +13,8 @@ const UID = 1000;
 const CONFIG = '/data/server.conf';
 
 /**
- * A substitute for Ubuntu 14.04, which is not available here: no C library except the package's own, and an old kernel.
+ * A substitute for Ubuntu 14.04, which is not available here. It is an empty root with no C library except that of the
+ * package, and with the system calls of an old kernel.
  */
 describe.each(['', 'linux-3.13 '])('in an empty root, a command after "%s"', (within) => {
   let machine: Machine;
@@ -93,7 +94,7 @@ describe.each(['', 'linux-3.13 '])('in an empty root, a command after "%s"', (wi
     const [arrival] = await receiver.received(1);
     expect(arrival!.body.data.message.text).toBe('to both');
     for (const id of ids) {
-      // The settlement thread has written this result, so that thread works, too.
+      // The settlement thread of the server has written this result, so that thread works on the old kernel too.
       const hook = await eventually(
         async () =>
           (await (await fetch(`${group.webhook}/reverse/${id}`)).json()) as {

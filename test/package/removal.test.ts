@@ -7,12 +7,12 @@ const systems = [
   ...suites('bookworm', 'bullseye', 'trixie').map((suite) => [suite, 'sysv'] as const),
   ...suites('bookworm', 'trixie').map((suite) => [suite, 'systemd'] as const),
 ];
-/** All files of the machine, except those that no package owns: apt's and dpkg's own records, logs, caches. */
+/** Lists all files of the machine, except those that no package owns: records of apt and dpkg, logs, caches. */
 const EVERYTHING = `{ find / -xdev \\( -path /proc -o -path /sys -o -path /dev -o -path /run -o -path /tmp -o -path /root \\
   -o -path '/etc/*shadow-' -o -path '/etc/passwd-' -o -path '/etc/group-' -o -path '/var/lib/dpkg' -o -path '/var/lib/apt' -o -path '/var/cache' -o -path '/var/log' -o -path '/var/lib/systemd' \\) -prune \\
   -o -print; find /run /tmp /var/log /var/lib/systemd -iname '*klatch*' ! -name 'klatch-install.log*'; cat /etc/passwd /etc/group; } | sort`;
 
-/** Each test continues from the one before. */
+/** Each test continues from the state that the previous one left. */
 describe.each(systems)('removing on %s with %s', (suite, init) => {
   let repository: Repository;
   let host: Host;
@@ -40,7 +40,9 @@ describe.each(systems)('removing on %s with %s', (suite, init) => {
     expect(ran).toMatchObject({ code: 0 });
   };
 
-  /** The processes of the server and its database. Zombies are left out: process 1 of the machine will reap them. */
+  /**
+   * The processes of the server and its database. Zombies are left out: the init process of the machine will reap them.
+   */
   const processes = async (): Promise<string> => {
     const living = 'grep -q "^State:.*Z" "/proc/$pid/status" || echo "$pid"';
     const named = 'grep -lxE "klatch|postgres" /proc/[0-9]*/comm | cut -d/ -f3';
@@ -57,7 +59,7 @@ describe.each(systems)('removing on %s with %s', (suite, init) => {
   });
 
   test('installed again, it goes on with the same data and delivers by the same hook', async () => {
-    // The removal also removed klatch-postgresql, which needs the server's C library.
+    // The removal of klatch has also removed klatch-postgresql, which needs the C library of the server's package.
     expect(await host.install(repository, '--embedded')).toMatchObject({ code: 0 });
     await host.machine.must('service klatch start');
     await conversation.say();

@@ -18,7 +18,7 @@ const INDEX = 'dists/stable/main/binary-amd64';
 let parent: string;
 let folder: string;
 let debs: Record<'v1' | 'v2' | 'postgresql', string>;
-/** The file with the signing key of all tests; generating a key for each test would take seconds. */
+/** The file with the signing key of all tests: a new key for each test would take seconds. */
 let throwAwayFile: string;
 
 beforeAll(async () => {
@@ -45,7 +45,7 @@ interface Signing {
   readonly dateS?: number;
 }
 
-/** Publishes as `make repo` does. */
+/** Publishes packages in the repository, as `make repo` does. */
 function publishAs(
   packages: readonly string[],
   { wanted, passphraseFile, gnupgHome, dateS = DATE_S }: Signing = {},
@@ -63,7 +63,7 @@ const read = (path: string): string => readFileSync(join(folder, path), 'utf8');
 const sha256 = (content: Buffer): string => createHash('sha256').update(content).digest('hex');
 const keyring = (): string => join(folder, 'klatch-archive-keyring.gpg');
 
-/** All files with the attributes that a client can notice. */
+/** All files of the repository with the attributes that a client can notice. */
 function state(): string[] {
   const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
   return files
@@ -197,7 +197,7 @@ key.close();
     while (child.exitCode === null) {
       const signed = read('dists/stable/InRelease');
       const [, hash] = /^ ([0-9a-f]{64}) +\d+ main\/binary-amd64\/Packages$/m.exec(signed)!;
-      // A client waits for the network between these two requests.
+      // The wait is that of a client for the network between these two requests.
       await new Promise((resolve) => setTimeout(resolve, 3));
       const index = readFileSync(join(folder, INDEX, 'by-hash/SHA256', hash!));
       if (sha256(index) !== hash) wrong.push(hash!);
@@ -212,7 +212,7 @@ key.close();
 
   test('comes right at the next run when one was killed in the middle', async () => {
     publishAs([debs.v1]);
-    // A killed run has left a new index, an old signature and an incomplete file.
+    // Simulates a killed run, which has left a new index, an old signature and an incomplete file.
     const before = readFileSync(join(folder, 'dists/stable/InRelease'));
     publishAs([debs.v2]);
     writeFileSync(join(folder, 'dists/stable/InRelease'), before);

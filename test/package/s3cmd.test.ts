@@ -11,7 +11,7 @@ import { newKey, S3_TEST_BOUNDS, storeFile } from '../files/store-fixture.ts';
 import { mustRun, run } from './support/run.ts';
 
 const MIB = 1024 * 1024;
-/** In bytes: the store puts this file in three parts, of 8 MiB at most. */
+/** The size of a file in bytes that the store uploads in three parts of at most 8 MiB. */
 const THREE_PARTS = 16 * MIB + 5_000;
 const PARTS_OF_5 = ['--multipart-chunk-size-mb=5'];
 /** The exit code of s3cmd, from sysexits.h, if the store refuses a request. */
@@ -23,7 +23,10 @@ let home: string;
 let server: S3Server;
 let store: S3Store;
 
-/** Configures s3cmd without the account's own settings; it signs with Signature Version 4, or not at all. */
+/**
+ * Writes a configuration for s3cmd, which ignores that of the account. It signs with Signature Version 4, or not at
+ * all.
+ */
 async function configure(secretKey: string): Promise<void> {
   const { host } = new URL(server.config().s3Endpoint);
   const lines = [
@@ -44,7 +47,7 @@ const environment = (): Record<string, string> => ({ PATH: '/usr/bin:/bin', HOME
 const s3cmd = (...args: string[]): Promise<string> =>
   mustRun('s3cmd', ['--no-progress', ...args], { env: environment() });
 
-/** The sizes of the files in the bucket as s3cmd lists them, by key. */
+/** By key: the sizes of the files in the bucket, as s3cmd lists them. */
 async function listed(): Promise<Map<string, number>> {
   const lines = (await s3cmd('ls', '--recursive', BUCKET_URL)).trimEnd().split('\n').filter(Boolean);
   const found = lines.map((line) => {
@@ -67,7 +70,7 @@ async function putByS3cmd(key: string, bytes: Buffer): Promise<void> {
   await s3cmd('put', ...PARTS_OF_5, path, `${BUCKET_URL}/${key}`);
 }
 
-/** The sizes of the uploads, in the order of the requests. */
+/** The sizes of the bodies of all PUT requests, in their order. */
 const puts = (): number[] => server.seen.filter(({ method }) => method === 'PUT').map(({ bytes }) => bytes);
 
 beforeAll(async () => {

@@ -13,9 +13,9 @@ const systems = [
   ...suites('bookworm', 'trixie').map((suite) => [suite, 'systemd'] as const),
 ];
 
-/** Each test continues from the one before: it is one installation, from the first command on. */
+/** Each test continues from the previous one: all of them use one installation, from the first command on. */
 describe.each(systems)('a service with the private database on %s with %s', (suite, init) => {
-  /** Exit codes of `service klatch start`; init scripts can distinguish more than systemctl. */
+  /** The exit codes of `service klatch start`. Init scripts can distinguish more cases than systemctl. */
   const codes = init === 'sysv' ? { unconfigured: 6, killed: 1 } : { unconfigured: 1, killed: 3 };
   let repository: Repository;
   let host: Host;
@@ -33,7 +33,8 @@ describe.each(systems)('a service with the private database on %s with %s', (sui
   });
 
   /**
-   * The reason why the server did not start: on the terminal with init scripts, at the end of the journal with systemd.
+   * Returns the text with the reason why the server did not start. Init scripts print it on the terminal; with systemd
+   * it is at the end of the journal.
    */
   const reasonOf = async (ran: { stdout: string; stderr: string }): Promise<string> =>
     init === 'sysv' ? ran.stdout + ran.stderr : (await host.log()).trim().split('\n').slice(-8).join('\n');
@@ -134,12 +135,12 @@ describe.each(systems)('a service with the private database on %s with %s', (sui
       expect(await host.service('status', 'killed')).toMatchObject({ code: codes.killed });
       expect(await host.service('start', 'killed')).toMatchObject({ code: 0 });
     } else {
-      // systemd restarts it automatically.
+      // systemd restarts the killed server automatically.
       await eventually(
         async () => (await host.machine.sh('klatch ready && klatch status --json')).stdout,
         (status) => status.includes('"pid"') && !status.includes(`"pid": ${killed},`),
       );
-      // systemd calls the service active after ExecStartPost, which may see the server ready later than this test did.
+      // systemd calls the service active only after ExecStartPost, which may see the server ready later than this test.
       await eventually(
         async () => (await host.machine.sh('systemctl is-active klatch')).stdout.trim(),
         (state) => state === 'active',
@@ -172,7 +173,7 @@ describe.each(systems)('a service with the private database on %s with %s', (sui
     } finally {
       other.close();
     }
-    // systemd retries the start until it is told to stop the service.
+    // systemd repeats the start until it is told to stop the service.
     await host.machine.must('service klatch stop');
     expect(await host.service('start', 'port free again')).toMatchObject({ code: 0 });
     await conversation.say();

@@ -4,12 +4,12 @@ import { Conversation, SETUP } from './support/conversation.ts';
 import { Host, suites } from './support/host.ts';
 import { Repository } from './support/repository.ts';
 
-/** The worst rating of a unit by systemd that the test allows; a unit without any protection has 10. */
+/** The worst exposure rating by systemd that the unit may get; a unit without any protection has 10. */
 const MOST_EXPOSURE = 2.0;
 
 /**
- * Tests the behaviour of systemd alone; service.test.ts tests the rest of the service. Each test continues from the one
- * before.
+ * Tests only what is special to systemd; service.test.ts tests the rest of the service. Each test continues from the
+ * previous one.
  */
 describe.each(suites('bookworm', 'trixie'))('the unit of systemd on %s', (suite) => {
   let repository: Repository;

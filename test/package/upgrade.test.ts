@@ -14,7 +14,7 @@ const systems = [
   ...suites('bookworm', 'trixie').map((suite) => [suite, 'systemd'] as const),
 ];
 
-/** Each test continues from the one before: it is one installation with its upgrades. */
+/** Each test continues from the previous one: all of them use one installation and its upgrades. */
 describe.each(systems)('upgrading on %s with %s', (suite, init) => {
   let repository: Repository;
   let host: Host;

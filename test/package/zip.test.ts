@@ -12,7 +12,7 @@ const UID = 1000;
 const HOME = '/srv/with a space';
 const SETUP = `bin/klatch setup --embedded --base-uri ${BASE_URI} --allow loopback`;
 
-/** Unpacks the zips of Klatch and its PostgreSQL by the steps of INSTALL.txt, for an ordinary account. */
+/** Unpacks the zips of Klatch and its PostgreSQL for an ordinary account, by the steps of INSTALL.txt. */
 async function unpack(machine: Machine): Promise<void> {
   await machine.must(`mkdir -p '${HOME}'`);
   const home = machine.path(HOME);
@@ -25,7 +25,7 @@ async function unpack(machine: Machine): Promise<void> {
 /** The running processes of Klatch and PostgreSQL. */
 const servers = (machine: Machine) => machine.sh('grep -lxE "klatch|postgres" /proc/[0-9]*/comm');
 
-/** A terminal with a shell. Closing the terminal has the effect of closing an ssh session. */
+/** Opens a terminal with a shell. Closing the terminal has the effect of closing an ssh session. */
 function openTerminal(machine: Machine): ChildProcess {
   const enter = ['-t', String(machine.pid), '-m', '-p', '-u', '-i', '-r', '-w', '-S', String(UID), '-G', String(UID)];
   const shell = ['script', '--quiet', '--command', 'bash --norc -i', '/dev/null'];
@@ -67,7 +67,7 @@ describe.each(suites('bookworm', 'bullseye', 'trixie'))('the release zip on %s',
     ).toMatchObject({
       code: 0,
     });
-    // The kernel sends SIGHUP to the shell in the terminal, which has the server as a job.
+    // Kills the terminal. The kernel then sends SIGHUP to its shell, which has the server as a job.
     await host.machine.must('pkill -KILL -x script || kill -9 $(grep -lx script /proc/[0-9]*/comm | cut -d/ -f3)');
     await eventually(
       () => host.machine.sh('grep -lx bash /proc/[0-9]*/comm'),

@@ -14,7 +14,7 @@ beforeEach(() => {
   limit = new AccountLimiter(80, () => nowMs);
 });
 
-/** Takes slots for an account until it gets none. */
+/** Takes slots of the limiter for an account until it gets none. */
 function takeAll(of: AccountId): ((ended: typeof TIMED_OUT | typeof QUICK) => void)[] {
   const taken = [];
   for (let release = limit.take(of); release !== null && taken.length < 100; release = limit.take(of)) {
@@ -23,7 +23,7 @@ function takeAll(of: AccountId): ((ended: typeof TIMED_OUT | typeof QUICK) => vo
   return taken;
 }
 
-/** Records a push of the account that timed out. */
+/** Records that a push to the account timed out, which makes it a slow one. */
 const makeSlow = (of: AccountId): void => limit.take(of)!(TIMED_OUT);
 
 describe('one account', () => {
@@ -46,7 +46,7 @@ describe('one account', () => {
     expect(waits[0]).toBe(50);
     expect(waits[99]).toBe(2_500);
     expect(waits.at(-1)).toBe(60_000);
-    // Other accounts do not wait for these slots.
+    // Other accounts do not wait for the slots that this account has.
     expect(limit.reserveRetryWaitMs(account(2))).toBe(50);
   });
 });
@@ -69,7 +69,7 @@ describe('slow accounts', () => {
     nowMs += 5 * 60_000 - 1;
     const taken = slow.flatMap(takeAll);
     expect(taken).toHaveLength(40);
-    // A slot that was acquired as a slow one is also released as one.
+    // A slot that was acquired while the account was slow is also released as a slow one.
     nowMs += 2;
     for (const release of taken) release(QUICK);
     expect(slow.flatMap(takeAll)).toHaveLength(80);
@@ -79,7 +79,7 @@ describe('slow accounts', () => {
     makeSlow(ALICE);
     makeSlow(account(2));
     takeAll(ALICE);
-    // A push takes 10 s. The account has ten slots, and all slow accounts together have forty.
+    // A push of a slow account takes 10 s. The account has ten slots, and all slow accounts together have forty.
     expect([limit.reserveRetryWaitMs(ALICE), limit.reserveRetryWaitMs(ALICE)]).toEqual([1_000, 2_000]);
     expect(Array.from({ length: 8 }, () => limit.reserveRetryWaitMs(account(2))).at(-1)).toBe(8_000);
     for (let n = 3; n < 103; n += 1) makeSlow(account(n));

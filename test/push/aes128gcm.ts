@@ -2,7 +2,7 @@ import { webcrypto } from 'node:crypto';
 
 const { subtle } = webcrypto;
 
-/** A browser's keys: those of its subscription, with the private half. */
+/** The keys of a browser's push subscription, with the private half. */
 export interface Browser {
   readonly keys: webcrypto.CryptoKeyPair;
   readonly auth: Buffer;
@@ -15,7 +15,8 @@ const TAG_BYTES = 16;
  * It shares no code with the library that encrypted it.
  */
 export async function openAes128gcm(message: Buffer, { keys, auth }: Browser): Promise<Buffer> {
-  // RFC 8188, 2.1: salt (16), record size (4), length of the key id (1), key id: the sender's public key.
+  // The header of RFC 8188, 2.1: salt (16 bytes), record size (4), length of the key id (1), key id: the public key of
+  // the sender.
   const salt = message.subarray(0, 16);
   const recordBytes = message.readUInt32BE(16);
   const keyBytes = message.readUInt8(20);

@@ -11,7 +11,7 @@ import { jwtVerify } from 'jose';
 import type { TestAppleKey, TestTls } from './keys.ts';
 import { Count } from './count.ts';
 
-/** A push as it arrived. */
+/** A push request as it arrived. */
 export interface ApnsPush {
   readonly token: string;
   readonly headers: IncomingHttpHeaders;
@@ -21,8 +21,8 @@ export interface ApnsPush {
 }
 
 /**
- * Decides about one push. It returns a status with Apple's reason, or true if it answers the push itself; otherwise the
- * server accepts the push.
+ * Decides about one push. It returns a status with Apple's reason, or true if it answers the push itself. Undefined:
+ * the server accepts the push.
  */
 export type ApnsScript = (push: ApnsPush, stream: ServerHttp2Stream) => [number, string] | true | undefined;
 
@@ -36,8 +36,8 @@ export interface ApnsOptions {
 }
 
 /**
- * Apple's push service on loopback: HTTP/2 with TLS; it verifies provider tokens, and accepts payloads of 4,096 bytes
- * at most.
+ * Apple's push service on loopback: HTTP/2 with TLS. It verifies provider tokens, and accepts payloads of at most 4,096
+ * bytes.
  */
 export class ApnsServer {
   readonly pushes: ApnsPush[] = [];
@@ -128,7 +128,7 @@ export class ApnsServer {
     return this.script(push, stream);
   }
 
-  /** Apple's refusals that do not depend on the device. */
+  /** Returns a refusal of Apple that does not depend on the device; null: there is no reason for one. */
   async #judge(headers: IncomingHttpHeaders, raw: Buffer): Promise<[number, string] | null> {
     if (!/^\/3\/device\/[0-9a-f]+$/i.test(headers[':path'] ?? '')) return [404, 'BadPath'];
     if (headers[':method'] !== 'POST') return [405, 'MethodNotAllowed'];
@@ -150,7 +150,7 @@ export class ApnsServer {
         const { protectedHeader } = await jwtVerify(token, publicKey, options);
         if (protectedHeader.kid === keyId) return true;
       } catch {
-        // Another key may have signed the token.
+        // The signature is not of this key; another key may have signed the token.
       }
     }
     return false;

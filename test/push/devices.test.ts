@@ -7,7 +7,7 @@ import { createPerson, signIn, type TestPerson } from '../support/people.ts';
 import { postJson, TestServer, type TestGroup } from '../support/server.ts';
 import { WebPushReceiver } from './web-push-receiver.ts';
 
-// The keys have the form in which `klatch setup` makes them.
+// VAPID keys in the form in which `klatch setup` makes them.
 const keys = createWebPushKeys();
 
 let service: WebPushReceiver;

@@ -5,14 +5,17 @@ import { jwtVerify } from 'jose';
 import type { TestAccount } from './keys.ts';
 import { Count } from './count.ts';
 
-/** A push as it arrived, with the project in its path. */
+/** A push request as it arrived, with the project in its path. */
 export interface FcmPush {
   readonly project: string;
   readonly message: any; // oxlint-disable-line typescript/no-explicit-any -- tests look into it freely
   readonly bytes: number;
 }
 
-/** Decides about one request; true: the function answers it, or nobody does. Otherwise the server answers it. */
+/**
+ * Decides about one request. True: the function answers it, or the request gets no answer. Otherwise the server answers
+ * it.
+ */
 export type FcmScript = (push: FcmPush, res: ServerResponse) => boolean | void | Promise<boolean | void>;
 
 /** An error in the form of Google's services. */
@@ -27,15 +30,15 @@ export function fcmError(status: number, general: string, errorCode: string): [n
 }
 
 /**
- * Google's token endpoint and FCM HTTP v1 on loopback. It gives access tokens for assertions that verify. It accepts
- * pushes with a valid token, for the token's project only.
+ * Google's token endpoint and FCM HTTP v1 on loopback. It issues access tokens for assertions whose signature is valid.
+ * It accepts pushes with a valid token, only for the project of the token.
  */
 export class FcmServer {
   readonly pushes: FcmPush[] = [];
-  /** The claims of exchanged assertions. */
+  /** The claims of the assertions that were exchanged for tokens. */
   readonly assertions: Record<string, unknown>[] = [];
   readonly arrived = new Count();
-  /** Requests for a token, with any result. */
+  /** Counts the requests for a token, with any result. */
   readonly asked = new Count();
   /** Answers pushes in place of the server. */
   script: FcmScript = () => false;
@@ -108,7 +111,7 @@ export class FcmServer {
         this.#good.set(token, projectId);
         return [200, JSON.stringify({ access_token: token, expires_in: this.expiresInS, token_type: 'Bearer' })];
       } catch {
-        // Another account may have signed the assertion.
+        // The signature is not of this account; another one may have signed the assertion.
       }
     }
     return [400, JSON.stringify({ error: 'invalid_grant', error_description: 'Invalid JWT Signature.' })];

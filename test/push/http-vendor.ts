@@ -2,7 +2,7 @@ import { performance } from 'node:perf_hooks';
 import type { DeviceKind } from '../../src/model/device.ts';
 import type { PushNotification, PushOutcome, PushTarget, PushVendor } from '../../src/push/vendors/vendor.ts';
 
-/** A push at a vendor's service: the notification as JSON, and the device's token as the path. */
+/** A push as the service of a vendor gets it: the notification as JSON, and the token of the device as the path. */
 export interface GotPush extends Omit<PushNotification, 'expiresAt'> {
   readonly expiresAt: string;
   readonly app: string | null;
@@ -46,7 +46,10 @@ export class HttpVendor implements PushVendor {
   }
 }
 
-/** 410: unregistered. 400: refused. 429: later for this device. Any other failure: the service has a problem. */
+/**
+ * The outcome of a push by status. 410: unregistered. 400: refused. 429: later for this device. Any other failure: the
+ * service has a problem.
+ */
 function outcomeOf({ status: code, headers, ok }: Response): PushOutcome {
   if (ok) return { outcome: 'delivered' };
   if (code === 410) return { outcome: 'unregistered', category: 'unregistered', code };

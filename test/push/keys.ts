@@ -51,7 +51,7 @@ export function createAppleKey(keyId = 'KEY1234567', teamId = 'TEAM123456'): Tes
   return { keyId, teamId, publicKey, p8: privateKey.export(pkcs8) as string };
 }
 
-/** A certificate for 127.0.0.1 and localhost, with its authority, in PEM. */
+/** A certificate for 127.0.0.1 and localhost, with the certificate of its authority, in PEM. */
 export interface TestTls {
   readonly authority: string;
   readonly cert: string;
@@ -77,7 +77,7 @@ export function createTls(): TestTls {
   }
 }
 
-/** A notification about a message of group 7; a test gives its `changes`. */
+/** A notification about a message of group 7, with the given changes. */
 export function note(changes: Partial<PushNotification> = {}): PushNotification {
   return {
     conversationId: 7 as ConversationId,
@@ -92,7 +92,7 @@ export function note(changes: Partial<PushNotification> = {}): PushNotification 
   };
 }
 
-/** A list with the same value this many times. */
+/** A list that contains the same value this many times. */
 export function times<T>(count: number, value: T): T[] {
   return Array.from({ length: count }, () => value);
 }

@@ -47,9 +47,10 @@ test('a crowd is told in one turn while everybody is in the foreground', async (
   const foreground = Array.from({ length: PEOPLE }, (_, index) => (index + 1) as AccountId);
   const rules = { kindsToNotify: deviceKinds, foreground, foregroundDelayMs: 60_000, maxAgeMs: DAY_MS };
   const own = database.open({ generalPoolSize: 1 });
-  // PostgreSQL may use one plan for all values from a session's sixth execution on. Here it does so from the first.
+  // From the sixth execution in a session on, PostgreSQL may use one plan for all values. Here it does so from the
+  // first.
   await own.general.run((sql) => sql`set plan_cache_mode = force_generic_plan`);
-  // A comparison of each device with each foreground account would have more pairs than the time of a statement allows.
+  // A comparison of each device with each foreground account would take longer than a statement may.
   const turn = await fanOut(own.general, [group!.id], rules);
   await own.stop();
   expect(turn).toEqual({ rows: expect.any(Number), conversationsWithMore: [] });

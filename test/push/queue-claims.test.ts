@@ -90,7 +90,7 @@ test('what waits for a device goes with it and with its session', async () => {
   expect(await stage.pending()).toHaveLength(1);
 });
 
-/** A queue whose first claim gets the database's answer only when the test lets it. */
+/** A queue whose first claim gets the answer of the database only when the test allows it. */
 function gatedQueue() {
   const { general } = stage.pools;
   const [looked, goOn] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
@@ -130,7 +130,7 @@ test('a row that is made while the database is looked at is taken by the next lo
     await insertRow(id);
     queue.wake();
     goOn();
-    // Without the notification, the next read would come after 15 s.
+    // Without a notification, the queue would read again only after 15 s.
     await stage.waits(0);
   } finally {
     goOn();

@@ -3,7 +3,7 @@ import type { AccountId } from '../../src/model/ids.ts';
 import { eventually } from '../support/eventually.ts';
 import { PushStage } from './stage.ts';
 
-/** This is longer than any test, so no push here ends by its timeout. */
+/** A time-out that is longer than any test: so no push here ends by it. */
 const TIMEOUT_MS = 300_000;
 
 let stage: PushStage;
@@ -43,7 +43,7 @@ describe('web push', () => {
     const { release } = silence(silent);
     stage.start({ maxInFlightPerVendor: 16, timeoutMs: TIMEOUT_MS });
     await stage.post('first');
-    // One account may have an eighth of the 16 slots.
+    // One account may have an eighth of the 16 slots, which is two.
     await eventually(
       () => told(silent),
       (count) => count === 2,
@@ -65,7 +65,7 @@ describe('web push', () => {
     const { release } = silence(silent);
     stage.start({ maxInFlightPerVendor: 8, timeoutMs: TIMEOUT_MS });
     await stage.post('first');
-    // Two rows were claimed, returned and claimed again; the third is being sent.
+    // Two rows were claimed, returned and claimed again; the push of the third is being sent.
     const rows = await eventually(
       () => stage.pending(),
       (each) => each.filter(({ claimNumber }) => claimNumber > 1).length === 2,

@@ -63,7 +63,7 @@ async function makeDevices(group: ConversationId): Promise<void> {
   );
 }
 
-/** The last seq of each push, by device. */
+/** By device: the last seq of each push. */
 function pushedSeqs(): Map<string, number[]> {
   const seqs = new Map<string, number[]>();
   for (const { message } of fcm.pushes) {
@@ -79,7 +79,7 @@ const post = async (text: string): Promise<void> => {
 };
 
 test('a server that is killed in the middle of 1,000 pushes sends each of them, and a second time only what was under way', async () => {
-  // Requests are slow enough that the kill interrupts many of them.
+  // Requests take so long that the kill interrupts many of them.
   fcm.script = async () => {
     await new Promise((resolve) => setTimeout(resolve, 20));
   };
@@ -97,11 +97,11 @@ test('a server that is killed in the middle of 1,000 pushes sends each of them, 
     (count) => count === DEVICES,
   );
   const twice = [...pushedSeqs().values()].filter((seqs) => seqs.length > 1);
-  // Two kinds of pushes can come twice: those in flight, and those that were answered and not settled yet. The bound of
-  // requests in flight limits both.
+  // Two kinds of pushes can come twice: those in flight, and those that were answered but not settled yet. The limit of
+  // requests in flight bounds the number of each.
   expect(twice.length).toBeLessThanOrEqual(2 * IN_FLIGHT);
   expect([...pushedSeqs().values()].every((seqs) => seqs.length <= 2)).toBe(true);
-  // The kill comes with the answer to the post, before the queue has processed the message.
+  // The server is killed at its answer to the post, before the queue has processed the message.
   await post('again');
   await server.end('SIGKILL');
   await server.start();

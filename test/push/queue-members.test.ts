@@ -28,7 +28,7 @@ describe('a member', () => {
     await stage.read(alice, 1 as Seq);
     const left = await stage.waits(1);
     expect(left[0]).toMatchObject({ firstSeq: 1, lastSeq: 1 });
-    // Without the notification, only the claim can find the new read position.
+    // There is no notification of the new read position, so only the claim can find it.
     await stage.read(bob, 1 as Seq, { silent: true });
     stage.foreground.clear();
     await stage.database.query((sql) => sql`update push_pending set next_at = now()`);
@@ -138,7 +138,7 @@ describe('somebody in the foreground', () => {
       ([row]) => row !== undefined && row.claimNumber > 0 && row.dueInS > 30,
     );
     stage.foreground.clear();
-    // The queue caches the accounts in the foreground for a moment. Each message makes the row due again.
+    // The queue caches for a moment which accounts are in the foreground. Each message makes the row due again.
     await eventually(
       async () => {
         await stage.post('not seen');
@@ -236,7 +236,7 @@ describe('somebody in the foreground', () => {
   });
 });
 
-/** The pool, with the number of its connection requests. */
+/** The connection pool, with the number of calls that took a connection. */
 function counting(pool: Pool): { pool: Pool; calls: () => number } {
   let calls = 0;
   const counted = new Proxy(pool, {
@@ -258,7 +258,8 @@ describe('an installation without devices', () => {
     const startedMs = performance.now();
     for (let n = 0; n < 200; n += 1) await stage.post(`to nobody ${n}`);
     await eventually(calls, (count) => count >= 4);
-    // Each vendor's queue reads the database four times a minute. The search for a device runs at most once a second.
+    // The queue of each vendor reads the database four times a minute. The search for a first device runs at most once
+    // a second.
     const seconds = (performance.now() - startedMs) / 1_000;
     expect(calls()).toBeLessThanOrEqual(3 * (1 + Math.ceil(seconds / 15)) + Math.ceil(seconds) + 1);
     expect(await stage.cursor()).toBe(0);

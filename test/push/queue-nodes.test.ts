@@ -28,7 +28,7 @@ describe('several nodes', () => {
     for (let node = 0; node < 3; node += 1) stage.start({ maxInFlightPerVendor: 20 });
     await Promise.all(Array.from({ length: 50 }, (_, index) => stage.post(`message ${index}`)));
     await stage.settled(50);
-    // A device gets one push for each debounce period, and no push covers messages of an earlier one.
+    // A device gets one push in each debounce period, and no push covers messages of an earlier one.
     const byToken = new Map<string, [number, number][]>();
     for (const { token, note } of stage.got()) {
       byToken.set(token, [...(byToken.get(token) ?? []), [note.firstSeq, note.lastSeq]]);
@@ -87,7 +87,7 @@ describe('a database that goes away', () => {
       await stage.post('before');
       await stage.service('web').received(1);
       await proxy.refuse();
-      // The push is answered while the database is away. It is settled afterwards, and not sent again.
+      // The push is answered while the database is away. The queue settles it afterwards, and does not send it again.
       answered.resolve();
       await stage.device(bob);
       await stage.post('meanwhile');

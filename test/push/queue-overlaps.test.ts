@@ -7,10 +7,10 @@ import type { Database } from '../../src/storage/database.ts';
 import { holdOpen, isWaiting, until } from '../storage/fixture.ts';
 import { PushStage } from './stage.ts';
 
-// A row covers all messages of a conversation that a device still has to be notified of. A removal of rows must leave
-// those that cover newer messages.
+// A row of push_pending covers all messages of a conversation that a device still has to be notified of. A removal of
+// rows must leave those rows that cover newer messages.
 
-// These are longer than any test: a lock timeout would end the waits that the tests arrange.
+// These time-outs are longer than any test: a lock time-out would end the waits that the tests arrange.
 const PATIENT = { lockTimeoutMs: 600_000, flushTimeoutMs: 600_000, databaseCallTimeoutMs: 600_000 };
 const HOUR_MS = 3_600_000;
 
@@ -34,7 +34,7 @@ async function makeRows(): Promise<void> {
   await fanOut(stage.pools.general, [stage.group.id], rules);
 }
 
-/** The first and last message of each waiting row. */
+/** The seqs of the first and last message of each waiting row. */
 async function standing(): Promise<[number, number][]> {
   return (await stage.pending()).map(({ firstSeq, lastSeq }) => [firstSeq, lastSeq]);
 }

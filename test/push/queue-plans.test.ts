@@ -19,7 +19,8 @@ beforeAll(async () => {
 afterAll(() => database.drop());
 
 /**
- * Inserts conversations of three members each, one of them with a device, a message in each, and waiting rows for many.
+ * Inserts conversations of three members each, one of whom has a device. Each conversation has a message, and many have
+ * waiting rows.
  */
 async function fill(): Promise<void> {
   await database.query(async (sql) => {
@@ -56,7 +57,7 @@ const TABLES = [
   'push_pending',
 ];
 
-/** The number of sequential scans of each large table so far. */
+/** By name of a large table: the number of sequential scans so far. */
 async function scanned(): Promise<Map<string, number>> {
   const rows = await database.query(
     (sql) => sql<{ name: string; count: number }[]>`
@@ -66,7 +67,10 @@ async function scanned(): Promise<Map<string, number>> {
   return new Map(rows.map(({ name, count }) => [name, count]));
 }
 
-/** Runs `work` on sessions of its own, whose statistics are complete when they have ended. */
+/**
+ * Runs `work` on sessions of its own, whose statistics are complete when they have ended. Returns the number of its
+ * scans by table.
+ */
 async function scansOf(work: (pool: Pool) => Promise<void>): Promise<Map<string, number>> {
   const before = await scanned();
   const own = database.open({ generalPoolSize: 1 });

@@ -70,7 +70,8 @@ describe('the vendors', () => {
       lastError: { category: 'status', code: 503, at: expect.any(Date) },
     });
     expect(await reportOf(queue, 'google')).toMatchObject({ pending: 5, inFlight: 2, sent: 0 });
-    // The queue pauses for this vendor and then retries its pushes one by one, without counting attempts of the pushes.
+    // The queue pauses for this vendor. Then it tries its pushes again one by one, and these attempts do not count for
+    // the pushes.
     stage.service('apple').answer = () => 200;
     hanging.resolve();
     await stage.settled(1);
@@ -154,7 +155,7 @@ describe('a push that fails', () => {
       () => stage.pending(),
       (found) => found.length === 2 && found.every(({ attempts }) => attempts === 1),
     );
-    // The test reads once more: the first statement may have fixed its now() before the transaction of the retry began.
+    // Reads the rows again: the first statement may have fixed its now() before the transaction of the retry began.
     const rows = await stage.pending();
     expect(rows[0]!.dueInS).toBeGreaterThan(500);
     expect(rows[0]!.dueInS).toBeLessThanOrEqual(600);
@@ -214,10 +215,10 @@ describe('a push that fails', () => {
       }
       await sql`insert into push_cursor (conversation_id, pushed_seq) values (${stage.group.id}, 2)`;
       await sql`update message set sent_at = sent_at - interval '1 hour' where seq = 1`;
-      // This message is younger than the bound of expired pushes, however slow the machine is.
+      // This message is younger than the age at which pushes expire, however slow the machine is.
       await sql`update message set sent_at = sent_at + interval '1 hour' where seq = 2`;
     });
-    // Without a vendor a row can only expire, so no earlier push hides that.
+    // Without a vendor no push is sent and a row can only expire.
     stage.start({ pushExpiresAfterMs: 10_000 }, { vendors: new Map() });
     // Bob's row covers only the old message.
     const [left] = await stage.waits(1);

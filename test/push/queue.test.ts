@@ -115,7 +115,7 @@ describe('a message', () => {
 
   test('that meets what passes, however often, is turned into pushes soon after', async () => {
     await stage.device(alice);
-    // A sequence keeps its value after a rollback.
+    // The tries are counted by a sequence, which keeps its value after a rollback.
     await stage.database.query((sql) =>
       sql.unsafe(`
       create sequence tries;

@@ -17,14 +17,17 @@ import { HttpVendor, type GotPush } from './http-vendor.ts';
 
 export const SECRET = 'a secret of the stage of pushes';
 
-/** A push at a vendor's service. */
+/** A push that the service of a vendor got. */
 export interface Got {
   readonly kind: DeviceKind;
   readonly token: string;
   readonly note: GotPush;
 }
 
-/** A database with a group, a log that records its lines, a service for each vendor, and queues that tests start. */
+/**
+ * A stage for tests of the push queue: a database with a group, a log that records its lines, and a service for each
+ * vendor. Tests start queues on it.
+ */
 export class PushStage {
   readonly database: TestDatabase;
   readonly pools: Database;
@@ -51,7 +54,7 @@ export class PushStage {
     );
   }
 
-  /** Opens a stage. Its end drops a given database as well as one of its own. */
+  /** Opens a stage. Its end drops the database, also a given one. */
   static async open(given?: TestDatabase): Promise<PushStage> {
     const database = given ?? (await createTestDatabase());
     const [group] = await makeGroups(database, 1);
@@ -59,7 +62,7 @@ export class PushStage {
     return new PushStage(database, { group: group!, services: new Map(services) });
   }
 
-  /** Stops the queues and resets the database: that is faster than a new one for each test. */
+  /** Stops the queues and empties the database: that is faster than a new database for each test. */
   async clear(): Promise<void> {
     for (const queue of this.#queues.splice(0)) await queue.stop(5_000);
     this.foreground.clear();
@@ -103,7 +106,7 @@ export class PushStage {
       ...changes,
     });
     this.#queues.push(queue);
-    // The queue acts as if a device had registered at this node, so that no test waits until it finds one.
+    // The queue is told that a device was registered at this node, so that no test waits until the queue finds one.
     if (known) queue.onDeviceRegistered();
     queue.start();
     return queue;
@@ -117,7 +120,7 @@ export class PushStage {
     return makeMembers(this.database, this.group, nicks);
   }
 
-  /** Registers a device; its token, unless given, is `<kind>-<number>`. */
+  /** Registers a device. By default its token is `<kind>-<number>`. */
   async device(account: AccountId, kind: DeviceKind = 'web', token?: string): Promise<{ id: DeviceId; token: string }> {
     this.#devices += 1;
     const known = token ?? `${kind}-${this.#devices}`;
@@ -134,7 +137,7 @@ export class PushStage {
     return { id, token: known };
   }
 
-  /** A post of the group's integration, or of a member. Resolves with its seq. */
+  /** Posts as the integration of the group, or as a member. Resolves with the seq. */
   async post(text: string, sender: AccountId | null = null, group = this.group): Promise<Seq> {
     const changes = sender === null ? {} : { admission: null, senderId: sender };
     const posted = await this.log.append(post(group, text, changes));
@@ -142,7 +145,7 @@ export class PushStage {
     return posted.seq;
   }
 
-  /** Moves a read position as the operation does, with or without its notification. */
+  /** Moves a read position as the operation does. `silent`: without the notification. */
   async read(account: AccountId, seq: Seq, options: { silent?: boolean } = {}): Promise<void> {
     const conversationId = this.group.id;
     await this.database.query(
@@ -174,7 +177,7 @@ export class PushStage {
       .flatMap((each) => this.service(each).arrivals.map((arrival) => gotOf(each, arrival)));
   }
 
-  /** The rows of pushes that wait. */
+  /** The rows of pushes that wait, from push_pending. */
   async pending(): Promise<PendingRow[]> {
     return this.database.query(async (sql) => [
       ...(await sql<PendingRow[]>`
@@ -184,7 +187,10 @@ export class PushStage {
     ]);
   }
 
-  /** Resolves when the fan-out has processed everything up to here, and no row waits. */
+  /**
+   * Resolves when the fan-out (the worker that writes the rows) has processed all messages up to this seq, and no row
+   * waits.
+   */
   async settled(upTo: number): Promise<void> {
     await this.setForeground(upTo);
     await eventually(
@@ -200,7 +206,7 @@ export class PushStage {
     );
   }
 
-  /** Resolves with the rows once this many wait. */
+  /** Resolves with the waiting rows, when there are this many. */
   async waits(count: number): Promise<PendingRow[]> {
     return eventually(
       () => this.pending(),
@@ -208,12 +214,12 @@ export class PushStage {
     );
   }
 
-  /** The token and the text of each push. */
+  /** The token of the device and the text of each push. */
   told(): [string, string | null][] {
     return this.got().map(({ token, note }) => [token, note.text]);
   }
 
-  /** The position of the fan-out in the group. */
+  /** The seq up to which the fan-out has processed the group. */
   async cursor(conversation: ConversationId = this.group.id): Promise<number> {
     return this.database.query(async (sql) => {
       const [row] = await sql<{ seq: number }[]>`

@@ -8,7 +8,7 @@ import { Count } from './count.ts';
 
 const { subtle } = webcrypto;
 
-/** A push as its browser reads it. */
+/** A push request, with the message as the browser decrypts it. */
 export interface WebPush {
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
@@ -16,17 +16,19 @@ export interface WebPush {
   readonly body: any; // oxlint-disable-line typescript/no-explicit-any -- tests look into it freely
 }
 
-/** Decides about one push: a status, or true if the function answers it itself; otherwise the server answers 201. */
+/**
+ * Decides about one push: returns a status, or true if it answers the push itself. Otherwise the server answers 201.
+ */
 export type WebScript = (push: WebPush, res: ServerResponse) => number | true | void;
 
 /**
- * A push service on loopback with browsers of its own: it verifies VAPID, and decrypts messages with the browsers'
- * keys.
+ * A Web Push service on loopback with browsers of its own. It verifies VAPID, and decrypts messages with the keys of
+ * the browsers.
  */
 export class WebPushReceiver {
   readonly pushes: WebPush[] = [];
   readonly arrived = new Count();
-  /** The reasons why it refused malformed pushes. */
+  /** The reasons for which malformed pushes were refused. */
   readonly faults: string[] = [];
   /** The different `Authorization` headers that arrived. */
   readonly authorizations = new Set<string>();
@@ -40,7 +42,7 @@ export class WebPushReceiver {
     this.#server = server;
   }
 
-  /** `publicKey`: the key of VAPID to which subscriptions are bound. */
+  /** Starts the service. `publicKey` is the VAPID key to which subscriptions are bound. */
   static async start(publicKey: string): Promise<WebPushReceiver> {
     const server = createServer();
     const receiver = new WebPushReceiver(publicKey, server);

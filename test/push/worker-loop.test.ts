@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { WorkerLoop } from '../../src/push/worker-loop.ts';
 
-/** A loop of turns whose results the test gives one by one, and which ends when the test ends it. */
+/** Starts a worker loop. The test gives the results of its turns one by one, and ends it. */
 function stage(failureRetryDelayMs: number) {
   const turns: PromiseWithResolvers<number>[] = [];
   const waiting: (() => void)[] = [];

@@ -8,7 +8,7 @@ import { startEmbedded, type EmbeddedServer } from '../../src/storage/embedded/e
 import { calibrate } from './machine-calibration.ts';
 import { makeTestProgram } from './program-bundle.ts';
 
-/** The handle that global-setup.ts leaves for global-teardown.ts; both run in the process that runs jest. */
+/** The data that global-setup.ts leaves for global-teardown.ts; both run in the main process of jest. */
 export interface TestRun {
   readonly dataDir: string;
   /** The folder of the program that tests start. */
@@ -21,8 +21,9 @@ export interface TestRun {
 export const HANDLE = Symbol.for('klatch.test.run');
 
 /**
- * Waits until its standard input ends, which the kernel guarantees however this run of jest ends (Ctrl-C, kill -9). It
- * then stops the server and removes both folders. A server that was starting becomes visible within two seconds.
+ * The script waits until its standard input ends, which the kernel guarantees however this run of jest ends (Ctrl-C,
+ * kill -9). It then stops the server and removes both folders. A server that was starting becomes visible within two
+ * seconds.
  */
 const WATCHDOG_SCRIPT = `
 read -r _
@@ -31,7 +32,10 @@ read -r pid < "$1/postgresql/postmaster.pid" && kill -QUIT "$pid"
 while test -e "$1/postgresql/postmaster.pid" && kill -0 "$pid"; do sleep 0.1; done
 rm -rf "$@"`;
 
-/** Options for tests: no commit waits for the disk, many tests connect at once, and the WAL stays small in memory. */
+/**
+ * Settings of PostgreSQL for tests: no commit waits for the disk, many tests connect at the same time, and the WAL
+ * stays small in memory.
+ */
 const SETTINGS = {
   fsync: 'off',
   synchronous_commit: 'off',
@@ -40,12 +44,12 @@ const SETTINGS = {
   max_wal_size: '256MB',
 };
 
-/** The databases of a run need about 100 MB at a time, and the WAL 256 MB. */
+/** The free memory that the folder needs. The databases of a run need about 100 MB at a time, and the WAL 256 MB. */
 const MEMORY_BYTES = 2 * 1024 ** 3;
 
 /**
- * The parent of the cluster's folder: in memory where there is room. A copy of the template creates 470 files, for each
- * of more than a thousand databases. That costs 265 ms of CPU time on ext4, and 20 ms on tmpfs.
+ * The parent folder of the cluster: in memory if there is room. The creation of a database copies 470 files of the
+ * template, for each of more than a thousand databases. That costs 265 ms of CPU time on ext4, and 20 ms on tmpfs.
  */
 async function clusterParent(): Promise<string> {
   const memory = await statfs('/dev/shm').catch(() => null);
@@ -61,7 +65,7 @@ export default async function globalSetup(): Promise<void> {
   const dataDir = await mkdtemp(join(await clusterParent(), 'klatch-test-'));
   // The program is on the disk, because memory may be mounted with noexec.
   const programDir = await mkdtemp(join(tmpdir(), 'klatch-test-program-'));
-  // Where jest runs as root, this mode lets the server run as another user, also without user namespaces.
+  // If jest runs as root, this mode lets the server run as another user, also without user namespaces.
   for (const folder of [dataDir, programDir]) await chmod(folder, 0o711);
   // The watchdog starts first, so that at each moment something would stop the server. It is detached, because Ctrl-C
   // must not reach it.
@@ -71,7 +75,7 @@ export default async function globalSetup(): Promise<void> {
     stdio: ['pipe', 'ignore', 'ignore'],
   });
   const making = makeTestProgram(programDir);
-  // Servers in the processes of jest read the web client from the source tree.
+  // Servers that run in the processes of jest read the web client from the source tree, so it is built.
   const building = buildWeb();
   const server = await startEmbedded({ dataDir, binDir: null, log: () => {}, settings: SETTINGS });
   await Promise.all([making, building]);

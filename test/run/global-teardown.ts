@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { rm } from 'node:fs/promises';
 import { HANDLE, type TestRun } from './global-setup.ts';
 
-/** Stops the server of global-setup.ts and removes its folder and the program's. */
+/** Stops the server of global-setup.ts, and removes its folder and that of the program. */
 // oxlint-disable-next-line import/no-default-export -- jest calls the default export.
 export default async function globalTeardown(): Promise<void> {
   const handle = Reflect.get(globalThis, HANDLE) as TestRun | undefined;

@@ -2,14 +2,17 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 
 const run = promisify(execFile);
-/** The time that STARTS concurrent starts of `klatch --version` take on the reference machine (two cores). */
+/**
+ * The time in ms that STARTS concurrent starts of `klatch --version` take on the reference machine (two cores), by form
+ * of the program.
+ */
 const REFERENCE_MS = { bundle: 107, sources: 277 } as const;
 /** The number of jest's workers. */
 const STARTS = 4;
 const ROUNDS = 5;
 
 /**
- * Measures how slow this machine is now, by starts of the program, and stores the result for machine-speed.ts. The
+ * Measures how slow this machine is now, by starts of the program, and stores the factor for machine-speed.ts. The
  * first start fills the compile cache and does not count.
  */
 export async function calibrate(main: string, form: keyof typeof REFERENCE_MS): Promise<void> {

@@ -2,8 +2,9 @@
 const SLOWNESS = Number(process.env['KLATCH_TEST_SLOWNESS'] ?? '1');
 
 /**
- * An upper bound of a duration that the test is about, written for a fast machine and multiplied on a slow one
- * (machine-calibration.ts). A limit that only catches a hang needs no bound: jest and `eventually` have one.
+ * Returns an upper bound, in ms, of a duration that the test is about. `ms` is that for a fast machine; on a slow one
+ * it is multiplied (machine-calibration.ts). A limit that only catches a hang needs no bound: jest and `eventually`
+ * have one.
  */
 export function within(ms: number): number {
   return ms * SLOWNESS;

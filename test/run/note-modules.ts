@@ -1,6 +1,6 @@
 /**
- * Preloaded into a program: writes the URLs of its loaded modules, one a line, into the file $MODULES_FILE when it
- * exits.
+ * A program under test preloads this file. When it exits, the file writes the URLs of the loaded modules, one a line,
+ * into the file $MODULES_FILE.
  */
 import { writeFileSync } from 'node:fs';
 import { registerHooks } from 'node:module';

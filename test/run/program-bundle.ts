@@ -6,8 +6,9 @@ import { bundle } from '../../scripts/package/bundle.ts';
 const ROOT = resolve(import.meta.dirname, '../..');
 
 /**
- * Makes the program that tests start (program-files.ts) in an empty folder: the bundle of the packages, and the
- * launcher of the source tree for it. From here on the processes and threads of this process cache compiled code there.
+ * Makes the program that tests start (program-files.ts) in an empty folder: the bundle that the packages contain, and
+ * the launcher of the source tree for it. From then on the processes and threads of this process cache compiled code
+ * there.
  */
 export async function makeTestProgram(folder: string): Promise<void> {
   await bundle(join(folder, 'lib'));

@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import Sequencer from '@jest/test-sequencer';
 
 /**
- * Files that take more than 25 seconds, slowest first. Jest knows how long a file took in its last run; a fresh clone
- * has no such record. A slow file that begins last makes the run longer by its whole time.
+ * Test files that take more than 25 seconds, slowest first. Jest knows how long a file took in its last run, but a
+ * fresh clone has no such record. A slow file that begins last would lengthen the run by its whole time.
  */
 const SLOW = [
   'faults/receiver-faults',
@@ -39,12 +39,15 @@ const SLOW = [
 const moved = SLOW.filter((name) => !existsSync(join(import.meta.dirname, '../..', name)));
 if (moved.length > 0) throw new Error(`test/run/slow-first.ts names no tests that exist: ${moved.join(', ')}`);
 
-/** The package's types are those of its CommonJS form, whose default export is one level deeper. */
+/**
+ * The sequencer of jest. The types of its package are those of the CommonJS form, whose default export is one level
+ * deeper.
+ */
 const Base = Sequencer as unknown as typeof Sequencer.default;
 
 type Test = Parameters<InstanceType<typeof Base>['sort']>[0][number];
 
-/** Begins with the slowest files. */
+/** Runs the slowest files first. */
 // oxlint-disable-next-line import/no-default-export -- jest calls the default export.
 export default class SlowFirst extends Base {
   override async sort(tests: Test[]): Promise<Test[]> {

@@ -12,7 +12,10 @@ const scripts = readdirSync(join(root, 'debian')).filter((name) =>
 );
 const unit = readFileSync(join(root, 'systemd/klatch.service'), 'utf8');
 
-/** Runs a tool. `make package-test` installs the tools of the packages; a machine without them builds no packages. */
+/**
+ * Runs a tool; missing ones are reported in `output`. `make package-test` installs the tools of the packages; a machine
+ * without them builds no packages.
+ */
 function run(command: string, ...args: string[]): { status: number | null; output: string } {
   const { status, stdout, stderr, error } = spawnSync(command, args, { encoding: 'utf8', cwd: root });
   return { status, output: error === undefined ? stdout + stderr : `${command} is not installed` };
@@ -37,8 +40,8 @@ describe('the scripts of the service', () => {
     const text = readFileSync(join(root, 'debian/klatch.init'), 'utf8');
     const folder = await mkdtemp(join(tmpdir(), 'klatch-init-'));
     const script = join(folder, 'klatch');
-    // All folders of this copy are those of the test, so that it needs no installed package and changes nothing on the
-    // machine.
+    // This copy of the init script uses folders of the test. So it needs no installed package and changes nothing on
+    // the machine.
     const own = text
       .replace(/^COMMAND=.*$/m, 'COMMAND=/bin/true')
       .replace(/^RUN_DIR=.*$/m, `RUN_DIR=${folder}/run`)
@@ -74,12 +77,11 @@ describe('the scripts of the service', () => {
         return run('sh', script).status;
       };
       expect(await ask((script) => script)).toBe(1);
-      // With Node as the server's program, only the missing mark in the environment distinguishes the process from the
-      // server.
+      // If the script takes Node for the program of the server, only the missing mark in the environment distinguishes
+      // this process from the server.
       const sameProgram = (script: string): string => script.replace(/^PROGRAM=.*$/m, `PROGRAM=${process.execPath}`);
       expect(await ask(sameProgram)).toBe(1);
-      // With a mark that every process has, the process counts as the server. So the two refusals above have no other
-      // reason.
+      // If every process has the mark, this process counts as the server: so the refusals above had no other reason.
       const marked = (script: string): string =>
         script.replace('grep -qxF "KLATCH_SERVICE=$PID_FILE"', 'grep -q PATH=');
       expect(await ask((script) => marked(sameProgram(script)))).toBe(0);
@@ -107,7 +109,7 @@ describe('the unit', () => {
     const { output } = run('systemd-analyze', 'security', '--offline=yes', 'systemd/klatch.service');
     const exposure = /Overall exposure level for klatch\.service: (\d+\.\d+)/.exec(output)?.[1];
     expect(Number(exposure)).toBeLessThanOrEqual(2);
-    // The service is not installed here, so these complaints are expected and no others.
+    // The service is not installed here, so exactly these complaints are expected.
     const lines = run('systemd-analyze', 'verify', 'systemd/klatch.service').output.split('\n');
     const unknown = lines.filter(
       (line) => line.startsWith('klatch.service') || line.includes('systemd/klatch.service'),

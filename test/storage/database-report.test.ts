@@ -26,7 +26,7 @@ describe('the report about a database', () => {
       versionNumber: expect.any(Number),
       encoding: 'UTF8',
       readOnly: false,
-      // The tests' server runs with these two settings.
+      // The database server of the tests runs with these two settings.
       fsync: 'off',
       fullPageWrites: 'off',
       schema: newestSchemaVersion(),
@@ -70,7 +70,7 @@ describe('the report about a database', () => {
 
   test('counts the sessions of a Klatch', async () => {
     const counted = async (): Promise<number> => (await reportDatabase(database.target, options)).klatchConnections;
-    // The sessions of earlier tests end a moment after their sockets.
+    // The database ends the sessions of earlier tests a moment after their sockets closed.
     await eventually(counted, (count) => count === 0);
     await database.open().ping(5_000);
     await eventually(counted, (count) => count === 1);

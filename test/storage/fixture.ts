@@ -15,7 +15,7 @@ import type { Settlement } from '../../src/storage/hooks/settlement.ts';
 import { writeSettlements as writePacked } from '../../src/storage/hooks/write-settlements.ts';
 import type { TestDatabase } from '../support/database.ts';
 
-/** The other fields of a settlement of a hook that never failed. */
+/** The fields of a settlement (record of deliveries) for a hook that never failed. */
 export const UNTROUBLED = {
   failures: 0,
   failingSince: null,
@@ -45,7 +45,7 @@ export async function makeGroups(database: TestDatabase, count: number): Promise
 async function insertGroups(tx: Transaction, count: number): Promise<StoredGroup[]> {
   const groups: StoredGroup[] = [];
   for (let index = 0; index < count; index += 1) {
-    // Plain SQL also works on the schemas of older versions, which lack columns of today's groups.
+    // This uses plain SQL, which also works on the schemas of older versions. They lack columns of today's groups.
     const [row] = await tx<{ id: ConversationId }[]>`
       insert into conversation (kind, title) values ('group', ${`Group ${index}`}) returning id`;
     const { id } = row!;
@@ -77,7 +77,8 @@ export async function makeMembers(
 }
 
 /**
- * Ends memberships as the server does: while it holds the head's lock, with a notice. Resolves with the notices' revs.
+ * Ends memberships as the server does: with a notice, while the lock of the head is held. Resolves with the revs of the
+ * notices.
  */
 export async function removeMembers(
   database: TestDatabase,
@@ -137,8 +138,8 @@ export interface StoredMessage {
 }
 
 /**
- * Reads every message, in order. It checks the invariants of a log without edits:
- * - seq, and rev together with the notices, have no gaps from 1 to the head's counters.
+ * Reads every message, in order. Checks the invariants of a message log without edits:
+ * - seq has no gaps from 1 to the counter in the head; rev has none if messages and notices are taken together.
  * - Times never run backwards.
  */
 export async function readWholeLog(database: TestDatabase): Promise<StoredMessage[]> {
@@ -196,15 +197,15 @@ export async function holdOpen(target: ConnectionTarget, work: (tx: Transaction)
 export const lockHead = (target: ConnectionTarget, id: ConversationId): Promise<Held> =>
   holdOpen(target, (tx) => tx`select from conversation_head where conversation_id = ${id} for update`);
 
-/** Repeats a query until its answer is true; the test's own timeout bounds it. */
+/** Repeats a query until its answer is true; only the timeout of the test ends it. */
 export async function until(database: TestDatabase, ask: (sql: Sql) => Promise<boolean>): Promise<void> {
   await database.query(async (sql) => {
-    // A round trip gives the tested code a turn, which an immediate answer would not.
+    // The round trip gives the tested code a turn of the event loop, even if `ask` answers at once.
     while (!(await ask(sql))) await sql`select 1`;
   });
 }
 
-/** True while `count` sessions of this name wait for a lock. */
+/** Whether `count` sessions of Klatch with this name wait for a lock. */
 export async function isWaiting(sql: Sql, name: string, count = 1): Promise<boolean> {
   const rows = await sql`
     select from pg_stat_activity where datname = current_database() and application_name = ${`klatch ${name}`}
@@ -213,8 +214,8 @@ export async function isWaiting(sql: Sql, name: string, count = 1): Promise<bool
 }
 
 /**
- * Ends the sessions with this name and waits until they are gone: a session of a killed server that waits for a lock
- * would do its work once it gets it.
+ * Ends the sessions with this name and waits until they are gone. Otherwise a session of a killed server that waits for
+ * a lock would still do its work when it gets the lock.
  */
 export async function endSessions(database: TestDatabase, name: string): Promise<void> {
   await database.query(

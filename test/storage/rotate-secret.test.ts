@@ -19,7 +19,7 @@ afterEach(() => database.drop());
 
 const pool = () => database.open().general;
 
-/** All sealed values, opened with one of the secrets; null where it does not open them. */
+/** All sealed (encrypted) values, opened with the secret of this sealer; null if it does not open them. */
 async function opened(sealer: Sealer): Promise<Record<string, (string | null)[]>> {
   const open = (purpose: string, sealed: string): string | null => {
     try {
@@ -88,7 +88,7 @@ describe('reseal()', () => {
     expect(new Set(Object.values(await opened(old)).flat())).toEqual(new Set([null]));
     const again = await rotateSealedCountingByPurpose(pool(), { from: old, to: next });
     expect([...again.values()]).toEqual([0, 0, 0, 0, 0]);
-    // All values are sealed with the new secret already, so the old one is not used.
+    // All values are already sealed with the new secret, so the old secret is not needed and may be wrong.
     expect([...(await rotateSealedCountingByPurpose(pool(), { from: other, to: next })).values()]).toEqual([
       0, 0, 0, 0, 0,
     ]);

@@ -1,6 +1,6 @@
 import type { Sql } from '../../src/storage/db/connection.ts';
 
-/** A schema in lines, by queries to the catalogue that give the same result on every version of PostgreSQL. */
+/** Describes a schema in lines. Its queries of the catalogue give the same result on every version of PostgreSQL. */
 export async function describeSchema(sql: Sql): Promise<string> {
   const tables = await sql<{ name: string; line: string }[]>`
     select c.relname as name, concat_ws(' ', case c.relkind when 'p' then 'partitioned table' else 'table' end, c.relname,

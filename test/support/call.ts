@@ -1,6 +1,6 @@
 import type { ErrorCode } from '../../src/errors.ts';
 
-/** An operation's refusal over HTTP. */
+/** The error with which an operation refuses a call over HTTP. */
 export class CallError extends Error {
   override readonly name = 'CallError';
   readonly status: number;

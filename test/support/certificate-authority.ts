@@ -9,7 +9,7 @@ export interface KeyFiles {
   readonly key: string;
 }
 
-/** A certificate authority for tests, by openssl; `stop` removes the folder with its files. */
+/** A certificate authority for tests, made with openssl; `stop` removes the folder with its files. */
 export class CertificateAuthority {
   readonly folder: string;
   #count = 0;
@@ -35,7 +35,10 @@ export class CertificateAuthority {
     return this.#path('ca.pem');
   }
 
-  /** A certificate for a name; `names` are its subjectAltNames in openssl's notation. `uid` owns the key. */
+  /**
+   * Issues a certificate for a name. `names` are its subjectAltNames in the notation of openssl. `uid` owns the file of
+   * the key.
+   */
   issue(commonName: string, names: string | null, uid?: number): KeyFiles {
     this.#count += 1;
     const [key, request, certificate, extensions] = ['key', 'csr', 'pem', 'ext'].map((end) =>

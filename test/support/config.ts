@@ -30,21 +30,21 @@ const defaultConfig: Config = buildConfig(FILE, settings as Settings);
 const MINUTE_MS = 60_000;
 
 /**
- * Timeouts for tests in which many sessions write the same rows at once: on a slow machine some sessions wait long for
- * a lock.
+ * Time-outs for tests in which many sessions write the same rows at the same time: on a slow machine some sessions wait
+ * long for a lock.
  */
 export const PATIENT = {
   postgresql: { lockTimeoutMs: MINUTE_MS, databaseCallTimeoutMs: MINUTE_MS, flushTimeoutMs: MINUTE_MS },
   http: { requestToResponseTimeoutMs: MINUTE_MS },
 } as const;
 
-/** For a database that `database.ts` made. */
+/** The settings for a database that `database.ts` made. */
 export const postgresqlConfig: PostgresqlConfig = {
   ...defaultConfig.postgresql,
-  // The server of the tests does not wait for the disk.
+  // The PostgreSQL server of the tests does not wait for the disk.
   allowFsyncOff: true,
   generalPoolSize: 4,
-  // Long enough for a machine that stalls for a moment; a test about a timeout sets its own.
+  // These time-outs are long enough for a machine that stalls for a moment. A test about a time-out sets its own.
   connectTimeoutMs: 20_000,
   databaseCallTimeoutMs: 20_000,
   flushTimeoutMs: 20_000,
@@ -54,7 +54,7 @@ export const postgresqlConfig: PostgresqlConfig = {
 /** The changes of a test to the configuration, section by section. */
 export type ConfigChanges = { [Section in keyof Config]?: Partial<Config[Section]> };
 
-/** The defaults of reference.conf, on a database of the test's own, with receivers on loopback allowed. */
+/** The defaults of reference.conf for a server on this database, with receivers on loopback allowed. */
 export function testConfig(target: ConnectionTarget, dataDir: string, changes: ConfigChanges = {}): Config {
   const { push, http, limits, delivery } = defaultConfig;
   const base: Config = {
@@ -68,15 +68,16 @@ export function testConfig(target: ConnectionTarget, dataDir: string, changes: C
     push: { ...push, pushDebounceMs: 20 },
     files: { localFilesFolder: `${dataDir}/files`, s3: null },
     postgresql: { ...postgresqlConfig, ...target, db: target.database },
-    // The tests' clients are on loopback themselves: no proxy is trusted, unless a test is about proxies.
+    // The clients of the tests are on loopback themselves: so no proxy is trusted there, unless a test is about
+    // proxies.
     http: { ...http, interface: '127.0.0.1', port: 0, trustedProxies: [] },
-    // Several servers run at once in tests; tests about metrics switch them on.
+    // Metrics are off, since several servers run at the same time in tests. Tests about metrics switch them on.
     metrics: { metricsEnabled: false, interface: '127.0.0.1', port: 0 },
     limits: {
       ...limits,
-      // A busy machine must not refuse a post; a test about the timeout sets its own.
+      // A busy machine must not refuse a post because it waited too long. A test about this time-out sets its own.
       intakeTimeoutMs: MINUTE_MS,
-      // The budget is real time: on a slow machine the server would refuse the requests of a test.
+      // The parse budget is real time: with the default, the server would refuse requests of a test on a slow machine.
       sourceParseMsPerSecond: MINUTE_MS,
     },
     delivery: { ...delivery, allow: ['loopback'] },

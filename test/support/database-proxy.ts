@@ -9,7 +9,7 @@ export interface DatabasePlace {
 }
 
 interface Pair {
-  /** The connection from the server under test. */
+  /** The connection from the Klatch server under test. */
   readonly client: Socket;
   /** The connection to PostgreSQL. */
   readonly upstream: Socket;
@@ -32,18 +32,18 @@ export class DatabaseProxy {
   }
 
   static async start(target: DatabasePlace): Promise<DatabaseProxy> {
-    // A fixed port: the proxy listens there again after it has refused.
+    // The port is fixed, since the proxy listens there again after it has refused connections.
     const proxy = new DatabaseProxy(target, await freePort());
     await proxy.#listen();
     return proxy;
   }
 
-  /** The address for the configuration of the server under test, instead of PostgreSQL's. */
+  /** The address of the proxy, for the configuration of the server under test. */
   get address(): { host: string; port: number } {
     return { host: '127.0.0.1', port: this.#port };
   }
 
-  /** Currently open connections. */
+  /** The number of connections that are open now. */
   get connections(): number {
     return this.#pairs.size;
   }
@@ -68,13 +68,15 @@ export class DatabaseProxy {
     }
   }
 
-  /** Keeps connections open, accepts new ones, and forwards nothing in the given direction. No byte gets lost. */
+  /**
+   * Keeps connections open and accepts new ones, but holds the bytes of the given direction back. No byte gets lost.
+   */
   hold(hold: Exclude<Hold, 'none'>): void {
     this.#hold = hold;
     for (const pair of this.#pairs) this.#apply(pair);
   }
 
-  /** Holds the currently open connections back for ever; new ones work. */
+  /** Holds the bytes of the open connections back for ever; new connections work. */
   abandon(): void {
     for (const { client, upstream } of this.#pairs) {
       client.pause();
@@ -82,7 +84,7 @@ export class DatabaseProxy {
     }
   }
 
-  /** Forwards again, held bytes first, and listens again. */
+  /** Forwards again, beginning with the bytes that were held back, and listens again. */
   async forward(): Promise<void> {
     this.#hold = 'none';
     for (const pair of this.#pairs) this.#apply(pair);

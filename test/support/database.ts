@@ -12,13 +12,13 @@ import { postgresqlConfig } from './config.ts';
 import { HANG_MS } from './eventually.ts';
 
 /**
- * One advisory lock for all processes that make or copy the template: PostgreSQL refuses to copy a database that has a
- * session.
+ * The key of the advisory lock that each process takes while it makes or copies the template database: PostgreSQL
+ * refuses to copy a database that has a session.
  */
 const TEMPLATE_LOCK = 7_001;
 const TEMPLATE = 'klatch_template';
 
-/** The private server that global-setup.ts started for this run of the tests. */
+/** A database of the private PostgreSQL server that global-setup.ts started for this run of the tests. */
 export function testServer(database: string): ConnectionTarget {
   const text = process.env['KLATCH_TEST_POSTGRES'];
   if (text === undefined) throw new Error('KLATCH_TEST_POSTGRES is not set: run the tests with `make test`');
@@ -30,7 +30,9 @@ export interface TestDatabase {
   readonly target: ConnectionTarget;
   /** The folder for the files that servers on this database store; `drop` removes it. */
   readonly filesFolder: string;
-  /** Opens pools on the database, with changes to the timeouts, bounds or the connection; `drop` closes them. */
+  /**
+   * Opens connection pools on the database, with changes to time-outs, limits or the connection; `drop` closes them.
+   */
   open(changes?: Partial<PostgresqlConfig>): Database;
   /** Runs statements as the superuser. */
   query<T>(work: (sql: Sql) => Promise<T>): Promise<T>;
@@ -53,12 +55,13 @@ async function makeTemplate(admin: Sql): Promise<void> {
   const pool = new Pool(testServer(`${TEMPLATE}_new`), { name: 'migrate', size: 1, maxWaiting: 1, timeoutMs: HANG_MS });
   await migrate(pool);
   pool.stop();
-  // A session ends a moment after its socket; PostgreSQL waits up to 5 s for it before it refuses to rename.
+  // A session ends a moment after its socket. PostgreSQL waits up to 5 s for that before it refuses to rename the
+  // database.
   await admin`select pg_terminate_backend(pid) from pg_stat_activity where datname = ${`${TEMPLATE}_new`}`;
   await admin.unsafe(`alter database ${TEMPLATE}_new rename to ${TEMPLATE}`);
 }
 
-/** Sessions of this database that wait for an advisory lock; the other worker's tests have databases of their own. */
+/** Reads the sessions of this database that wait for an advisory lock. Tests of other workers use other databases. */
 export function waitingForLock(sql: Sql): Promise<readonly object[]> {
   return sql`
     select from pg_locks
@@ -67,8 +70,8 @@ export function waitingForLock(sql: Sql): Promise<readonly object[]> {
 }
 
 /**
- * Sessions of this database that wait for a lock. It uses a session of its own: within a transaction, pg_stat_activity
- * would show the same sessions at each look.
+ * Reads the sessions of this database that wait for a lock, in a session of its own. Within one transaction,
+ * pg_stat_activity would show the same sessions at each read.
  */
 export function waitingSessions(of: TestDatabase): Promise<readonly object[]> {
   return of.query(
@@ -76,7 +79,7 @@ export function waitingSessions(of: TestDatabase): Promise<readonly object[]> {
   );
 }
 
-/** A new database for one test: migrated, or empty. */
+/** Creates a database for one test: with the current schema, or empty. */
 export async function createTestDatabase(options: { empty?: boolean } = {}): Promise<TestDatabase> {
   const name = `t_${randomBytes(8).toString('hex')}`;
   await asAdmin('postgres', async (admin) => {
@@ -86,7 +89,8 @@ export async function createTestDatabase(options: { empty?: boolean } = {}): Pro
       await admin.unsafe(`create database ${name}`);
     } else {
       await makeTemplate(admin);
-      // With files in memory, the copy takes half the CPU time of writing every page to the WAL (the default).
+      // The files are in memory: so this strategy takes half the CPU time of the default, which writes every page to
+      // the WAL.
       await admin.unsafe(`create database ${name} template ${TEMPLATE} strategy file_copy`);
     }
   });

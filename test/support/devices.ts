@@ -1,6 +1,6 @@
 import { createECDH, randomBytes } from 'node:crypto';
 
-/** A browser's subscription in the form of `PushSubscription.toJSON()`, with encryption keys of its own. */
+/** A browser's push subscription in the form of `PushSubscription.toJSON()`, with encryption keys of its own. */
 export interface TestSubscription {
   readonly endpoint: string;
   readonly expirationTime: null;
@@ -19,11 +19,11 @@ export function newSubscription(endpoint = `https://push.example/${randomBytes(8
   };
 }
 
-/** A VAPID key pair for the web pushes of one test. */
+/** Makes a VAPID key pair for the web pushes of one test. */
 export function newWebPush(): { public: string; private: string; vapidSubject: string } {
   const pair = createECDH('prime256v1');
   const publicKey = pair.generateKeys();
-  // One private key in 256 begins with a zero byte, which OpenSSL omits.
+  // One private key in 256 begins with a zero byte, which OpenSSL omits and which is added here.
   const privateKey = pair.getPrivateKey();
   return {
     public: publicKey.toString('base64url'),

@@ -3,14 +3,14 @@ import { setTimeout as wait } from 'node:timers/promises';
 const POLL_MS = 20;
 
 /**
- * Catches a hang before jest does (`testTimeout`), so that the failure shows the last answer. It measures no speed: no
- * caller can pass a shorter one.
+ * Only a hang exceeds this time. It is shorter than the `testTimeout` of jest, so that the failure shows the last
+ * answer. It measures no speed: no caller can pass a shorter one.
  */
 export const HANG_MS = 240_000;
 
 /**
- * Polls until the answer is right, for states that are visible only from outside (a row, an answer over HTTP). Fails
- * with the last answer.
+ * Polls until the answer is right. It is for states that are visible only from outside (a row, an answer over HTTP).
+ * Fails with the last answer.
  */
 export async function eventually<T>(ask: () => T | Promise<T>, right: (answer: T) => boolean): Promise<T> {
   const deadline = performance.now() + HANG_MS;

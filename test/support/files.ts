@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { Attachment } from '../../src/model/attachment.ts';
 import type { TestDatabase } from './database.ts';
 
-/** Inserts the row of a file, which by default is stored; no store has its bytes. */
+/** Inserts the row of a file, by default of a stored one. No store has its bytes. */
 export async function insertFile(
   server: { readonly database: TestDatabase },
   owner: number,

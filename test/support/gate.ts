@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** A request as the gate received it. */
+/** A request as the activation gate received it. */
 export interface GateRequest {
   readonly method: string;
   readonly url: string;
@@ -12,12 +12,14 @@ export interface GateRequest {
 
 type Handler = (request: GateRequest, res: ServerResponse) => void;
 
-/** An activation gate that stores the codes of its requests, and checks them. */
+/**
+ * An activation gate (the service that sends codes) for tests. It stores the codes of its requests, and checks them.
+ */
 export class TestGate {
   readonly requests: GateRequest[] = [];
   /** The codes that telephones got, by number. */
   readonly codes = new Map<number, string>();
-  /** Replaces the gate's own answer, where a test wants another. */
+  /** Replaces the gate's own answer, if it is set. */
   handle: Handler | null = null;
   readonly #byHash = new Map<string, string>();
   readonly #server: Server;
@@ -38,7 +40,7 @@ export class TestGate {
     return { uri: `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/gate`, authToken: 'gate-token' };
   }
 
-  /** Resolves with the code of a telephone once it has one. */
+  /** Resolves with the code of a telephone, as soon as it has one. */
   async codeOf(phone: number): Promise<string> {
     for (;;) {
       const code = this.codes.get(phone);
@@ -47,7 +49,7 @@ export class TestGate {
     }
   }
 
-  /** The requests to send a code. */
+  /** The requests that asked the gate to send a code. */
   get sent(): readonly GateRequest[] {
     return this.requests.filter(({ url }) => url.endsWith('/send'));
   }

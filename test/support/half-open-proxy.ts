@@ -18,14 +18,16 @@ export type ProxyMode = 'pass' | 'swallow' | 'reset' | 'close';
 interface Pair {
   readonly client: Socket;
   readonly upstream: Socket;
-  /** True once a byte was dropped. The connection then forwards nothing more: the rest would make no sense. */
+  /**
+   * True after a byte was dropped. The connection then forwards nothing more: the rest would make no sense without it.
+   */
   dead: boolean;
 }
 
 /** A TCP proxy in front of the tests' PostgreSQL that can act like a path which drops packets. */
 export class HalfOpenProxy {
   mode: ProxyMode = 'pass';
-  /** The number of connections that clients closed, and of those that clients reset. */
+  /** The number of connections that clients closed, and the number of those that they reset. */
   readonly ends = { closed: 0, reset: 0 };
   readonly #upstream: Upstream;
   readonly #server: Server;
@@ -45,17 +47,17 @@ export class HalfOpenProxy {
     return proxy;
   }
 
-  /** The address to connect to instead of the upstream. */
+  /** The address of the proxy, to connect to instead of the upstream. */
   get address(): Upstream {
     return { host: '127.0.0.1', port: (this.#server.address() as AddressInfo).port };
   }
 
-  /** Currently connected clients. */
+  /** The number of clients that are connected now. */
   get connections(): number {
     return this.#pairs.size;
   }
 
-  /** All clients that ever connected. */
+  /** The number of clients that ever connected. */
   get accepted(): number {
     return this.#accepted;
   }
@@ -79,7 +81,8 @@ export class HalfOpenProxy {
     upstream.on('data', (bytes) => this.#forward(pair, client, bytes));
     client.on('error', () => (this.ends.reset += 1));
     client.on('end', () => (this.ends.closed += 1));
-    // A path that drops packets drops this close as well, so the upstream of a dead connection stays open until `stop`.
+    // A path that drops packets drops the client's close as well. So the upstream of a dead connection stays open until
+    // `stop`.
     client.on('close', () => {
       this.#pairs.delete(pair);
       if (!pair.dead) upstream.destroy();

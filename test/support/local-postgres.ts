@@ -12,11 +12,12 @@ import { readPasswd, type PasswdEntry } from '../../src/data-dir/passwd.ts';
 import { eventually, HANG_MS } from './eventually.ts';
 import { freePort } from './ports.ts';
 
-/** Runs a server until its standard input is closed, which also happens when this process is killed. */
+/** A shell script that runs a server until standard input is closed, which also happens when this process is killed. */
 const SCRIPT = '"$@" & pid=$!; read -r _; kill -INT "$pid"; wait "$pid"';
 
 /**
- * The owner of the servers: another user where jest runs as root, which PostgreSQL refuses; otherwise the current user.
+ * The operating system user who owns the servers: another user if jest runs as root, which PostgreSQL refuses;
+ * otherwise the current one.
  */
 export function serverOwner(): PasswdEntry {
   const users = readPasswd();
@@ -29,7 +30,10 @@ export function serverOwner(): PasswdEntry {
   return found;
 }
 
-/** One PostgreSQL for each major version on this machine whose programs the owner can run: Debian's, and npm's. */
+/**
+ * The programs of one PostgreSQL for each major version on this machine that the owner can run: Debian's, and that of
+ * npm.
+ */
 export async function localPrograms(): Promise<Programs[]> {
   const { uid, gid } = serverOwner();
   const identity = process.geteuid?.() === 0 ? { uid, gid } : {};
@@ -62,7 +66,7 @@ export class LocalPostgres {
     const [data, socketDir] = [join(folder, 'data'), join(folder, 'run')];
     await mkdir(socketDir);
     for (const path of [folder, socketDir]) await chown(path, owner.uid, owner.gid);
-    // Every user may open the socket, as with the system's own PostgreSQL.
+    // Every user may open the socket, as that of a distribution's PostgreSQL.
     await chmod(folder, 0o711);
     const auth = ['--auth-local=peer', '--auth-host=scram-sha-256'];
     const args = ['-D', data, '-U', owner.name, ...auth, '--encoding=UTF8', '--locale=C', '--no-sync'];
@@ -122,7 +126,7 @@ export class LocalPostgres {
     return readFile(join(this.folder, 'server.log'), 'utf8');
   }
 
-  /** Replaces the rules of pg_hba.conf; they are in force when it resolves. */
+  /** Replaces the rules of pg_hba.conf. Resolves when they are in force. */
   async setRules(rules: readonly string[]): Promise<void> {
     await writeFile(this.cluster.hbaFile!, `${rules.join('\n')}\n`);
     await this.administer(async (sql) => {

@@ -44,7 +44,7 @@ export class TestMailServer {
       },
       ...options,
     });
-    // Some tests are about clients that disconnect in the middle.
+    // Errors are ignored: some tests are about clients that disconnect in the middle.
     this.#server.on('error', () => {});
     this.#server.server.on('connection', (socket: Socket) => {
       this.connections += 1;
@@ -60,7 +60,7 @@ export class TestMailServer {
     return server;
   }
 
-  /** The configuration of a server that sends through this one, with the TLS mode of `start`. */
+  /** The configuration with which a Klatch server sends through this mail server, with the TLS mode of `start`. */
   config(changes: Partial<SmtpConfig> = {}): SmtpConfig {
     const { secure = false, key } = this.#options;
     return {
@@ -75,7 +75,7 @@ export class TestMailServer {
     };
   }
 
-  /** Resolves with the newest e-mail to an address once there is one. */
+  /** Resolves with the newest e-mail to an address, as soon as there is one. */
   async letterTo(address: string): Promise<ReceivedLetter> {
     for (;;) {
       const letter = this.letters.findLast(({ to }) => to.includes(address));
@@ -84,7 +84,7 @@ export class TestMailServer {
     }
   }
 
-  /** The code in the newest e-mail to an address, once there is one. */
+  /** Resolves with the code in the newest e-mail to an address, as soon as there is one. */
   async codeTo(address: string): Promise<string> {
     const { mail } = await this.letterTo(address);
     return /\b\d{6}\b/.exec(mail.text ?? '')![0];

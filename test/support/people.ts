@@ -13,13 +13,13 @@ export interface TestPerson {
   readonly session: SessionOrTokenId;
 }
 
-/** The server on which a test creates accounts. */
+/** The part of a server that is needed for creating accounts. */
 interface PeopledServer {
   readonly database: TestDatabase;
   operate<Result>(method: string, params?: unknown): Promise<Result>;
 }
 
-/** Creates an account by the administrator's operation, and inserts a session for it into the database. */
+/** Creates an account with an operation of the administrator, and inserts a session for it into the database. */
 export async function createPerson(
   server: PeopledServer,
   nick: string,

@@ -10,12 +10,12 @@ import { serverOwner } from './local-postgres.ts';
 import { freePort } from './ports.ts';
 
 const PROGRAM = '/usr/sbin/pgbouncer';
-/** Whether Debian's package is installed. */
+/** Whether Debian's package of pgbouncer is installed. */
 export const isPgbouncerInstalled = existsSync(PROGRAM);
 
-/** A pgbouncer in front of a PostgreSQL server that needs no password; it has only the necessary settings. */
+/** A pgbouncer, with only the necessary settings, in front of a PostgreSQL server that needs no password. */
 export class Pgbouncer {
-  /** The database of `start`, through pgbouncer. */
+  /** How to connect through pgbouncer to the database that `start` got. */
   readonly target: ConnectionTarget;
   readonly #child: ChildProcess;
   readonly #folder: string;
@@ -42,7 +42,7 @@ export class Pgbouncer {
     ];
     const file = join(folder, 'pgbouncer.ini');
     await writeFile(file, `${lines.join('\n')}\n`);
-    // pgbouncer refuses to run as root.
+    // pgbouncer refuses to run as root, so it runs as another user then.
     const { uid, gid } = serverOwner();
     const identity = process.geteuid?.() === 0 ? { uid, gid } : {};
     if (identity.uid !== undefined) for (const path of [folder, file]) await chown(path, uid, gid);

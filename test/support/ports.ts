@@ -2,8 +2,8 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 
 /**
- * The first port is below those that systems assign to connections and to `listen(0)`. It is above 10080, the last port
- * that browsers and fetch() block. Each worker of the tests has `OF_A_WORKER` ports.
+ * Ports that tests use begin here: below those that systems assign to connections and to `listen(0)`, and above 10080,
+ * the last port that browsers and fetch() block. Each worker of the tests has `OF_A_WORKER` ports.
  */
 const FIRST = 10_100;
 const OF_A_WORKER = 5_000;

@@ -17,7 +17,7 @@ import { eventually, HANG_MS } from './eventually.ts';
 import { localPrograms, serverOwner } from './local-postgres.ts';
 import { freePort } from './ports.ts';
 
-/** Runs a server until its standard input is closed, which also happens when this process is killed. */
+/** A shell script that runs a server until standard input is closed, which also happens when this process is killed. */
 const SCRIPT = '"$@" & pid=$!; read -r _; kill -INT "$pid"; wait "$pid"';
 const SUPERUSER = 'admin';
 /** A role that may log in and owns its database, as `klatch setup` creates it. */
@@ -99,7 +99,7 @@ export class PostgresNode {
     }
   }
 
-  /** The target of this server alone, as the role that owns the database. */
+  /** How to connect to this server alone, as the role that owns the database. */
   get target(): ConnectionTarget {
     return {
       host: '127.0.0.1',
@@ -131,11 +131,11 @@ export class PostgresNode {
     this.#signal('SIGKILL');
     child.stdin!.end();
     await ended;
-    // The file names the killed process, whose number another process may have got.
+    // The file contains the number of the killed process, which another process may have got.
     await rm(join(this.dataDir, 'postmaster.pid'), { force: true });
   }
 
-  /** Suspends all processes of the server: connections stay open, and nothing answers. */
+  /** Suspends all processes of the server: connections stay open, and no process answers. */
   pause(): void {
     this.#signal('SIGSTOP');
   }
@@ -167,8 +167,7 @@ export class PostgresNode {
   }
 
   /**
-   * Replaces the rules of pg_hba.conf; they are in force when it resolves. The superuser connects without TLS in any
-   * case.
+   * Replaces the rules of pg_hba.conf. Resolves when they are in force. The superuser can always connect without TLS.
    */
   async setRules(rules: readonly string[]): Promise<void> {
     const own = [`host all ${SUPERUSER} 127.0.0.1/32 trust`, `host replication ${SUPERUSER} 127.0.0.1/32 trust`];
@@ -210,7 +209,7 @@ export class PostgresNode {
 }
 
 interface ClusterOptions {
-  /** Settings of all servers, beside those that the cluster needs. */
+  /** Settings of all servers, in addition to those that the cluster needs. */
   readonly settings?: Readonly<Record<string, string>>;
   /** The number of servers; the first one is the primary. */
   readonly servers?: number;
@@ -248,7 +247,7 @@ export class PostgresCluster {
     return cluster;
   }
 
-  /** The connection settings that list the servers in this order. */
+  /** Connection settings that list the servers in this order. */
   target(order: readonly PostgresNode[] = this.nodes): ConnectionTarget {
     const [first, ...others] = order;
     return { ...first!.target, otherHosts: others.map(({ port }) => ({ host: '127.0.0.1', port })) };
@@ -325,7 +324,8 @@ function childrenOf(parent: number): number[] {
   return readdirSync('/proc').flatMap((entry) => {
     if (!/^\d+$/.test(entry)) return [];
     try {
-      // The name of the program, in brackets, may contain any character; the process's state and parent follow it.
+      // The fields of /proc/<pid>/stat: the name of the program, in parentheses, may contain any character. The state
+      // and the parent of the process follow it.
       const stat = readFileSync(`/proc/${entry}/stat`, 'utf8');
       return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]) === parent ? [Number(entry)] : [];
     } catch {

@@ -8,11 +8,11 @@ import { MessageLog } from '../../src/storage/messages/message-log.ts';
 import type { Post } from '../../src/storage/messages/write-posts.ts';
 import { postgresqlConfig } from './config.ts';
 
-/** The input of the process. */
+/** The plan that the process gets as its argument. */
 export interface PostingPlan {
   readonly name: string;
   readonly target: ConnectionTarget;
-  /** Templates of the posts in turn; the process adds the text. */
+  /** Templates that the process uses for its posts in turn; it adds the text. */
   readonly templates: readonly Post[];
   /** The number of callers; each posts one message after the other. */
   readonly callers: number;

@@ -2,12 +2,12 @@ import { join, resolve } from 'node:path';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 /**
- * The folder of the bundled program. A run of jest makes it once (program-bundle.ts); without it, tests start the
- * sources.
+ * The folder of the bundled program, which a run of jest makes once (program-bundle.ts). Without it, tests start the
+ * program from its sources.
  */
 const BUNDLED = process.env['KLATCH_TEST_PROGRAM'];
 
-/** The script of the program in the sources. Each start takes 0.6 s more of CPU time than that of the bundle. */
+/** The script of the program in the sources. A start takes 0.6 s more of CPU time than that of the bundle. */
 export const SOURCE_MAIN = join(ROOT, 'src/main.ts');
 /** The script of the program that tests start with Node. */
 export const MAIN = BUNDLED === undefined ? SOURCE_MAIN : join(BUNDLED, 'lib/klatch.cjs');

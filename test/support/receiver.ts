@@ -16,7 +16,7 @@ export interface Arrival {
   readonly body: any; // oxlint-disable-line typescript/no-explicit-any -- tests look into it freely
 }
 
-/** Answers one delivery: with a status, or on its own through the response. */
+/** Answers one delivery: returns a status, or answers by itself through `res`. */
 export type Answerer = (arrival: Arrival, res: ServerResponse) => number | void | Promise<number | void>;
 
 interface Waiter {
@@ -60,7 +60,7 @@ export class Receiver {
     return new Promise((resolve) => this.#waiters.push({ count, resolve }));
   }
 
-  /** The seqs in the order of their arrival. */
+  /** The seqs of the messages in the order of their arrival, of all paths or of one. */
   seqs(path?: string): number[] {
     return this.arrivals
       .filter((a) => path === undefined || a.path === path)

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import type { ServerKeyFiles } from '../../src/config/config.ts';
 import { ensureServerKeys } from '../../src/config/keys/server-key-files.ts';
 
-/** Pairs of server keys in a folder of their own, and `openssl`, which checks their signatures. */
+/** Key pairs of a server in a folder of their own. `verifies` checks their signatures with openssl. */
 export class TestKeys implements Disposable {
   readonly folder = mkdtempSync(join(tmpdir(), 'klatch-keys-'));
   readonly pairs: readonly ServerKeyFiles[];
@@ -18,7 +18,8 @@ export class TestKeys implements Disposable {
   }
 
   /**
-   * Whether openssl accepts a base64 signature of `text` by the pair at index `place`. Throws if openssl is missing.
+   * Whether openssl accepts `signature` (base64) as one of `text` by the pair at index `place`. Throws if openssl is
+   * missing.
    */
   verifies(place: number, text: string, signature: string): boolean {
     const [signed, file] = [join(this.folder, 'signed'), join(this.folder, 'signature')];

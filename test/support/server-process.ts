@@ -18,7 +18,7 @@ export const SECRET = 'a secret for tests that is long enough to be taken';
 
 /** Options for the start of the program. */
 export interface ProcessOptions {
-  /** A command that runs the program by exec, so that signals reach the server. */
+  /** A command, with arguments, that runs the program by exec, so that signals reach the server. */
   readonly within?: readonly string[];
   /** Variables that override those of this process. */
   readonly env?: Readonly<Record<string, string>>;
@@ -28,7 +28,7 @@ export interface ProcessOptions {
   readonly preload?: string;
 }
 
-/** The real program as a process of its own, with a folder of its own, which tests can stop and kill. */
+/** The real server program as a process that tests can stop and kill. It has a folder of its own. */
 export class ServerProcess {
   readonly dataDir: string;
   readonly port: number;
@@ -45,7 +45,7 @@ export class ServerProcess {
     this.#configFile = join(dataDir, 'server.conf');
   }
 
-  /** Writes a configuration with the embedded database and `settings` (HOCON) after it; starts nothing yet. */
+  /** Writes a configuration with the embedded database, followed by `settings` (HOCON). Starts nothing yet. */
   static async create(settings = '', options: ProcessOptions = {}): Promise<ServerProcess> {
     const dataDir = await mkdtemp(join(options.parentDir ?? tmpdir(), 'klatch-process-'));
     const port = await freePort();
@@ -73,12 +73,12 @@ export class ServerProcess {
     return this.#child!.pid!;
   }
 
-  /** False: the server was not started, or has exited for any reason. */
+  /** Whether the server runs: false before `start`, and after it has exited for any reason. */
   get running(): boolean {
     return this.#child !== null && this.#child.exitCode === null && this.#child.signalCode === null;
   }
 
-  /** Starts the program and resolves when it is ready. Rejects with its last lines when it exits before. */
+  /** Starts the server and resolves when it is ready. Rejects with its last log lines if it exits before. */
   async start(): Promise<void> {
     const { within = [], env, preload } = this.#options;
     const loading = preload === undefined ? {} : { NODE_OPTIONS: `--import=${pathToFileURL(preload).href}` };
@@ -111,7 +111,7 @@ export class ServerProcess {
     );
   }
 
-  /** Sends a signal and resolves to the exit code (null: the signal killed the server). */
+  /** Ends the server with a signal. Resolves to the exit code (null: the signal killed the server). */
   async end(signal: 'SIGTERM' | 'SIGINT' | 'SIGKILL'): Promise<number | null> {
     const child = this.#child;
     if (child === null) return null;
@@ -128,7 +128,7 @@ export class ServerProcess {
     this.#child?.kill(signal);
   }
 
-  /** Sends a message to the preloaded module, and resolves when the module has answered. */
+  /** Sends a message to the module `preload`. Resolves when the module has answered. */
   async tell(word: object): Promise<void> {
     const child = this.#child!;
     const heard = once(child, 'message');

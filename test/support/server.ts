@@ -10,7 +10,7 @@ import { createTestDatabase, type TestDatabase } from './database.ts';
 
 export interface TestGroup {
   readonly id: number;
-  /** The integration token. */
+  /** The integration token, the secret in the webhook URL. */
   readonly token: string;
   /** `/v1/webhooks/<token>` on this server. */
   readonly webhook: string;
@@ -54,12 +54,12 @@ export class TestServer {
     return this.#server.port;
   }
 
-  /** The URL for clients on the HTTP port. */
+  /** The URL for live clients on the HTTP port. */
   get liveUrl(): string {
     return `ws://127.0.0.1:${this.#server.port}/v1/live`;
   }
 
-  /** The URLs for clients on ports of their own, in the order of the configuration. */
+  /** The URLs and ports of the endpoints for live clients, in the order of the configuration. */
   get endpoints(): readonly { readonly url: string; readonly port: number }[] {
     return this.#server.endpoints;
   }
@@ -69,7 +69,7 @@ export class TestServer {
     return `http://127.0.0.1:${this.#server.metricsPort}/metrics`;
   }
 
-  /** Calls an operation as the administrator; rejects with the public sentence. */
+  /** Calls an operation as the administrator. Rejects with the error's sentence for users. */
   operate<Result>(method: string, params: unknown = {}): Promise<Result> {
     return askControl<Result>(findControlSocket(this.#dataDir), method, params);
   }
@@ -95,7 +95,7 @@ export class TestServer {
   }
 }
 
-/** Posts JSON and reads the JSON answer. */
+/** Posts a JSON body and reads the JSON answer. */
 export async function postJson(url: string, body: unknown, headers: Record<string, string> = {}): Promise<JsonAnswer> {
   const request = {
     method: 'POST',

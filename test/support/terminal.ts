@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { eventually } from './eventually.ts';
 
 const ESCAPE = String.fromCharCode(0x1b);
-/** A control sequence, or any other character. */
+/** Matches a control sequence, or any other single character. */
 const SIGN = new RegExp(`${ESCAPE}\\[([?\\d;]*)([A-Za-z])|([^])`, 'gu');
 
 /** A program at a terminal of its own (by util-linux's `script`), with the content of its screen. */
@@ -33,7 +33,7 @@ export class Terminal {
     return this.#output;
   }
 
-  /** The process id of the program that runs in it. */
+  /** The process id of the program that runs in the terminal. */
   get pid(): number {
     return this.#child.pid!;
   }
@@ -62,7 +62,9 @@ export class Terminal {
   }
 }
 
-/** The screen of a terminal of any width after these bytes, if they contain only the usual sequences. */
+/**
+ * The text on the screen of a terminal of any width after this output. It may contain only the usual control sequences.
+ */
 export function renderScreen(output: string): string {
   const rows: string[][] = [[]];
   let [row, column] = [0, 0];

@@ -1,5 +1,5 @@
-// A process that upgrades the cluster of a data directory and kills itself at a step: `node upgrading.ts <server.conf>
-// <step>`. Without a step, or if it never reaches that step, it prints the result of `upgradeCluster`.
+// A process that upgrades the database cluster of a data directory and kills itself at a step: `node upgrading.ts
+// <server.conf> <step>`. Without a step, or if it never reaches that step, it prints the result of `upgradeCluster`.
 import { loadConfig } from '../../src/config/load.ts';
 import { upgradeCluster } from '../../src/storage/backup/upgrade-cluster.ts';
 

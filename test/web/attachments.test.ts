@@ -3,7 +3,7 @@ import { ConnectionError } from '../../client/core/chat-error.ts';
 import { DraftAttachments, type StoredFile, type UploadOptions } from '../../web/core/uploads/attachments.ts';
 import { eventually } from '../support/eventually.ts';
 
-/** Attached files, with a server whose answers the test gives. */
+/** Makes attachments of a composer, with a server whose answers the test gives. */
 function start({ maxBytes = 1_000, maxFiles = 10 } = {}) {
   const uploads: {
     name: string;

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { matchesMention, mentionAt } from '../../web/text/begun-mention.ts';
 
-/** In the text, `|` is the caret. */
+/** The mention that is being typed at the caret; `|` in the text marks the caret. */
 const at = (text: string) => {
   const caret = text.indexOf('|');
   return mentionAt(text.replace('|', ''), caret, caret);

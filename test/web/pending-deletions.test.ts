@@ -2,7 +2,7 @@ import { afterEach, describe, expect, test } from '@jest/globals';
 import { PendingDeletions } from '../../web/core/pending-deletions.ts';
 import { eventually } from '../support/eventually.ts';
 
-/** This is longer than any test, so a deletion that is sent has another reason. */
+/** A delay that is longer than any test: a deletion that is sent was not sent because of it. */
 const NEVER_MS = 1_000_000;
 
 const started: PendingDeletions[] = [];

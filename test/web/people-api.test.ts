@@ -18,7 +18,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-/** Makes the calls of the page, with a token in place of a cookie. */
+/** Makes calls as the page does, with a token in place of a cookie. */
 const api = (): OperationCaller => ({
   call: async (operation, input, decode) => decode(await callAs(server, alice, operation, input)),
 });

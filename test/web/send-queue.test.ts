@@ -10,7 +10,7 @@ afterEach(() => {
   for (const queue of queues.splice(0)) queue.stop();
 });
 
-/** A send queue, with a server whose answers the test gives. */
+/** Makes a send queue, with a server whose answers the test gives. */
 function start(lastSeq = 0, now = Date.now) {
   const kept = new Map<string, QueuedMessage>();
   const sent: { entry: QueuedMessage; answer: (seq: number) => void; fail: (error: Error) => void }[] = [];
@@ -234,7 +234,7 @@ describe('a send queue', () => {
     sent[0]!.answer(5);
     await new Promise((resolve) => setImmediate(resolve));
     expect(shown()).toEqual(['kept']);
-    // The list of conversations arrives.
+    // The list of conversations has arrived, with the newest seq.
     seen.lastSeq = 5;
     expect(shown()).toEqual([]);
     queue.forgetShown();

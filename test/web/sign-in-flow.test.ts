@@ -24,7 +24,7 @@ afterAll(async () => {
   await mail.stop();
 });
 
-/** A flow whose requests a browser sends to a real server. */
+/** Makes a sign-in flow, whose requests a browser sends to a real server. */
 function startFlow(invite: string | null = null) {
   const browser = new TestBrowser(server);
   const read = <Answer>({ status, body }: WireResponse, decode: Decoder<Answer>): Answer => {
@@ -64,7 +64,7 @@ async function createInvite(): Promise<string> {
   return (await server.operate<{ link: string }>('invites.create', { group })).link;
 }
 
-/** The seconds that the session of a browser lasts from its beginning. */
+/** The seconds for which the session of a browser lasts from its beginning. */
 async function lifetimeS(browser: TestBrowser): Promise<number> {
   const { session } = (await browser.send({ method: 'GET', path: '/v1/session' })).body;
   const [row] = await server.database.query(
@@ -109,7 +109,7 @@ describe('the way to a session', () => {
       [true, 'code'],
       [false, 'code'],
     ]);
-    // The server agrees: it refuses the right code as too late.
+    // The server also refuses the right code as too late.
     await flow.enterCode(code);
     expect(flow.problem.value).toMatchObject({ field: null, sentence: expect.stringContaining('start it again') });
   });
@@ -125,7 +125,7 @@ describe('the way to a session', () => {
     expect(waitMs).toBeGreaterThan(0);
     await flow.requestCode(address);
     expect(flow.problem.value).toMatchObject({ field: null, sentence: expect.stringMatching(/can be sent in \d+ s/) });
-    // The code that was sent can still be typed.
+    // The code that was sent earlier can still be typed.
     expect(flow.step.value).toEqual(step);
   });
 

@@ -5,7 +5,7 @@ import { MessagePages } from '../../web/core/message-pages.ts';
 import { Timeline, type FetchedMessages } from '../../web/core/timeline.ts';
 import { eventually } from '../support/eventually.ts';
 
-/** With a pause after each failure, the test would take longer than it may. */
+/** So many failures that a pause after each would make the test longer than it may take. */
 const FAILURES = 40;
 
 const message = (seq: number): Message => ({
@@ -70,7 +70,7 @@ describe('a timeline', () => {
       () => timeline.problem.value,
       (problem) => problem === 'The server did not send message 4',
     );
-    // The conversation has fewer messages, as after a restored backup.
+    // The conversation now has fewer messages than the page expects, as after a restore of a backup.
     timeline.want({ from: 4, to: 3 });
     timeline.wake();
     await eventually(

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { linkTarget, tokenize, type Token } from '../../web/text/tokenize.ts';
 
-/** The tokens of a text. Each one that is not plain has its kind and style. */
+/** The tokens of a text. Each one that is not plain text has its kind and style. */
 function shown(text: string): string {
   const sign = ({ kind, strong, emphasis, struck }: Token): string =>
     `${kind === 'text' ? '' : kind}${strong ? '!' : ''}${emphasis ? '/' : ''}${struck ? '-' : ''}`;
@@ -95,7 +95,7 @@ describe('a text', () => {
       const text = part.repeat(40_000 / part.length);
       const begin = performance.now();
       expect(written(text)).toBe(text);
-      // Quadratic work would take tens of seconds; the bound is for a busy machine.
+      // Quadratic work would take tens of seconds; this limit leaves room for a busy machine.
       expect(performance.now() - begin).toBeLessThan(5_000);
     },
   );

@@ -5,7 +5,7 @@ import type { TestGroup } from '../support/server.ts';
 export const MINUTE_MS = 60_000;
 export const HOUR_MS = 60 * MINUTE_MS;
 
-/** Moves the intake clock forward by this time. */
+/** Moves the intake clock forward by this time. (It counts the time in which posts could come.) */
 export async function passOpenTime(database: TestDatabase, ms: number): Promise<void> {
   await database.query(
     (sql) => sql`
@@ -21,7 +21,7 @@ export async function readIntakeClock(database: TestDatabase): Promise<number> {
   return row!.ms;
 }
 
-/** The lines about expectations in a group, in order. */
+/** The messages about expectations in a group, in order. */
 export async function saidLines(database: TestDatabase, { id }: Pick<TestGroup, 'id'>): Promise<string[]> {
   const rows = await database.query(
     (sql) => sql<{ text: string }[]>`
@@ -30,7 +30,7 @@ export async function saidLines(database: TestDatabase, { id }: Pick<TestGroup, 
   return rows.map(({ text }) => text);
 }
 
-/** The same lines once there are this many. */
+/** The messages about expectations in a group. Waits until there are `count` of them. */
 export const saidLinesOnceThereAre = (
   database: TestDatabase,
   group: Pick<TestGroup, 'id'>,
@@ -41,7 +41,7 @@ export const saidLinesOnceThereAre = (
     (lines) => lines.length >= count,
   );
 
-/** The moment of the last post with this key, in the format of the lines. */
+/** The time of the last post with this key, in the format of the messages about expectations. */
 export async function momentOfLastPost(
   database: TestDatabase,
   { id }: Pick<TestGroup, 'id'>,

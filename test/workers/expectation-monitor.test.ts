@@ -40,7 +40,7 @@ const post = async (body: object, { server = one, to = group } = {}): Promise<vo
 };
 const expectOf = (key: string, within: string, to = group): Promise<{ changed: boolean }> =>
   one.operate('expectations.set', { group: to.id, key, within });
-/** Resolves after a round that began after this call: it posts a line into another group. */
+/** Resolves after a round of the monitor that began after this call: the round posts a message into another group. */
 async function roundsWereDone(): Promise<void> {
   const marker = await one.createGroup('Marker');
   await expectOf('marker', '1m', marker);
@@ -88,7 +88,7 @@ describe('a post that does not come', () => {
     await passOpenTime(database, HOUR_MS - MINUTE_MS);
     await post({ text: 'disk full', key: 'backup', state: 'firing' });
     await passOpenTime(database, HOUR_MS - MINUTE_MS);
-    // This post does not change the alert, and adds no message.
+    // This post does not change the state of the alert, and so adds no message.
     await post({ text: 'disk full', key: 'backup', state: 'firing' });
     await passOpenTime(database, HOUR_MS - MINUTE_MS);
     await roundsWereDone();
@@ -156,7 +156,7 @@ describe('the time that counts', () => {
       () => readIntakeClock(database),
       (ms) => ms > before + 3_000,
     );
-    // Two servers advance the clock. The first of their steps may have begun before the test read the value.
+    // Two servers advance the clock. The first of the steps may have begun before the test read its value.
     expect(after - before).toBeLessThan(performance.now() - beganAt + 10_000);
   });
 

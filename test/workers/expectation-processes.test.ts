@@ -28,11 +28,11 @@ afterEach(async () => {
   await database.drop();
 });
 
-/** A process that posts lines about overdue expectations, and records each group that got one. */
+/** A process that posts messages about overdue expectations, and that prints a line whenever a group got some. */
 class TellingNode {
   readonly #child: ChildProcessByStdio<Writable, Readable, null>;
   readonly #exited: Promise<unknown>;
-  /** Groups that got a line. */
+  /** How often a group got messages. */
   told = 0;
 
   constructor() {

@@ -35,7 +35,7 @@ async function keysLeft(): Promise<number> {
   return row!.count;
 }
 
-/** Ends the time in which a round belongs to the node that began it. */
+/** Ends the time for which the job lock gives a round to the node that began it. */
 const expireJobLock = (): Promise<unknown> =>
   database.query((sql) => sql`update job_lock set expires_at = clock_timestamp() - interval '1 ms'`);
 
@@ -75,7 +75,7 @@ describe('a round of cleaning up', () => {
   });
 
   test('ends for a node that froze in it, when another has taken it over before it woke', async () => {
-    // The take-over happens at the moment when the first page is deleted.
+    // Another node takes the job over at the moment when the first page is deleted.
     await database.query((sql) =>
       sql.unsafe(`
         create function take_over() returns trigger language plpgsql as $$ begin

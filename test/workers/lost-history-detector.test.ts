@@ -53,7 +53,7 @@ async function startServer(): Promise<TestServer> {
   return server;
 }
 
-/** The real program, on the same database servers. */
+/** Starts the real program on the same database servers, with `server` first in its list. */
 async function startProcess(server: PostgresNode): Promise<ServerProcess> {
   const node = await ServerProcess.create(
     processSettings([server, ...cluster.nodes.filter((each) => each !== server)]),
@@ -72,7 +72,7 @@ const processSettings = (nodes: readonly PostgresNode[]): string => `
 
 const logged = (begin: string): LogLine[] => lines.filter(({ event }) => event.startsWith(begin));
 
-/** Posts until the server accepts it: with one key, so that it writes the message once. */
+/** Posts until the server accepts the post. All attempts have one key, so that the message is written once. */
 async function post(webhook: string, text: string): Promise<void> {
   await eventually(
     async () => (await postJson(webhook, { text }, { 'idempotency-key': text.replaceAll(' ', '-') })).status,
@@ -82,7 +82,7 @@ async function post(webhook: string, text: string): Promise<void> {
 
 const texts = (): string[] => receiver.arrivals.map(({ body }) => body.data.message.text as string);
 
-/** The epoch, and the last decision of the nodes. */
+/** The epoch of the log, and the last decision of the nodes on a timeline. */
 async function decision(node: PostgresNode): Promise<{ epoch: number; decided: string | null }> {
   const rows = await node.query(
     (sql) => sql<{ name: string; value: string }[]>`select name, value from setting`,
@@ -100,14 +100,14 @@ const notices = async (node: PostgresNode): Promise<unknown[]> => {
   return rows.map(({ details }) => details);
 };
 
-/** Promotes the standby, which lacks everything that was written since `stopReplication`. */
+/** Kills the primary and promotes the standby, which lacks everything that was written since `stopReplication`. */
 async function failOverToTheOldState(): Promise<void> {
   await primary.kill();
   await standby.start(primary);
   await standby.promote();
 }
 
-/** Stops the standby: from now on none follows the primary. */
+/** Stops the standby: from now on no server follows the primary. */
 async function stopReplication(): Promise<void> {
   await cluster.untilCaughtUp(primary, standby);
   await standby.stop();
@@ -134,7 +134,7 @@ test('a failover that lost messages raises the epoch once, is told, and keeps no
   await stopReplication();
   const client = await LiveClient.signIn(server.liveUrl, alice.token);
   await client.call('live.subscribe', { default: 'start' });
-  // Bob's only conversation does not change, and no client of the second node follows another one.
+  // Bob's client is idle: his only conversation does not change, and no client of the second node follows another one.
   const idleClient = await LiveClient.signIn(second.liveUrl, bob.token);
   await idleClient.call('live.subscribe', { default: 'start' });
   await post(group.webhook, 'lost 3');
@@ -174,8 +174,8 @@ test('a failover that lost messages raises the epoch once, is told, and keeps no
   expect(metrics).toContain(`klatch_log_epoch ${epoch}\n`);
   expect(metrics).toContain('klatch_lost_history_conversations_total 1\n');
 
-  // The server closes the connections of all clients that follow conversations: they have to send their positions
-  // again.
+  // The server closes the connections of all clients that follow conversations, which then have to send their positions
+  // (revs) again.
   await eventually(
     () => [client.code, idleClient.code],
     (codes) => codes.every((code) => code === 4008),
@@ -310,7 +310,7 @@ test('a node that was killed with the newest witness finds the loss at its start
   await failOverToTheOldState();
   const other = await startServer();
   for (const text of ['new 2', 'new 3', 'new 4']) await post(`${other.url}/v1/webhooks/${token}`, text);
-  // The killed node was in the list of nodes, and reported nothing.
+  // The killed node was in the list of nodes and reported no finding.
   const before = await decision(standby);
   expect(before).toEqual({ epoch: expect.any(Number), decided: '2 raised' });
   await killed.start();
@@ -331,7 +331,7 @@ async function groupOf(node: ServerProcess): Promise<string> {
   return webhook.split('/').at(-1)!;
 }
 
-/** The newest seq of the only conversation and its time, from the node's witness file. */
+/** The newest seq of the only conversation, and its time, from the witness file of the node. */
 async function witnessedMoments({ dataDir }: ServerProcess): Promise<readonly number[]> {
   const text = await readFile(join(dataDir, 'witness.json'), 'utf8').catch(() => '{"heads":[]}');
   const { heads } = JSON.parse(text) as { heads: number[][] };

@@ -25,7 +25,7 @@ const epoch = async (): Promise<number> => {
 };
 const losses = (): string[] => lines.filter((line) => line.includes('changes of a conversation are lost'));
 
-/** Changes the database as if somebody had returned to an older copy of the disk. */
+/** Undoes changes in the database, as if somebody had returned to an older copy of the disk. */
 const takeBack = (): Promise<unknown> =>
   server.database.query(async (sql) => {
     await sql`delete from message where seq = 3`;

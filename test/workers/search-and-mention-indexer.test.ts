@@ -37,7 +37,10 @@ afterEach(async () => {
   await test1.drop();
 });
 
-/** The number of posts that wait for their flush, and how often the worker has read it. */
+/**
+ * The intake as the worker sees it: the number of posts that wait for their flush, and how often the worker has read
+ * that.
+ */
 interface Intake {
   depth: number;
   looks: number;

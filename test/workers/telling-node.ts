@@ -1,6 +1,6 @@
-// A process that posts lines about overdue and returned expectations, until its standard input ends: `node
-// telling-node.ts <JSON of a ConnectionTarget>`. It prints a line for each round that posted one, so that a test can
-// kill it in the middle.
+// A process that posts messages about overdue expectations and about those that were met again, until its standard
+// input ends: `node telling-node.ts <JSON of a ConnectionTarget>`. It prints a line for each group that got messages in
+// a round, so that a test can kill it in the middle.
 import { writeSync } from 'node:fs';
 import { LocalBus } from '../../src/bus/bus.ts';
 import { silentLog } from '../../src/log.ts';

@@ -18,7 +18,7 @@ describe('the control socket of a data directory whose path is too long for one'
   let workspace: Workspace;
   let dataDir: string;
   let env: NodeJS.ProcessEnv;
-  /** The folder of the socket. */
+  /** The folder of the control socket. */
   let folder: string;
 
   beforeEach(async () => {
@@ -47,7 +47,7 @@ describe('the control socket of a data directory whose path is too long for one'
     const path = prepareControlSocket(dataDir, env);
     expect(path).toBe(join(folder, 'control.sock'));
     expect(findControlSocket(dataDir, env)).toBe(path);
-    // The next start uses the folder that this one has created.
+    // The next start of the server uses the folder that this one has created.
     expect(prepareControlSocket(dataDir, env)).toBe(path);
   });
 
@@ -74,7 +74,7 @@ describe('the control socket of a data directory whose path is too long for one'
     await mkdir(folder, { mode: 0o700 });
     await chown(folder, STRANGER, STRANGER);
     expectRefusal(/belongs to the user with uid 4321/);
-    // The owner of the data directory may own the folder: that user controls the server anyway.
+    // The folder may belong to the owner of the data directory, who controls the server anyway.
     await chown(dataDir, STRANGER, STRANGER);
     expect(findControlSocket(dataDir, env)).toBe(join(folder, 'control.sock'));
   });
@@ -97,7 +97,7 @@ describe('the control socket of a data directory whose path is too long for one'
       expect(asked).toEqual([]);
       stranger.close();
       await rm(folder, { recursive: true });
-      // The same paths work once the folder is gone.
+      // Without the foreign folder, the same paths work.
       await workspace.start(['serve'], env).event('ready');
       expect(await workspace.run(['status'], env)).toMatchObject({ code: 0 });
     } finally {

@@ -24,7 +24,7 @@ describe('an error of a system call', () => {
   test('is told apart from a defect, which has another status', () => {
     const defect = explainFailure(thrownBy(() => (undefined as unknown as string).length));
     expect(defect).toMatchObject({ exitCode: exitCodes.internal, text: expect.stringContaining('a defect of Klatch') });
-    // An error with a code but without the name of a system call is no system error.
+    // An error with a code but without the name of a system call does not count as a system error.
     expect(explainFailure(Object.assign(new Error('odd'), { code: 'E_ODD' }))).toMatchObject({ exitCode: 70 });
   });
 

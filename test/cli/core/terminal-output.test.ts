@@ -5,7 +5,10 @@ import { createTestDatabase, type TestDatabase } from '../../support/database.ts
 import { postJson } from '../../support/server.ts';
 import { Workspace } from '../program.ts';
 
-/** Controls of the text direction (override, isolate, marks), and the C1 control that some terminals read as ESC [. */
+/**
+ * Texts with characters that control the text direction (override, isolate, marks), and with the C1 control that some
+ * terminals read as ESC [.
+ */
 const TITLE = 'Alerts\u200fgnp';
 const ABOUT = 'sent\u202e\u2066 by\u061c \u009b31m CI';
 const UNSAFE = /[\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2028\u2029\u2066-\u2069]/;
@@ -60,8 +63,8 @@ describe('what commands print of others', () => {
 
 test('no command writes JSON past the function that makes it harmless', () => {
   const folders = ['src/cli', 'client/terminal'].map((name) => join(import.meta.dirname, '../../..', name));
-  // These files may call JSON.stringify: the function itself, an answer to the parent process, the file of a sign-in,
-  // and a request to the server.
+  // These files may call JSON.stringify. They contain the safe function itself, an answer to the parent process, the
+  // file of a sign-in, and a request to the server.
   const others = ['safe-text.ts', 'backup-rename.ts', 'chat-profile.ts', 'control-client.ts'];
   const files = folders
     .flatMap((folder) => readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((file) => join(folder, file)))

@@ -10,12 +10,12 @@ import { eventually } from '../../support/eventually.ts';
 import { holdOpen, isWaiting, until } from '../../storage/fixture.ts';
 import { SECRET, Workspace } from '../program.ts';
 
-/** A user that has a name, because initdb requires one. */
+/** The uid of a user that has a name, because initdb requires one. */
 const OWNER = readPasswd().find(({ name }) => name === 'nobody')?.uid ?? 65_534;
-/** Only root can become another user. */
+/** These tests need root, which alone can become another user. */
 const asRoot = process.geteuid?.() === 0 ? test : test.skip;
 
-/** The real, effective, saved and file system user of a process. */
+/** The real, effective, saved and file system user id of a process. */
 async function usersOf(pid: number): Promise<number[]> {
   const status = await readFile(`/proc/${pid}/status`, 'utf8');
   return /^Uid:\s+(.*)$/m.exec(status)![1]!.split(/\s+/).map(Number);
@@ -23,7 +23,7 @@ async function usersOf(pid: number): Promise<number[]> {
 
 describe('a backup that root takes of a data directory of another user', () => {
   let workspace: Workspace;
-  /** In a folder that is closed to all users except root. */
+  /** The backup file, in a folder that is closed to all users except root. */
   let file: string;
 
   beforeEach(async () => {
@@ -39,7 +39,7 @@ describe('a backup that root takes of a data directory of another user', () => {
 
   asRoot('is the work of that user, and the file is root’s', async () => {
     const database = await createTestDatabase();
-    // OWNER may not enter the folder of the database's socket, so the backup connects to a proxy over TCP.
+    // OWNER may not enter the folder of the database's socket, so the backup connects over TCP, through a proxy.
     const proxy = await DatabaseProxy.start(database.target);
     try {
       await workspace.configure({ ...database.target, ...proxy.address });
@@ -54,7 +54,7 @@ describe('a backup that root takes of a data directory of another user', () => {
         else await held.release();
         expect(await ended).toEqual(signal === null ? [0, null] : [null, signal]);
         await held.release();
-        // After a kill -9, the child that names the file notices the death of its parent and removes the partial file.
+        // After a kill -9 of the command, its child that names the file notices that, and removes the partial file.
         await eventually(
           async () => readdir(dirname(file)),
           (names) => names.every((name) => !name.endsWith('.partial')),
@@ -86,7 +86,7 @@ describe('a backup that root takes of a data directory of another user', () => {
     for (const name of await readdir(workspace.dataDir)) {
       expect({ name, uid: (await lstat(join(workspace.dataDir, name))).uid }).toEqual({ name, uid: OWNER });
     }
-    // Another user owns a folder in the data directory. The command runs as root, but must not take that folder over.
+    // Another user owns a folder in the data directory. The command runs as root, but must not take over that folder.
     const foreign = join(workspace.dataDir, 'postgresql.run');
     await mkdir(foreign, { recursive: true });
     await chown(foreign, OWNER + 1, OWNER + 1);

@@ -21,7 +21,7 @@ let file: string;
 beforeEach(async () => {
   source = await Workspace.create();
   target = await Workspace.create();
-  // PostgreSQL, which does not run as root, has to reach the data directories inside.
+  // PostgreSQL does not run as root, and has to reach the data directories in these folders.
   for (const workspace of [source, target]) await chmod(workspace.folder, 0o711);
   receiver = await Receiver.start();
   file = join(source.folder, 'klatch.tar.gz');
@@ -33,7 +33,7 @@ afterEach(async () => {
   await receiver.stop();
 });
 
-/** Configures both with an embedded database of their own, and with one secret. */
+/** Configures both workspaces with an embedded database of their own, and with the same secret. */
 async function configureEmbedded(): Promise<void> {
   await source.write([
     `secret = "${SECRET}"`,
@@ -68,7 +68,7 @@ describe('a server that is backed up while it works', () => {
     expect(hook.status).toBe(201);
     for (const text of ['one', 'two']) await postJson(url + path, { text });
     await receiver.received(2);
-    // Delivered messages have to be settled, or the restored server may send them again.
+    // Waits until the deliveries are settled: otherwise the restored server may send the messages again.
     const health = `${url + path}/reverse/1`;
     const pending = async (): Promise<number> => ((await (await fetch(health)).json()) as { pending: number }).pending;
     await eventually(pending, (count) => count === 0);
@@ -112,7 +112,7 @@ describe('a server that is backed up while it works', () => {
       headers: { 'content-type': 'application/json' },
     });
     await receiver.received(rows['message']!);
-    // The token is the old one, and the log continues after its last message.
+    // The old token is valid, and the log continues after its last message.
     const next = rows['message']! + 1;
     expect(await postJson(second.url + path, { text: 'next' })).toMatchObject({
       status: 200,
@@ -142,7 +142,7 @@ describe('a server that is backed up while it works', () => {
     expect(await source.run(['backup', file, '--force'])).toMatchObject({ code: 0 });
     const again = await source.serve();
     expect(await postJson(again.url + path, { text: 'two' })).toMatchObject({ body: { id: '1:2' } });
-    // The command does not load a backup over a database in use either.
+    // The command also refuses to load a backup over a database in use.
     expect(await source.run(['restore', file])).toMatchObject({ code: 75 });
     await end(again.server);
     const full = await source.run(['restore', file]);
@@ -192,7 +192,7 @@ describe('an end in the middle', () => {
       const files = await readdir(source.folder);
       expect(files.filter((name) => name.startsWith('klatch.tar'))).toEqual(left);
     }
-    // The database session of the killed process has ended too, and the server still works.
+    // The database session of the killed process has ended too, and the source server still works.
     expect((await fetch(`${url}/v1/ready`)).status).toBe(200);
     expect(await source.run(['backup', file])).toMatchObject({ code: 0, stderr: '' });
     expect(existsSync(`${file}.partial`)).toBe(false);
@@ -206,7 +206,7 @@ describe('an end in the middle', () => {
     for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
       const restore = target.open(['restore', '-']);
       restore.process.stdin!.write(bytes.subarray(0, bytes.length * 0.7));
-      // Rows are in transit: another session sees none of them, only that the copy is running.
+      // The copy of rows is running. Another session sees none of the rows, only that the copy runs.
       await until(empty, async (sql) => {
         const rows = await sql`
             select from pg_stat_activity where datname = current_database() and application_name = 'klatch restore'
@@ -277,7 +277,7 @@ describe('the configuration in a backup', () => {
       code: 78,
       stderr: expect.stringContaining('secret: still holds its placeholder'),
     });
-    // With the missing value, the file is a valid configuration.
+    // When the missing value is filled in, the file is a valid configuration.
     await writeFile(target.file, text.replace('<SERVER_SECRET>', SECRET));
     for (const which of ['public', 'private']) {
       await cp(join(source.folder, `server-key.${which}.pem`), join(target.folder, `server-key.${which}.pem`));

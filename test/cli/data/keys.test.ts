@@ -19,7 +19,7 @@ afterEach(async () => workspace.remove());
 const keyFile = (name: 'private' | 'public', folder = workspace.folder): string =>
   join(folder, `server-key.${name}.pem`);
 
-/** The lines that the command prints for server.conf. */
+/** The lines for server.conf that the command prints. */
 const settingOf = ({ stdout }: Ended): string => stdout.slice(stdout.indexOf('modules.security'));
 
 describe('klatch keys generate', () => {

@@ -29,7 +29,7 @@ async function newDatabase(options: { empty?: boolean } = {}): Promise<TestDatab
   return database;
 }
 
-/** Restores the backup into another database; resolves with the epochs of its log. */
+/** Restores the backup into another database. Resolves with the current and the previous epoch of its log. */
 async function restore(): Promise<{ epoch: number; previous: number }> {
   const database = await newDatabase({ empty: true });
   await target.configure(database.target);

@@ -23,7 +23,7 @@ let hookSecret: string;
 let link: string;
 
 beforeEach(async () => {
-  // The longest lock timeout that is allowed: the test kills the command while it waits for a lock.
+  // The lock time-out is the longest allowed: the test kills the command while it waits for a lock.
   server = await ServerProcess.create('services.postgresql.lock-timeout = 1m');
   receiver = await Receiver.start();
   await server.start();
@@ -44,9 +44,9 @@ async function useSecret(secret: string): Promise<void> {
   await writeFile(config(), text.replace(/secret = ".*"/, `secret = "${secret}"`));
 }
 
-/** The real program with the old secret on standard input. */
+/** Starts the rotation with the real program; it gets the old secret on standard input. */
 function startReseal(oldSecret: string): Program {
-  // Uses a here-document and no pipe: the shell can then exec the program, so that a signal reaches it.
+  // A here-document instead of a pipe lets the shell exec the program, so that a signal reaches the program.
   const line = 'exec "$@" <<END\n$OLD\nEND';
   const command = [process.execPath, MAIN, 'keys', 'rotate-secret', '--old-secret-file', '-'];
   return new Program(['/bin/sh', '-c', line, 'sh', ...command, '--config', config()], { env: { OLD: oldSecret } });

@@ -30,7 +30,7 @@ const secret = (...args: string[]): ReturnType<Workspace['run']> => workspace.ru
 const shown = async (): Promise<{ secret: string | null; signed_only: boolean }> =>
   JSON.parse((await secret('show', 'Ops', '--json')).stdout) as { secret: string | null; signed_only: boolean };
 
-/** Posts a push event with GitHub's signature; resolves with the status. */
+/** Posts a push event with GitHub's signature by this key; without a key, it is unsigned. Resolves with the status. */
 async function postAsGithub(key: string | null): Promise<number> {
   const body = JSON.stringify({
     zen: 'Keep it logically awesome.',

@@ -114,8 +114,8 @@ describe('the commands about members and messages', () => {
       refused(`bob is not a member of group ${group}, and only members can post: add bob to the group first`),
     );
     expect(nobody).toMatchObject({ code: 64, stderr: expect.stringContaining('--as <nick>') });
-    // With its JSON escapes, this text exceeds what the server reads: the server would close the connection without an
-    // answer.
+    // In JSON with its escapes, this text exceeds what the server reads: the server would close the connection without
+    // an answer.
     const escaped = await workspace.pipe('\u0001'.repeat(300_000), send);
     expect(escaped).toMatchObject(refused('this is more than the server takes in one request, 1 MiB'));
     expect(await texts()).toEqual(before);

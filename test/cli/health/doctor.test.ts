@@ -22,8 +22,8 @@ interface Report {
 let database: TestDatabase;
 let workspace: Workspace;
 
-// Each test gets a new database: a killed server's leases last 10 s, and deliveries of the next server would wait for
-// them.
+// Each test gets a new database. The leases of a killed server last 10 s, and deliveries of the next server on the same
+// database would wait for them.
 beforeEach(async () => {
   database = await createTestDatabase();
   workspace = await Workspace.create();
@@ -34,7 +34,9 @@ afterEach(async () => {
   await database.drop();
 });
 
-/** The findings of doctor, by check. Expects that its exit code and its counts agree with them. */
+/**
+ * Runs `klatch doctor` and returns its findings by check. Expects that its exit code and its counts agree with them.
+ */
 async function examine(env: NodeJS.ProcessEnv = {}): Promise<(check: string) => readonly Finding[]> {
   const { code, stdout, stderr } = await workspace.run(['doctor', '--json'], env);
   const { ok, errors, warnings, findings } = JSON.parse(stdout) as Report;
@@ -51,7 +53,7 @@ describe('doctor beside a running server', () => {
     await workspace.configure(database.target);
     await workspace.serve();
     const found = await examine();
-    // Doctor warns because the tests' database does not wait for the disk.
+    // The command warns because the database of the tests does not wait for the disk.
     expect(found('database').map((each) => each.found)).toEqual([
       expect.stringMatching(/^fsync is off/),
       expect.stringMatching(/^full_page_writes is off/),
@@ -61,7 +63,7 @@ describe('doctor beside a running server', () => {
     expect(found('address policy')).toMatchObject([{ level: 'ok' }]);
     expect(found('hooks')).toMatchObject([{ level: 'ok' }]);
     expect(found('push')).toMatchObject([{ level: 'ok', found: expect.stringMatching(/^nothing is configured/) }]);
-    // A registered device of Google, as if Google's keys had been removed from the configuration.
+    // Registers a device of Google, whose keys the configuration lacks, as if they had been removed.
     await database.query(
       (sql) => sql`
         with made as (insert into account (kind, nick, name, role) values ('user', 'ann', 'Ann', 'user') returning id),

@@ -4,7 +4,9 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { Workspace } from '../program.ts';
 
-/** In seconds. Longer than any of these tests may take: a command that ends has not waited for the whole time. */
+/**
+ * A waiting time in seconds, longer than any of these tests may take: a command that ends has not waited for all of it.
+ */
 const LONG_S = '300';
 
 let database: TestDatabase;
@@ -111,8 +113,8 @@ describe('klatch ready --wait', () => {
       const old = await workspace.run(['ready', '--wait', '1']);
       expect(old).toMatchObject({ code: 69, stderr: expect.stringMatching(/no Klatch runs/) });
       const waiting = workspace.start(['ready', '--wait', LONG_S]);
-      // A server that fails before `ready` has begun is an older failure, so the test starts servers until `ready`
-      // ends.
+      // A failure of a server from before the start of `ready` is too old for it. So the test starts servers until
+      // `ready` ends.
       const end = waiting.ended.then(() => 'over' as const);
       while ((await Promise.race([workspace.run(['serve']), end])) !== 'over');
       expect(await waiting.ended).toMatchObject({ code: 73, stderr: expect.stringMatching(/another program listens/) });

@@ -18,8 +18,8 @@ type Json = Record<string, any>;
 let database: TestDatabase;
 let workspace: Workspace;
 
-// Each test gets a new database: a killed server's leases last 10 s, and deliveries of the next server would wait for
-// them.
+// Each test gets a new database. The leases of a killed server last 10 s, and deliveries of the next server on the same
+// database would wait for them.
 beforeEach(async () => {
   database = await createTestDatabase();
   workspace = await Workspace.create();
@@ -32,8 +32,8 @@ afterEach(async () => {
 });
 
 /**
- * The first line of `klatch status` without its name, its JSON, and the output of `klatch ready`. Expects that all exit
- * with 69.
+ * Runs `klatch status`, `klatch status --json` and `klatch ready`, and expects that all exit with 69. Returns the first
+ * line of the first without its name, the JSON, the output of the last, and all output.
  */
 async function down(): Promise<{ line: string; json: Json; reason: string; all: string }> {
   const [text, ready, json] = await Promise.all([
@@ -48,7 +48,7 @@ async function down(): Promise<{ line: string; json: Json; reason: string; all: 
 }
 
 /**
- * Sends a request without its body, and resolves once the server waits for the body. The request delays a stop of the
+ * Sends a request without its body; resolves when the server waits for the body. The open request delays a stop of the
  * server.
  */
 async function holdRequest(url: string): Promise<Socket> {

@@ -43,7 +43,7 @@ interface Ended {
   readonly stderr: string;
 }
 
-/** Runs a command line in this process, against the real server: forty processes would take a minute of two cores. */
+/** Runs a command line in this process, against the real server: forty processes would take two cores a minute. */
 async function klatch(args: readonly string[]): Promise<Ended> {
   const output = new PassThrough();
   const errors = new PassThrough();

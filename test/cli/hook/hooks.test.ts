@@ -41,7 +41,7 @@ describe('the commands about reverse webhooks', () => {
     return body.id as number;
   }
 
-  /** Runs the program again and again until its output matches; resolves with the output. */
+  /** Runs the program until its output matches the pattern. Resolves with that output. */
   async function shows(pattern: RegExp, ...args: string[]): Promise<string> {
     const { stdout } = await eventually(
       () => workspace.run(args),

@@ -9,7 +9,7 @@ import { callAs } from '../../support/call.ts';
 import { postJson } from '../../support/server.ts';
 import { Program, root } from '../program.ts';
 
-/** A copy of the files that the first run needs, so that it does not touch ./var of the working tree. */
+/** The folder of a copy of the files that the first run needs: so ./var of the working tree stays untouched. */
 let folder: string;
 const started: Program[] = [];
 
@@ -35,7 +35,7 @@ function firstRun(): Program {
 
 describe('the first run', () => {
   test('sets up, takes the next port when its own is taken, and shows a webhook that works; the next start goes on', async () => {
-    // Port 9090 is in use: by `taken`, or by another program of the machine.
+    // Port 9090 is in use, by `taken` or by another program of the machine.
     const taken = createServer();
     taken.on('error', () => {});
     taken.listen(9090, '127.0.0.1');
@@ -57,13 +57,13 @@ describe('the first run', () => {
       const { code, stdout } = await run.ended;
       expect(code).toBe(0);
       expect(stdout).toMatch(/Klatch has stopped\.\n$/);
-      // The token is in the output of the wrapper, never in the server's log.
+      // The output of the wrapper contains the token, the log of the server never does.
       const log = stdout.split('\n').filter((line) => line.startsWith('{'));
       expect(log.join('\n')).not.toContain(webhook.split('/').at(-1));
       expect(log.join('\n')).not.toContain(token);
 
       const again = firstRun();
-      // The owner has signed in, so the printed address contains no token.
+      // The owner has already signed in, so the printed URL contains no token.
       await again.text(/^(Open http:\/\/127\.0\.0\.1:\d+\/)\n/m);
       expect(await again.text(/The webhook of the group Lobby:\n {2}(\S+)\n/)).toBe(webhook);
       expect(await postJson(webhook, { text: 'two' })).toMatchObject({ status: 200, body: { id: '1:2' } });

@@ -50,7 +50,7 @@ const programs = await localPrograms();
     expect(stdout).toContain(`Made the role "${names[3]}" and made the database "${names[1]}" in PostgreSQL`);
     expect(stdout).not.toContain(postgresql.password);
     expect((await stat(workspace.file)).mode & 0o777).toBe(0o640);
-    // Servers of other tests may use the fixed ports of the default. The cluster of this test runs without fsync.
+    // Servers of other tests may use the default ports, which are fixed. The cluster of this test runs without fsync.
     await appendFile(workspace.file, '\nendpoints = []\nservices.postgresql.unsafe = true\n');
     await workspace.serve();
   });
@@ -189,7 +189,8 @@ const programs = await localPrograms();
 
   (isRoot ? test : test.skip)('needs root, and says so', async () => {
     await chmod(workspace.folder, 0o777);
-    // The user "nobody" may read the sources in any folder here, because a checkout is often closed to other users.
+    // These capabilities let the user "nobody" read the sources in any folder: a checkout is often closed to other
+    // users.
     const mayRead = ['--inh-caps=+dac_read_search', '--ambient-caps=+dac_read_search'];
     const user = ['--reuid=65534', '--regid=65534', '--clear-groups'];
     const command = ['setpriv', ...user, ...mayRead, process.execPath] as const;
@@ -205,7 +206,7 @@ const programs = await localPrograms();
   });
 
   describe('at a terminal', () => {
-    /** Types each line at a pseudoterminal when the program waits for it. */
+    /** Types each line at a pseudoterminal when the program asks for it. */
     async function converse(args: readonly string[], lines: readonly string[]) {
       const words = [process.execPath, MAIN, ...args, '--config', workspace.file];
       const command = words.map((word) => `'${word}'`).join(' ');
@@ -227,7 +228,7 @@ const programs = await localPrograms();
       } catch (error) {
         throw new Error(`does not end; it has shown:\n${shown}`, { cause: error });
       } finally {
-        // The end of `script` ends its terminal, and a program that still waits there.
+        // The end of `script` also ends its terminal, and a program that still waits there.
         child.kill();
       }
     }

@@ -40,13 +40,17 @@ afterEach(async () => {
   await server.stop();
 });
 
-/** A proxy to the endpoint. It cuts each connection after a different number of bytes, unless `isCut` is false. */
+/**
+ * Starts a proxy in front of the endpoint. It cuts each connection after a different number of bytes, unless `isCut` is
+ * false.
+ */
 async function throughCuts(kind: 'ws' | 'tcp', isCut = true): Promise<{ url: string; proxy: CuttingProxy }> {
   const { port } = server.endpoints.find(({ url }) => url.startsWith(kind))!;
   const proxy = await CuttingProxy.start(port);
   proxies.push(proxy);
   let connections = 0;
-  // A greeting takes about a hundred bytes and a change three hundred: every third connection ends within the greeting.
+  // A greeting takes about a hundred bytes and a change three hundred. So every third connection ends within the
+  // greeting.
   if (isCut) proxy.budget = () => ((connections += 1) % 3 === 0 ? 50 * connections : 2_000 + 777 * (connections % 11));
   return { url: `${kind}://127.0.0.1:${proxy.port}`, proxy };
 }
@@ -69,7 +73,7 @@ const history = async (): Promise<Message[]> => {
   }
 };
 
-/** Waits until the client has all changes of the server. */
+/** Waits until the client has received all changes of the group. */
 async function arrived({ client }: Listening): Promise<void> {
   const { last_rev: head } = await callAs(server, alice, 'conversations.show', { conversation: group.id });
   await eventually(

@@ -1,9 +1,12 @@
 import { once } from 'node:events';
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 
-/** A TCP proxy that can cut connections, at once or after a number of bytes to the client, and hold all bytes back. */
+/**
+ * A TCP proxy. It can cut connections, at once or after a number of bytes to the client, and it can hold all bytes
+ * back.
+ */
 export class CuttingProxy {
-  /** Connections that reached their budget. */
+  /** The number of connections that were cut because they reached their budget. */
   cuts = 0;
   /** Returns how many bytes the next connection may carry to the client; called once for each connection. */
   budget: () => number = () => Number.MAX_SAFE_INTEGER;

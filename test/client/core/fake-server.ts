@@ -3,12 +3,12 @@ import { createServer, type AddressInfo, type Server, type Socket } from 'node:n
 import { createInterface } from 'node:readline';
 import { WebSocketServer, type WebSocket } from 'ws';
 
-/** One client's connection at the fake server. */
+/** The connection of one client to the fake server. */
 export interface FakePeer {
   say(text: string): void;
   notify(method: string, params: unknown): void;
   cut(): void;
-  /** Bytes that the client has not accepted yet. */
+  /** The number of bytes that the client has not accepted yet. */
   unsent(): number;
 }
 
@@ -28,13 +28,13 @@ export class FakeServer {
   readonly conversations = new Map<number, Map<number, object>>();
   readonly heads = new Map<number, number>();
   readonly requests: Request[] = [];
-  /** The epoch of its log, and the previous one. */
+  /** The current epoch of the server's log, and the previous one. */
   #epoch = 0;
   #previousEpoch = 0;
-  /** The heads before the first change in the epoch. */
+  /** By conversation: the head before the first change in the current epoch. */
   #epochRevs = new Map<number, number>();
   readonly peers = new Set<FakePeer>();
-  /** Replaces an answer. Undefined: the usual answer; null: no answer. */
+  /** Replaces the answer to a request. Undefined: the usual answer; null: no answer. */
   override: (request: Request, peer: FakePeer) => Answer | undefined = () => undefined;
   /** The clients that have subscribed. */
   readonly #followers = new Set<FakePeer>();
@@ -70,7 +70,10 @@ export class FakeServer {
     for (const peer of this.peers) peer.cut();
   }
 
-  /** Stores a change, and sends it unless it is `lost`. Removes the change with the rev that it `replaces`. */
+  /**
+   * Stores a change, and sends it to subscribers unless it is `lost`. Removes the change with the rev that it
+   * `replaces`.
+   */
   change(conversation: number, options: { lost?: boolean; replaces?: number; length?: number } = {}): number {
     const rev = (this.heads.get(conversation) ?? 0) + 1;
     const changes = this.conversations.get(conversation) ?? new Map<number, object>();

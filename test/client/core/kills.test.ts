@@ -38,7 +38,7 @@ async function history(client: LiveClient, conversation: number): Promise<Messag
   }
 }
 
-/** Writes until `isOver`, each text once; resolves with the number of messages. */
+/** Posts until `isOver`, each text once. Resolves with the number of messages. */
 async function write(client: LiveClient, conversation: number, isOver: () => boolean): Promise<number> {
   const options = { decode: anything, isRepeatable: true, timeoutMs: 60_000 };
   const name = client.account!.nick;

@@ -10,8 +10,10 @@ export function changesOf(events: readonly ChatEvent[], conversation: number): C
 }
 
 /**
- * Checks that these changes, from the first on, give the current state of the conversation: none twice, none out of
- * order, every message in its last state, and every unchanged message exactly once.
+ * Checks that these changes give the current state of the conversation:
+ * - no change comes twice or out of order,
+ * - every message is in its last state,
+ * - every unchanged message comes exactly once.
  */
 export function expectComplete(changes: readonly Change[], history: readonly Message[]): void {
   const revs = changes.map(({ rev }) => rev);

@@ -8,7 +8,7 @@ import { eventually } from '../../support/eventually.ts';
 export interface Listening {
   readonly client: LiveClient;
   readonly events: ChatEvent[];
-  /** The revs of a conversation's changes, in the order of their arrival. */
+  /** The revs of the received changes of a conversation, in the order of their arrival. */
   revs(conversation: number): number[];
   /** Resolves when the client has received this many events of the type. */
   heard(type: ChatEvent['type'], times?: number): Promise<void>;

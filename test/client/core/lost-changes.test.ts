@@ -31,7 +31,7 @@ describe.each(['ws', 'tcp'] as const)('a client over %s', (kind) => {
     });
     await listening.heard('change', 6);
     server.restore(new Map([[7, 3]]), 100);
-    // The new changes reach rev 5, the position of the client, and go beyond it.
+    // The new changes reach rev 5, the rev that the client has, and go beyond it.
     for (let i = 0; i < 4; i += 1) server.change(7, { lost: true });
     server.cut();
     await listening.heard('change', 10);

@@ -24,7 +24,7 @@ describe.each(['ws', 'tcp'] as const)('a client over %s', (kind) => {
     await server.stop();
   });
 
-  /** The number of calls of a method. */
+  /** The number of calls of a method that the server received. */
   const asked = (method: string): number => server.requests.filter((request) => request.method === method).length;
 
   test('hears each change once and in order, without asking for what is sent', async () => {
@@ -153,7 +153,7 @@ describe.each(['ws', 'tcp'] as const)('a client over %s', (kind) => {
     server.cut();
     await listening.heard('following', 2);
     await listening.heard('change', 2);
-    // When the client is back, it has the messages of its absence, and none of the earlier ones twice.
+    // After it has rejoined, the client has the messages of its absence, and none of the earlier ones twice.
     expect(listening.revs(9)).toEqual([2, 3]);
     expect(listening.events.map(({ type }) => type).filter((type) => type === 'joined' || type === 'left')).toEqual([
       'joined',

@@ -10,7 +10,7 @@ afterEach(() => {
   for (const server of servers.splice(0)) server.close();
 });
 
-/** A server that calls `answer` when the headers of a request have arrived. */
+/** Starts a server that calls `answer` when the headers of a request have arrived. */
 async function serve(answer: (socket: Socket, head: string) => void): Promise<string> {
   const server = createServer((socket) => {
     let head = '';

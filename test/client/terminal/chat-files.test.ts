@@ -55,7 +55,7 @@ async function file(name: string, content: string | Buffer): Promise<string> {
   return path;
 }
 
-/** The number of files that no message has. */
+/** The number of files that belong to no message. */
 const loose = async (): Promise<number> => {
   const rows = await server.database.query((sql) => sql`select from file where seq is null and state <> 'removed'`);
   return rows.length;

@@ -15,7 +15,7 @@ function message(changes: Partial<Message> = {}): Message {
   return { id: '7:42', seq: 42, rev: 43, sender: alice, text: 'hello', sent_at: now.toISOString(), ...changes };
 }
 
-/** The lines of a message without its time, which depends on the time zone of the test. */
+/** The lines that show a message, without its time, which depends on the time zone of the test. */
 const shown = (changes: Partial<Message>): string[] =>
   messageLines(message(changes), place).map((line) => line.replace(/^\d\d:\d\d /, ''));
 

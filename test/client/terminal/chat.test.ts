@@ -51,7 +51,7 @@ const env = (): NodeJS.ProcessEnv => ({
 });
 const profileFile = (name: string): string => join(workspace.folder, `config/klatch/chat-${name}.json`);
 
-/** A sign-in link, as `klatch user invite` prints it. */
+/** Makes a sign-in link with `klatch user invite`. */
 async function link(nick: string): Promise<string> {
   const { stdout } = await workspace.run(['user', 'invite', nick, '--json']);
   return (JSON.parse(stdout) as { link: string }).link;
@@ -68,13 +68,13 @@ function follow(...args: string[]): Program {
   return program;
 }
 
-/** Runs a command with this text on standard input. */
+/** Runs a `klatch chat` command with this text on its standard input. */
 async function piped(input: string | Buffer, ...args: string[]): Promise<Ended> {
   const program = new Program([LAUNCHER, 'chat', ...args], { env: env(), input });
   return program.ended;
 }
 
-/** Signs in, each time with a new profile of the test. */
+/** Signs in, and stores the session in this profile. */
 async function signIn(nick: string, profile: string, server = `ws://127.0.0.1:${ports.ws}`): Promise<void> {
   const ended = await piped(await link(nick), 'sign-in', '--server', server, '--link', '--profile', profile);
   expect(ended).toMatchObject({ code: 0, stdout: `Signed in as ${nick}.\n`, stderr: '' });
@@ -100,7 +100,7 @@ describe('klatch chat sign-in', () => {
     });
     try {
       await terminal.shows('The sign-in link:');
-      // As after a paste of another text: the command requests the link again.
+      // Another text is pasted by mistake: the command asks for the link again.
       terminal.type('something else\r');
       await terminal.shows(/this is no sign-in link[^]*The sign-in link:/);
       terminal.type(`${text}\r`);
@@ -112,7 +112,7 @@ describe('klatch chat sign-in', () => {
     } finally {
       await terminal.stop();
     }
-    // A link in the arguments would be visible for a moment only: the program hides its arguments as soon as it runs.
+    // A link in the arguments would be visible only for a moment: the program hides its arguments as soon as it runs.
     // And a link works only once.
     const shown = new Program([process.execPath, MAIN, 'chat', 'follow', '--profile', 'unseen', '--server', http], {
       env: env(),
@@ -262,7 +262,7 @@ describe('klatch chat', () => {
     const text = 'long '.repeat(8_000);
     for (let i = 0; i < 3; i += 1) expect(await postJson(webhook, { text })).toMatchObject({ status: 200 });
     const read = `"$1" chat read Lobby --last 3 --keep-unread --profile b`;
-    // The pipe is full long before its reader begins to read.
+    // The pipe is full long before the program at its end begins to read.
     const pipeline = ['sh', '-c', `${read} | { dd bs=1 count=1; sleep 1; cat; }`, 'sh', LAUNCHER] as const;
     const { stdout } = await new Program([...pipeline], { env: env() }).ended;
     expect(stdout.match(/long /g)).toHaveLength(3 * 8_000);
@@ -370,7 +370,7 @@ describe('klatch chat', () => {
       if (change !== null) await workspace.run(change);
       const follower = follow('--profile', 'leaver');
       await follower.remark(/(following)/);
-      // This message gives the profile a position in the group.
+      // This message gives the profile a position (the last shown message) in the group.
       if (said.length === 0) await workspace.run(['send', 'Left', 'hello', '--as', 'leaver']);
       if (said.length === 0) await follower.text(/(hello)/);
       follower.process.kill('SIGINT');

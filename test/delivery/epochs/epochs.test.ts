@@ -60,7 +60,7 @@ describe('messages of two epochs', () => {
     expect(await redeliver({ only: [`${id}:1`, `${id}:3.${epoch}`] })).toMatchObject({ status: 202 });
     await lane.receiver.received(6);
     expect(ranges().slice(4).toSorted()).toEqual(['1', `3.${epoch}`]);
-    // The redelivery below would send an unsettled message once more.
+    // Waits until the deliveries are settled: the redelivery below would send an unsettled message once more.
     await eventually(
       () => lane.retries(),
       (rows) => rows.length === 0,

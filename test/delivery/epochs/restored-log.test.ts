@@ -43,7 +43,7 @@ function start(database: TestDatabase, port: number): Promise<TestServer> {
   return TestServer.start({ endpoints: [endpoint] }, { database });
 }
 
-/** Stops the server, and starts another one with the contents of a backup. */
+/** Stops the server, and starts another one on a database restored from the backup. */
 async function restore(backup: Buffer, newEpochAbove = 0): Promise<void> {
   const { port } = server.endpoints[0]!;
   await server.stop();
@@ -57,7 +57,7 @@ async function post(...texts: string[]): Promise<void> {
   for (const text of texts) expect(await postJson(server.url + path, { text })).toMatchObject({ status: 200 });
 }
 
-/** The texts that a receiver accepts if it skips the ids that it has already got. */
+/** The texts that a receiver handles if it skips the ids that it has already got. */
 function textsByNewIds(): string[] {
   const seen = new Set<string>();
   return receiver.arrivals.flatMap(({ headers, body }) => {
@@ -76,7 +76,7 @@ async function follow(token: string): Promise<{ listening: Listening; texts: () 
   return {
     listening: one,
     /**
-     * The texts of a client that follows the protocol: a later state replaces an earlier one, and lost changes
+     * The texts at a client that follows the protocol: a later state replaces an earlier one, and lost changes
      * disappear.
      */
     texts: () => {
@@ -103,7 +103,7 @@ test('receivers that know ids and clients that follow get every message that is 
   await client.listening.heard('change', 5);
 
   await restore(bytes);
-  // As many messages as were lost: they get the same seqs as the lost ones.
+  // Posts as many messages as were lost: they get the same seqs as the lost ones.
   await post('new three', 'new four', 'new five');
   const all = ['one', 'two', 'lost three', 'lost four', 'lost five', 'new three', 'new four', 'new five'];
   expect(
@@ -191,7 +191,7 @@ test('a receiver that compares epochs and numbers takes every change that is mad
     (text) => text === 'four, edited anew',
   );
   expect(textOf(`${group.id}:2`)).toBe('two, anew');
-  // No delivery withdraws the lost state.
+  // No delivery withdraws a state that was lost.
   expect(textOf(`${group.id}:4`)).toBe('four, and lost');
   expect(textOf(`${group.id}:1`)).toBe('one, and lost');
 });

@@ -8,7 +8,7 @@ import { joined } from '../../operations/conversation-calls.ts';
 import { ALL_EVENTS, EventsFixture } from './events-fixture.ts';
 
 let it: EventsFixture;
-/** A node other than the one that delivers. */
+/** Another node than the one that delivers; it posts the alerts. */
 let node: AlertNode;
 beforeEach(async () => {
   it = await EventsFixture.start();
@@ -35,7 +35,7 @@ async function revOf(seq: number): Promise<number> {
   return Number(row!['rev']);
 }
 
-/** Makes the events older than a minute, so that sweeps do not find them. */
+/** Makes the events older than a minute, so that sweeps (searches for hooks with work) do not find them. */
 const hideFromSweeps = (): Promise<unknown> =>
   it.lane.server.database.query((sql) =>
     sql.unsafe(`

@@ -7,7 +7,7 @@ import { LaneFixture } from '../fixtures/lane-fixture.ts';
 
 export const ALL_EVENTS = ['message.updated', 'message.deleted'];
 
-/** A lane whose group has a person that writes, edits and deletes. */
+/** A lane of a hook in whose group a person writes, edits and deletes. */
 export class EventsFixture {
   readonly lane: LaneFixture;
   readonly alice: TestPerson;
@@ -43,7 +43,8 @@ export class EventsFixture {
   }
 
   /**
-   * The arrivals in their order: `42` for a message, `42 updated r57` for an event, with `+` between those of a batch.
+   * The deliveries in the order of arrival: `42` for a message, `42 updated r57` for an event, with `+` between those
+   * of a batch.
    */
   get arrived(): string[] {
     return this.lane.receiver.arrivals.map(describeArrival);
@@ -62,7 +63,7 @@ export class EventsFixture {
     });
   }
 
-  /** The retry rows: `42` for a message, `r57` or `r57-60` for events. */
+  /** The rows of delivery_retry: `42` for a message, `r57` or `r57-60` for events. */
   async retries(): Promise<string[]> {
     const rows = await this.lane.server.database.query(
       (sql) => sql`select seq, rev, last_rev from delivery_retry order by seq, rev`,

@@ -236,7 +236,7 @@ test('the delivery log names events by their revs, page by page', async () => {
   const seq = await it.send('text');
   const rev = await it.edit(seq, 'edited');
   await settled(seq, rev);
-  // Attempts can have the same time; here all of them do.
+  // Attempts can have the same time; here all of them get the same.
   await it.lane.server.database.query((sql) => sql`update delivery_attempt set at = date_trunc('minute', at)`);
   const deliveries = `${it.lane.webhook}/reverse/${it.lane.hook}/deliveries?limit=1`;
   const [first] = (await (await fetch(deliveries)).json()) as Record<string, unknown>[];
@@ -257,7 +257,7 @@ test('an event whose word was lost is found by the sweep', async () => {
   await it.lane.register({ events: ALL_EVENTS });
   const seq = await it.send('text');
   await it.lane.rowWhere(({ cursor }) => cursor === seq);
-  // Does the same as the operation `messages.edit`, without its notification.
+  // Changes the message as the operation `messages.edit` does, but without its notification.
   await it.lane.server.database.query((sql) =>
     sql.begin(async (tx) => {
       const [head] = await tx`

@@ -6,7 +6,9 @@ import { ALL_EVENTS, deliveriesOf, EventsFixture } from './events-fixture.ts';
 const HISTORIES = 12;
 const STEPS = 40;
 
-/** Returns the same numbers for the same seed, so that a failure can be reproduced (mulberry32). */
+/**
+ * Makes a generator that returns the same numbers for the same seed, so that a failure can be reproduced (mulberry32).
+ */
 function random(seed: number): () => number {
   let state = seed;
   return () => {
@@ -22,10 +24,10 @@ interface State {
   readonly text: string;
 }
 
-/** A receiver that follows docs/reverse-webhooks.md, and knows nothing else. */
+/** A receiver that follows only the rules of docs/reverse-webhooks.md. */
 class DocumentedReceiver {
   readonly messages = new Map<number, State>();
-  /** Each new delivery, in its order: `42` for a message, `r57` for an event. */
+  /** The items that were new to the receiver, in their order: `42` for a message, `r57` for an event. */
   readonly handled: string[] = [];
   readonly #known = new Set<string>();
 
@@ -40,7 +42,7 @@ class DocumentedReceiver {
   }
 }
 
-/** The actions of the group, in their order. */
+/** Performs random actions in the group, and records their expected order. */
 class History {
   readonly it: EventsFixture;
   readonly order: string[] = [];
@@ -96,7 +98,7 @@ class History {
   }
 }
 
-/** The final state of the group's messages. */
+/** The state of the group's messages in the database. */
 async function storedMessages({ lane }: EventsFixture): Promise<Map<number, State>> {
   const rows = await lane.server.database.query(
     (sql) => sql<{ seq: number; rev: number; text: string }[]>`select seq, rev, text from message order by seq`,

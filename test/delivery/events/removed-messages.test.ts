@@ -8,7 +8,7 @@ beforeEach(async () => {
 });
 afterEach(() => it.stop());
 
-/** Acts as a retention rule: either it deletes the rows of removed messages as well, or it has not done so yet. */
+/** Removes messages as a retention rule does, before or after it has also deleted their rows. */
 const removeBefore = (firstSeq: number, deletesRows: boolean): Promise<unknown> =>
   it.lane.server.database.query((sql) =>
     sql.begin(async (tx) => {
@@ -28,7 +28,7 @@ describe.each(['strict', 'none'])('a hook with order %s', (order) => {
     const [first, second, third] = [await it.send('first'), await it.send('second'), await it.send('third')];
     await it.edit(first, 'goes');
     const kept = await it.edit(third, 'stays');
-    // This is the last event: if skipping it moved no cursor, the sweep would find the hook for days.
+    // The deletion is the last event: if the skip of it moved no cursor, the sweep would find the hook for days.
     const last = await it.erase(second);
     await removeBefore(third, deletesRows);
     expect(await it.lane.health()).toMatchObject({ pending: 2 });

@@ -96,7 +96,8 @@ describe('a strict hook that asks for events', () => {
     await it.lane.register({ events: ALL_EVENTS });
     const seq = await it.send('text');
     await arrivals(1);
-    // Sweeps of partitions that a node has held before read only events of the last minute, and not this older one.
+    // This event is made older than a minute. Of partitions that a node has held before, sweeps read only events of the
+    // last minute.
     await it.lane.server.database.query((sql) =>
       sql.unsafe(`
         create function make_old() returns trigger language plpgsql as $$ begin
@@ -144,7 +145,7 @@ describe('a strict hook that asks for events', () => {
     await arrivals(before + 2);
     expect(new Set(it.arrived.slice(1))).toEqual(new Set([`${first} updated r${rev}`]));
     expect(await it.lane.health()).toMatchObject({ state: 'failing', pending: 3 });
-    // An attempt sends the current text, or one that is up to a second older.
+    // An attempt sends the current text, or a cached one that is up to a second older.
     await eventually(
       async () => it.lane.receiver.arrivals.at(-1)!.body.data.message.text as string,
       (text) => text === 'once more',

@@ -8,7 +8,7 @@ beforeEach(async () => {
 });
 afterEach(() => it.stop());
 
-/** Waits until everything is delivered, and no retry row is left. */
+/** Waits until both cursors have these values and no retry row is left: everything is delivered. */
 const served = (cursor: number, eventCursor: number) =>
   eventually(
     async () => ({ row: await it.lane.row(), retries: await it.retries() }),
@@ -21,7 +21,7 @@ const revsArrived = (): number[] =>
     .filter(({ type }) => type !== 'message.created')
     .map(({ data }) => data.rev as number);
 
-/** Posts and edits `count` messages; resolves with the revs of the edits and the last seq. */
+/** Posts `count` messages and edits them. Resolves with the revs of the edits and the last seq. */
 async function postAndEdit(count: number): Promise<{ revs: number[]; last: number }> {
   const revs: number[] = [];
   let last = 0;

@@ -4,7 +4,10 @@ import { LoopDetector } from '../../../src/delivery/loops/loop-detector.ts';
 const START_MS = Date.UTC(2026, 10, 21, 10, 0, 0);
 const MINUTE_MS = 60_000;
 
-/** Reports a series of posts, each delivered `deliveredAfterMs` later; returns the time at which the series ends. */
+/**
+ * Reports a series of posts to the detector, each delivered `deliveredAfterMs` later. Returns the time at which the
+ * series ends.
+ */
 function post(
   detector: LoopDetector,
   { fromMs = START_MS, minutes = 1, everyMs = 500, deliveredAfterMs = 10 },

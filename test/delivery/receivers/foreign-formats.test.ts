@@ -4,7 +4,7 @@ import { eventually } from '../../support/eventually.ts';
 import { Receiver, type Answerer } from '../../support/receiver.ts';
 import { postJson, readJson, TestServer, type JsonAnswer, type TestGroup } from '../../support/server.ts';
 
-/** A path for each format, in the style of its product. */
+/** By format: a path in the style of its product. */
 const PATHS = {
   mattermost: '/hooks/bot',
   ntfy: '/mytopic',
@@ -67,7 +67,8 @@ describe.each(FORMATS)('a reverse webhook with format %s', (format) => {
     const receiver = await receive();
     const { body } = await register(group, receiver.url(PATHS[format]), { format });
     await postJson(group.webhook, { text: 'disk full' });
-    // A change before the lane has read the message would be part of the delivery.
+    // Waits until the message is delivered: a change that came before the lane has read the message would be part of
+    // the delivery.
     await eventually(
       async () => (await readJson(await fetch(`${group.webhook}/reverse/${body.id}`))).body,
       ({ pending }) => pending === 0,

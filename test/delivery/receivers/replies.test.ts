@@ -34,7 +34,7 @@ async function bot(group: TestGroup, answer: Answerer, options: object = {}): Pr
   return { receiver, id: body.id, url: `${group.webhook}/reverse/${body.id}`, token: body.token };
 }
 
-/** Answers only texts that begin with `!`. Here the group's own webhook posts the commands, and not a person. */
+/** Replies only to texts that begin with `!`. Here the group's own webhook posts the commands, not a person. */
 const toCommands =
   (reply: (arrival: Arrival, res: ServerResponse) => void): Answerer =>
   (arrival, res) => {
@@ -64,7 +64,7 @@ const textsOf = async (group: TestGroup): Promise<string[]> => (await messagesOf
 // oxlint-disable-next-line typescript/no-explicit-any -- tests compare it whole
 const logOf = async (url: string): Promise<any[]> => (await readJson(await fetch(`${url}/deliveries`))).body;
 
-/** The rows of the delivery log, oldest first, once there are `count` of them. */
+/** The rows of the delivery log, oldest first. Waits until there are `count` of them. */
 const logged = async (url: string, count: number) =>
   (
     await eventually(
@@ -76,7 +76,7 @@ const logged = async (url: string, count: number) =>
 describe('a reply in the answer to a delivery', () => {
   test('is posted as the webhook of the group, under the name that it gives itself', async () => {
     const group = await server.createGroup();
-    // A reply has no signature, and needs none.
+    // The group demands signed posts, but a reply has no signature and needs none.
     await server.operate('groups.set-incoming-secret', { group: group.id });
     const reply = { text: 'pong', username: 'Ping bot', icon_url: 'https://bot.example/icon.png' };
     const { receiver, token } = await bot(group, json(reply));
@@ -250,7 +250,7 @@ describe('a reply in the answer to a delivery', () => {
     const first = await bot(group, answer, { skip: [] });
     const second = await bot(group, answer, { skip: [] });
     await postJson(group.webhook, { text: 'hello' });
-    // Each message gets two answers: 1, 2, 4 and 8 messages have 0, 1, 2 and 3 hops.
+    // Each message gets a reply from each of two bots: so 1, 2, 4 and 8 messages have 0, 1, 2 and 3 hops.
     await Promise.all([first, second].map(({ url }) => logged(url, 15)));
     expect((await messagesOf(group)).map(({ hops }) => hops).toSorted((a, b) => a - b)).toEqual([
       0,

@@ -57,7 +57,7 @@ test('a kill between the answer and the commit of the reply costs no reply, and 
   await postJson(group.webhook, { text: '!one' });
   await eventually(texts, (found) => found.length === 2);
   await postJson(group.webhook, { text: 'talk' });
-  // The reply gets no number while another session holds the group's head.
+  // The reply gets no seq while another session has locked the head of the group.
   receiver.answer = async ({ body }, res) => {
     receiver.answer = answer;
     const head = await lockHead(database.target, group.id as ConversationId);
@@ -80,7 +80,7 @@ test('a kill between the answer and the commit of the reply costs no reply, and 
 
 test('a kill between the reply and the settlement of its delivery repeats the delivery, and the reply is there once', async () => {
   for (const n of [1, 2, 3]) {
-    // The delivery cannot be settled while another session holds the hook.
+    // The delivery cannot be settled while another session has locked the row of the hook.
     const hook = await holdOpen(database.target, (tx) => tx`select from reverse_hook where id = ${hookId} for update`);
     const before = receiver.arrivals.length;
     await postJson(group.webhook, { text: `!${n}` });

@@ -67,7 +67,7 @@ describe('a store in a bucket', () => {
     let progress: UploadProgress = { received: 0, state: await store.prepareStoreForUpload(key) };
     for (let at = 0; at < bytes.length; at += 2 * MIB + 7) {
       const piece = bytes.subarray(at, at + 2 * MIB + 7);
-      // The database keeps the progress as JSON.
+      // The database stores the progress as JSON.
       const kept = JSON.parse(JSON.stringify(progress)) as UploadProgress;
       progress = await store.append(key, kept, { bytes: Readable.from([piece]), onProgress: () => {} });
       expect(progress.received).toBe(at + piece.length);
@@ -113,7 +113,7 @@ describe('a store in a bucket', () => {
     const add = (from: UploadProgress, start: number, end: number): Promise<UploadProgress> =>
       store.append(key, from, { bytes: Readable.from([bytes.subarray(start, end)]), onProgress: () => {} });
     const noted = await add({ received: 0, state: await store.prepareStoreForUpload(key) }, 0, 5 * MIB);
-    // The server stores a part and another remainder, and dies before the row has them.
+    // The server stores a part and a new remainder, and dies before it records them in the row.
     await add(noted, 5 * MIB, PART + MIB);
     await store.finish(key, await add(noted, 5 * MIB, bytes.length));
     expect((await buffer(await store.read(key, null))).equals(bytes)).toBe(true);

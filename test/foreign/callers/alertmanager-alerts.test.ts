@@ -35,7 +35,7 @@ afterEach(async () => {
   for (const alertmanager of started.splice(0)) await alertmanager.stop();
 });
 
-/** Resolves when the instance has counted this many notifications by its webhook. Expects that none failed. */
+/** Resolves when the Alertmanager has counted this many notifications to webhooks. Expects that none failed. */
 async function expectSent(alertmanager: Alertmanager, count: number): Promise<void> {
   await eventually(
     async () => (await alertmanager.notifications('notifications_total')).get('webhook') ?? 0,

@@ -20,7 +20,7 @@ const DEFAULT_TEXT = [
   'Source:',
 ].join('\n');
 
-/** One instance with a group for each kind of receiver. */
+/** The configuration of an Alertmanager with a receiver of each kind, each of which posts to a group of its own. */
 function configuration(url: string, groups: Readonly<Record<Integration, TestGroup>>): string {
   return `
 route:
@@ -60,7 +60,7 @@ describeWith(ALERTMANAGER, 'Alertmanager 0.25', () => {
     await server.stop();
   });
 
-  /** Sends the one alert of this test to the instance. */
+  /** Sends the one alert of this test to the Alertmanager. */
   async function tell(args: readonly string[]): Promise<void> {
     const alert = ['HighCPU', 'instance=web-1', 'severity=critical', '--annotation=summary=CPU <97 %>'];
     const target = `--alertmanager.url=http://${alertmanager.address}`;
@@ -72,13 +72,13 @@ describeWith(ALERTMANAGER, 'Alertmanager 0.25', () => {
   const textsOf = async (name: Integration): Promise<string[]> =>
     (await storedMessages(server, groups[name])).map(({ text }) => text);
 
-  /** The instance's own count of its notifications, by kind. */
+  /** The Alertmanager's own count of its notifications, by kind of receiver. */
   async function notifications(metric: 'notifications_total' | 'notifications_failed_total') {
     const counts = await alertmanager.notifications(metric);
     return Object.fromEntries([...counts].filter(([name]) => INTEGRATIONS.includes(name as Integration)));
   }
 
-  /** Waits until the instance has counted `count` notifications of each kind. Expects that none failed. */
+  /** Waits until the Alertmanager has counted `count` notifications of each kind. Expects that none failed. */
   async function expectSent(count: number): Promise<void> {
     const all = Object.fromEntries(INTEGRATIONS.map((name) => [name, count]));
     const none = Object.fromEntries(INTEGRATIONS.map((name) => [name, 0]));
@@ -86,7 +86,7 @@ describeWith(ALERTMANAGER, 'Alertmanager 0.25', () => {
       () => notifications('notifications_total'),
       (sent) => INTEGRATIONS.every((name) => (sent[name] ?? 0) >= count),
     );
-    // The instance counts a notification before its request, and a failure after it, so the test also waits for the
+    // The Alertmanager counts a notification before its request, and a failure after it. So the test also waits for the
     // messages.
     for (const name of INTEGRATIONS)
       await eventually(

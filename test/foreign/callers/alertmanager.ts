@@ -9,17 +9,17 @@ import { programEnv } from './program-env.ts';
 
 export const ALERTMANAGER = '/usr/bin/prometheus-alertmanager';
 
-/** The time for which the second instance of a cluster waits for the notification of the first one. */
+/** In a cluster, the second instance waits this long for the notification of the first one before it notifies. */
 const PEER_TIMEOUT = '1s';
-/** The time for which an instance looks for its peers before it notifies. */
+/** At its start, an instance looks this long for its peers before it notifies. */
 const SETTLE_TIMEOUT = '1s';
 
-/** An alert in the form that Prometheus sends: it has the same times for each Alertmanager of a pair. */
+/** An alert in the form that Prometheus sends. Each Alertmanager of a pair gets it with the same times. */
 export interface FiredAlert {
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations?: Readonly<Record<string, string>>;
   readonly startsAt: string;
-  /** In the future: it fires. In the past: it is resolved. */
+  /** If this time is in the future, the alert fires; if it is past, the alert is resolved. */
   readonly endsAt: string;
 }
 
@@ -38,8 +38,8 @@ export class Alertmanager {
   }
 
   /**
-   * Starts an instance; resolves when it is ready. It joins the cluster of its `peers`, if given; the list of the first
-   * one is empty.
+   * Starts an instance; resolves when it is ready. It joins the cluster of its `peers`, if they are given; the first
+   * instance of a cluster gets an empty list.
    */
   static async start(
     configuration: string,
@@ -77,7 +77,7 @@ export class Alertmanager {
     );
   }
 
-  /** The number of members of its cluster, itself included. */
+  /** The number of members of the instance's cluster, itself included. */
   async members(): Promise<number> {
     return (await this.#metric('cluster_members')).get('') ?? 0;
   }
@@ -92,7 +92,7 @@ export class Alertmanager {
     if (!answer.ok) throw new Error(`Alertmanager refused alerts: ${answer.status} ${await answer.text()}`);
   }
 
-  /** Its counters of notifications, by integration. A counter that never counted is missing. */
+  /** The instance's counters of notifications, by integration. A counter that never counted is missing. */
   notifications(
     metric: 'notifications_total' | 'notifications_failed_total' | 'notification_requests_failed_total',
   ): Promise<ReadonlyMap<string, number>> {

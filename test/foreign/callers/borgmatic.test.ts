@@ -39,7 +39,7 @@ hooks:
       });
     });
     expect(posted.map(({ text }) => text)).toEqual(['A Borgmatic FAIL event happened\nTags: borgmatic']);
-    // The exit code 1 is that of the failed backup; only the output would show that the notification was refused.
+    // The exit code 1 is that of the failed backup. A refused notification would show only in the output.
     expect(outcome!.status).toBe(1);
     expect(outcome!.output).toContain('Pinging ntfy topic');
     expect(outcome!.output).not.toContain('Ntfy error');

@@ -48,7 +48,7 @@ const textsAfter = async (count: number): Promise<string[]> =>
 const spawnMonitor = (command: string, args: readonly string[]): ChildProcess =>
   spawn(command, args, { stdio: 'ignore', env: programEnv() });
 
-/** Sets the state of the watched service: the output of its check, and the exit status. */
+/** Sets the state of the watched service: the exit status and the output of its check. */
 async function setState(status: number, output: string): Promise<void> {
   await writeFile(join(folder, 'check'), `#!/bin/sh\necho '${output}'\nexit ${status}\n`, { mode: 0o755 });
 }

@@ -8,7 +8,7 @@ import { describeWith, messagesOf, runProgram, type ProgramOutcome } from './pro
 const ALARM_NOTIFY = '/usr/lib/netdata/plugins.d/alarm-notify.sh';
 const METHODS = ['SLACK', 'DISCORD', 'ROCKETCHAT', 'MSTEAMS', 'HANGOUTS', 'FLOCK', 'EMAIL', 'CUSTOM'];
 
-/** The values in which the texts of the script's three test alarms differ. */
+/** The values in which the texts of the script's three test alarms differ from each other. */
 const ALARMS = [
   { state: 'WARNING', says: 'needs attention', value: 'test alarm = new value', mood: '🟠', icon: '⚠️' },
   { state: 'CRITICAL', says: 'is critical', value: 'test alarm = new value', mood: '🔴', icon: '🔥' },
@@ -69,7 +69,7 @@ describeWith(ALARM_NOTIFY, "netdata's alarm-notify.sh posts its three tests", ()
     const addressless = posted.map(({ text }) => text.replace(/https:\S+/, 'ADDRESS'));
     expect(addressless).toEqual(ALARMS.map((alarm) => textOf(alarm, method)));
     expect(outcome!.status).toBe(0);
-    // The program does not fail if one method fails. It prints a line for each alarm.
+    // The program exits with 0 even if a method fails, so the test looks at the line that it prints for each alarm.
     expect(outcome!.output.match(/^# OK$/gm)).toHaveLength(ALARMS.length);
   });
 });

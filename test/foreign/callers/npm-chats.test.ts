@@ -41,8 +41,8 @@ const textsOf = async (work: () => Promise<unknown>): Promise<string[]> =>
   (await messagesOf(server, group, work)).map(({ text }) => text);
 
 /**
- * discord.js needs a process of its own: its undici would find the global dispatcher of the server's undici, and would
- * refuse files.
+ * discord.js runs in a process of its own. In this one, its undici would use the global dispatcher of the server's
+ * undici, and would refuse files.
  */
 describe('the WebhookClient of discord.js', () => {
   const head = (): string => `

@@ -58,7 +58,8 @@ describe('slack-notify', () => {
   });
   afterAll(() => front.stop());
 
-  // slack-notify rejects any answer except the text "ok", so the group's own address does not suit it.
+  // slack-notify rejects any answer except the text "ok". The group's plain webhook URL answers otherwise, so it does
+  // not suit.
   test.each(['/v1/webhooks/T/slack', '/hooks/T'])('tells by https of success and alerts on %s', async (path) => {
     const url = `https://127.0.0.1:${front.port}${path.replace('T', group.token)}`;
     const texts = await textsOf(async () => {

@@ -6,7 +6,7 @@ import { storedMessages, type StoredMessage } from '../../http/wire.ts';
 import type { TestGroup, TestServer } from '../../support/server.ts';
 import { programEnv } from './program-env.ts';
 
-/** `describe`, or its skipped form with the reason in the name, where a program is missing. */
+/** `describe`, or `describe.skip` with the reason in the name if the program is missing. */
 export function describeWith(path: string, name: string, tests: () => void): void {
   if (isReadable(path)) describe(name, tests);
   else describe.skip(`${name} (${path} is missing: make foreign-test installs it)`, tests);
@@ -60,7 +60,7 @@ export async function messagesOf(
   return (await storedMessages(server, group)).slice(before);
 }
 
-/** Expects that a program reports success, and that the group gets one message. */
+/** Expects that a program exits with 0, and that the group gets one message. */
 export async function expectOneMessage(
   server: TestServer,
   group: TestGroup,

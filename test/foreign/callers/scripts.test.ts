@@ -26,7 +26,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-/** The script of docs/callers.md, with the address of a new group. */
+/** Writes the script that docs/callers.md has for a program, with the webhook URL of a new group. */
 async function writeScript(program: string): Promise<string> {
   group = await server.createGroup();
   const path = join(folder, `klatch-${program.toLowerCase()}`);

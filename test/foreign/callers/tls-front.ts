@@ -4,7 +4,9 @@ import { connect, type AddressInfo } from 'node:net';
 import { createServer, type Server } from 'node:tls';
 import { CertificateAuthority } from '../../support/certificate-authority.ts';
 
-/** TLS in front of a server, for programs that post by https only, with an authority that they have to trust. */
+/**
+ * A TLS proxy in front of a server, for programs that post by https only. They have to trust its certificate authority.
+ */
 export class TlsFront {
   readonly #authority: CertificateAuthority;
   readonly #server: Server;

@@ -36,7 +36,7 @@ interface Delivery {
   readonly raw: string;
 }
 
-/** The delivery as it arrived, and forged variants of it. */
+/** The delivery as it arrived, and forged variants of it, by name. */
 function deliveries(): Readonly<Record<string, Delivery>> {
   const headers = arrival.headers as Record<string, string>;
   const real = { secret, headers, raw: arrival.raw };
@@ -59,14 +59,14 @@ function deliveries(): Readonly<Record<string, Delivery>> {
   };
 }
 
-/** The deliveries that the recipe accepts as genuine. */
+/** The names of the deliveries that the recipe accepts as genuine. */
 async function genuine(isGenuine: (delivery: Delivery) => Promise<boolean>): Promise<string[]> {
   const found: string[] = [];
   for (const [name, delivery] of Object.entries(deliveries())) if (await isGenuine(delivery)) found.push(name);
   return found;
 }
 
-/** Whether a program accepts a delivery on its standard input. */
+/** Whether a program, which reads the delivery on its standard input, accepts it as genuine. */
 async function says(command: string, args: readonly string[], delivery: Delivery): Promise<boolean> {
   const { output, status } = await runProgram(command, args, { input: JSON.stringify(delivery) });
   expect([output, status]).toEqual([expect.stringMatching(/^(?:yes|no)$/), 0]);

@@ -50,7 +50,7 @@ describeWith(WEBHOOK, "Debian's webhook 2.8 as a bot of the format mattermost", 
     readonly url: string;
   }
 
-  /** Registers a hook for a bot, and starts the bot with the configuration of the documents. */
+  /** Registers a hook for a bot, and starts the bot with the configuration that the documents show. */
   async function startBot(group: TestGroup, options: object, configure = (text: string) => text): Promise<Bot> {
     const port = await freePort();
     const address = `http://127.0.0.1:${port}/hooks/ping`;
@@ -138,7 +138,7 @@ describeWith(WEBHOOK, "Debian's webhook 2.8 as a bot of the format mattermost", 
     await postJson(group.webhook, { text: 'hello' });
     await settled(first, second);
     expect(await textsOf(group)).toEqual(['hello']);
-    // Bots whose hooks also get the posts of bots answer each other. The bound on hops ends that.
+    // Bots whose hooks also get the posts of bots answer each other without end; the limit on hops ends that.
     const talkative = await server.createGroup('Loud');
     const loud = [
       await startBot(talkative, { skip: [] }, answersAll),

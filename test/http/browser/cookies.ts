@@ -1,14 +1,14 @@
 import { request, type WireRequest, type WireResponse } from '../wire.ts';
 import type { TestServer } from '../../support/server.ts';
 
-/** The origin of the base-uri in tests. */
+/** The origin of the `http.base-uri` that tests configure. */
 export const OWN_ORIGIN = 'http://klatch.example';
 
-/** A browser as the server sees it: it keeps the session cookie, and its requests say which page sends them. */
+/** A browser as the server sees it. It keeps the session cookie, and its requests say which page sends them. */
 export class TestBrowser {
-  /** `name=value` of the server's cookie; null: none, or an expired one. */
+  /** `name=value` of the session cookie; null: there is none, or it has expired. */
   cookie: string | null = null;
-  /** The attributes of the last cookie. */
+  /** The attributes of the last cookie that the server set. */
   attributes: readonly string[] = [];
   readonly #server: TestServer;
 
@@ -16,7 +16,7 @@ export class TestBrowser {
     this.#server = server;
   }
 
-  /** A browser with a session, which it got by a link of the administrator. */
+  /** Creates a browser with a session from a sign-in link of the administrator. */
   static async signedIn(server: TestServer, nick: string): Promise<TestBrowser> {
     const browser = new TestBrowser(server);
     const { link } = await server.operate<{ link: string }>('accounts.invite', { user: nick });
@@ -25,7 +25,7 @@ export class TestBrowser {
     return browser;
   }
 
-  /** Sends a request as a page of the own origin does; the given headers replace its own. */
+  /** Sends a request as a page of the server's own origin does. The given headers replace its headers. */
   async send(asked: WireRequest): Promise<WireResponse> {
     const { method = 'POST', body } = asked;
     const headers: Record<string, string> = {

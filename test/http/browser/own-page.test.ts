@@ -7,7 +7,7 @@ import { OWN_ORIGIN, TestBrowser } from './cookies.ts';
 let server: TestServer;
 let browser: TestBrowser;
 beforeAll(async () => {
-  // Even the most open configuration must not let other pages use the cookie of a session.
+  // Even with the most open configuration, other pages must not be able to use the session cookie.
   server = await TestServer.start({ http: { cors: ['*'] }, live: { allowedLiveOrigins: ['*'] } });
   await createPerson(server, 'alice');
   browser = await TestBrowser.signedIn(server, 'alice');
@@ -18,8 +18,8 @@ const PATH = '/v1/api/sessions.end-others';
 const FORM = 'application/x-www-form-urlencoded';
 
 /**
- * The requests that other pages can make a browser send with its cookies. Pages of other sites can do so only in a
- * browser that predates SameSite.
+ * Requests that other pages can make a browser send with its cookies. Pages of other sites can do so only in a browser
+ * that predates SameSite.
  */
 const forged: Record<string, WireRequest> = {
   'a form of another site': { path: PATH, headers: { origin: 'https://evil.example', 'content-type': FORM }, body: '' },
@@ -99,7 +99,7 @@ describe('the session cookie on a request that no page of the own origin sent', 
     const { link } = await server.operate<{ link: string }>('accounts.invite', { user: 'alice' });
     const body = JSON.stringify({ link });
     expect(await request(server.port, { path: '/v1/session', headers, body })).toMatchObject({ status: 403 });
-    // The link still works.
+    // The sign-in link still works after the refused requests.
     expect((await new TestBrowser(server).send({ path: '/v1/session', body })).status).toBe(200);
   });
 });

@@ -68,7 +68,7 @@ describe('POST /v1/session', () => {
     const other = new TestBrowser(server);
     other.cookie = browser.cookie!.replace(/-[0-9a-f]{8}=/, '-00000000=');
     expect(await whoIs(other)).toEqual(NOBODY);
-    // The server finds its cookie among those of other servers.
+    // The server finds its own cookie among those of other servers.
     other.cookie = `${other.cookie}; theme=dark; ${browser.cookie}`;
     expect(await whoIs(other)).toMatchObject({ account: { nick: 'alice' } });
   });
@@ -102,7 +102,7 @@ describe('POST /v1/session', () => {
     const { link } = await server.operate<{ link: string }>('accounts.invite', { user: 'alice' });
     await browser.send({ path: '/v1/session', body: JSON.stringify({ link }) });
     expect(await whoIs(browser)).toMatchObject({ account: { nick: 'alice' } });
-    // The server ends the former session only after the answer: before that, the browser has no other cookie.
+    // The server ends the former session only after its answer: before that, the browser has no other cookie.
     await eventually(
       () => whoIs(former),
       ({ session }) => session === null,
@@ -145,7 +145,7 @@ describe('the session of a browser', () => {
         update session set expires_at = now() + interval '2 days', last_used_at = now() - interval '28 days'
         where id = ${session}`,
     );
-    // A new process has no cached look-up.
+    // The restart empties the cache of session look-ups.
     await server.restart();
     const again = new TestBrowser(server);
     again.cookie = browser.cookie;
@@ -200,7 +200,7 @@ describe('the session of a browser', () => {
         update session set last_used_at = now() - interval '30 minutes'
         where id = any(${[session, client.session]}::bigint[])`,
     );
-    // A new process looks both sessions up, and counts that as use.
+    // After the restart the server looks both sessions up, which counts as use.
     await server.restart();
     const again = new TestBrowser(server);
     again.cookie = browser.cookie;

@@ -27,7 +27,7 @@ afterAll(() => server.stop());
 
 const get = (path: string, headers: Record<string, string> = HTML, port = server.port) =>
   request(port, { method: 'GET', path, headers });
-/** The files to which a page links, by their ending. */
+/** The paths of the files to which the page links, by ending. */
 async function assetPaths(): Promise<{ js: string; css: string; svg: string }> {
   const { text } = await get('/');
   const find = (ending: string): string => new RegExp(`"(/assets/[^"]+\\.${ending})"`).exec(text)![1]!;
@@ -53,7 +53,7 @@ describe('the page of the browser client', () => {
       expect(headers.has('set-cookie')).toBe(false);
       expect(text).toContain('<title>&lt;b&gt;&quot;Chat&quot; &amp; more</title>');
       expect(text).toContain('data-base="http://klatch.example/"');
-      // The script sets the appearance that the browser keeps, before anything is shown.
+      // The script sets the stored appearance (such as dark) before anything is shown.
       expect(text).toMatch(/<script type="module" src="[^"]+" blocking="render">/);
       // The page has nothing inline, and no placeholder is left.
       expect(text).not.toMatch(/<script(?! type="module" src=)|<style|\sstyle=|\son\w+=|\{\{/);
@@ -95,7 +95,7 @@ describe('the page of the browser client', () => {
   });
 
   test('stands in the way of no program that posts', async () => {
-    // This path is Gotify's, and a person's browser may open it.
+    // This path is one of Gotify's interface, and a person's browser may open it.
     expect((await get('/message')).status).toBe(405);
     const group = await server.createGroup();
     const posted = await request(server.port, {
@@ -155,7 +155,8 @@ describe('another address', () => {
   test('of this machine is one that browsers trust: no other page has a hand on its window', async () => {
     const { headers } = await open('127.0.0.1:9090');
     expect(headers.get('cross-origin-opener-policy')).toBe('same-origin');
-    // This page comes over plain http from another machine, where a browser would complain about the header.
+    // This page comes over plain http from another machine. There a browser would complain about the header, so it is
+    // missing.
     expect((await get('/')).headers.has('cross-origin-opener-policy')).toBe(false);
   });
 
@@ -198,7 +199,7 @@ test('web.enabled = false serves none of it', async () => {
   try {
     expect((await get('/', HTML, without.port)).status).toBe(404);
     expect((await get(js, HTML, without.port)).status).toBe(404);
-    // Without the client, a sign-in link leads to this page.
+    // If the web client is missing, a sign-in link leads to this page.
     expect((await get('/v1/sign-in', HTML, without.port)).text).toContain('klatch chat sign-in');
   } finally {
     await without.stop();
@@ -241,7 +242,7 @@ test('pictures of the bucket are allowed where downloads are redirected to it, a
   );
 });
 
-/** The bytes of a file as they are sent. */
+/** The body of a file as the server sends it, in the accepted encoding. */
 async function bytesOf(path: string, accepted: string): Promise<{ headers: Headers; bytes: Buffer }> {
   const { get: httpGet } = await import('node:http');
   return new Promise((resolve, reject) => {

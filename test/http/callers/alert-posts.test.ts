@@ -23,7 +23,7 @@ interface Sent {
   readonly to?: TestGroup;
 }
 
-/** Posts to a group; resolves to the answer. */
+/** Posts to a group. Resolves to the answer. */
 async function send(body: unknown, { query = '', headers = {}, to = group }: Sent = {}) {
   const answer = await fetch(`${to.webhook}${query}`, {
     method: 'POST',
@@ -33,7 +33,7 @@ async function send(body: unknown, { query = '', headers = {}, to = group }: Sen
   return { status: answer.status, body: (await answer.json()) as Record<string, unknown> };
 }
 
-/** Posts, and resolves to the number of the message in the answer. */
+/** Posts to a group. Resolves to the seq of the message in the answer. */
 async function tell(body: unknown, sent: Sent = {}): Promise<number> {
   const answer = await send(body, sent);
   expect([answer.status, answer.body]).toEqual([
@@ -55,7 +55,7 @@ const makeQuiet = (minutes: number): Promise<unknown> =>
 type Instance = readonly [name: string, start: string, end?: string];
 const DAY = '2026-11-22';
 
-/** Alertmanager's post about the group HighCPU: an instance with an end is resolved. */
+/** The post of an Alertmanager about its group HighCPU. An instance with an end is resolved. */
 const alertmanager = (...instances: readonly Instance[]): object => ({
   version: '4',
   receiver: 'klatch',
@@ -87,7 +87,7 @@ describe('a group of Alertmanager', () => {
     const two = '🔴 HighCPU (2 firing)\ninstance=web-1 · since 10:02 UTC\ninstance=web-2 · since 10:05 UTC';
     const line = '🔴 HighCPU (2 firing)\ninstance=web-2 · since 10:05 UTC';
     expect(await texts()).toEqual([two, line]);
-    // When one of them ends, the server only edits the message.
+    // When one of the instances is resolved, the server only edits the message.
     expect(await tell(alertmanager(['web-1', '10:02'], ['web-2', '10:05', '10:10']))).toBe(1);
     const mixed =
       '🔴 HighCPU (1 firing, 1 resolved)\n🔴 instance=web-1 · since 10:02 UTC\n🟢 instance=web-2 · 10:05 to 10:10 UTC';
@@ -112,7 +112,7 @@ describe('a group of Alertmanager', () => {
       '🔴 HighCPU (2 firing)\ninstance=web-2 · since 10:05 UTC\n… and 1 more',
       '🔴 HighCPU (2 firing)\ninstance=web-2 · since 10:05 UTC',
     ]);
-    // This sender does not know that web-1 has ended.
+    // The sender of this post does not know that web-1 is resolved.
     await tell(alertmanager(['web-1', '10:02', '10:20'], ['web-2', '10:05']));
     await tell(alertmanager(['web-1', '10:02'], ['web-2', '10:05'], ['web-3', '10:25']));
     expect((await texts())[0]).toBe(

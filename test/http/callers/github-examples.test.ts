@@ -49,7 +49,7 @@ async function deliver(
   return { status: answer.status, text: await answer.text() };
 }
 
-/** Delivers all examples over several connections at once. */
+/** Delivers all examples over several connections at the same time. */
 async function deliverAll(way: { readonly path: string; readonly isForm: boolean }) {
   const left = events.values();
   const answers: Awaited<ReturnType<typeof deliver>>[] = [];
@@ -60,7 +60,7 @@ async function deliverAll(way: { readonly path: string; readonly isForm: boolean
   return answers;
 }
 
-/** The text of an event where the group keeps no state of alerts; null: none. */
+/** The text of an event in a group that keeps no state of alerts; null: the event is not shown. */
 function textOf({ name, body }: Event): string | null {
   const form = github.read({ body, headers: { 'x-github-event': name }, query: new URLSearchParams() });
   return isIgnored(form) ? null : renderText(form);

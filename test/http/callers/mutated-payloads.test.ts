@@ -19,7 +19,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-/** The statuses mean: posted, ignored, without any content to show, and with a remaining text that is too long. */
+/** The statuses mean, in order: posted; ignored; no content to show; the text that remains is too long. */
 const EXPECTED_STATUSES = [200, 204, 400, 413];
 
 test.each(formats)('mutated payloads of $name are taken, or refused in a sentence', async (format) => {

@@ -24,7 +24,7 @@ const isSeen = ({ last_post_at: at }: Expected): boolean => at !== null;
 const expected = async (): Promise<[string, string, boolean][]> =>
   (await expectations()).map((each) => [each.key, each.within, isSeen(each)]);
 
-/** Posts, and resolves to the status with the sentence of a refusal. */
+/** Posts to the group. Resolves to the status, with the sentence if it was refused. */
 async function send(
   body: string | URLSearchParams | FormData | object,
   { query = '', suffix = '', headers = {} }: { query?: string; suffix?: string; headers?: Record<string, string> } = {},

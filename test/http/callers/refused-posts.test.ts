@@ -7,7 +7,7 @@ import { recordingLog } from '../../support/recording-log.ts';
 import { TestServer, type TestGroup } from '../../support/server.ts';
 import { request, type WireRequest } from '../wire.ts';
 
-/** A part of every hostile body, and of headers other than User-Agent. */
+/** A text that every hostile body contains, and every header except User-Agent. */
 const MARKER = 'xyzzymarker';
 const MAX_BODY_BYTES = 64 * 1_024;
 
@@ -36,13 +36,16 @@ async function refusedPostsOf(group: TestGroup): Promise<readonly RefusedPosts[]
   return refused_posts;
 }
 
-/** Resolves once this many posts of the group are stored. */
+/** Resolves when this many refused posts of the group are stored. */
 function storedOf(group: TestGroup, posts: number): Promise<readonly RefusedPosts[]> {
   const ask = (): Promise<readonly RefusedPosts[]> => refusedPostsOf(group);
   return eventually(ask, (rows) => rows.reduce((sum, row) => sum + row.posts, 0) >= posts);
 }
 
-/** Waits for a refusal that comes after all earlier ones, which are stored by then if they are stored at all. */
+/**
+ * Waits for a refused post in another group that comes after all earlier ones. By then the earlier ones are stored, if
+ * they are stored at all.
+ */
 async function storeEverythingSoFar(): Promise<void> {
   const sentinel = await server.createGroup();
   await send(sentinel, { path: '/v1/webhooks/<T>', body: ' ' });
@@ -79,7 +82,7 @@ function multipart(...parts: readonly string[]): string {
 const filePart = (field: string): string =>
   `name="${field}"; filename="${MARKER}.txt"\r\nContent-Type: text/plain\r\n\r\n${MARKER}`;
 
-/** By kind: the status of the answer, the code, and the format that read the body. */
+/** By kind of request: the status of the answer, its error code, and the format that read the body. */
 const HOSTILE: readonly (readonly [string, Sent, number, string, string | null])[] = [
   ['JSON that is cut off', { path: BASE, headers: JSON_TYPE, body: `{"text":"${MARKER}` }, 400, 'invalid_input', null],
   ['JSON that breaks at the marker', { path: BASE, headers: JSON_TYPE, body: MARKER }, 400, 'invalid_input', null],
@@ -190,7 +193,7 @@ const HOSTILE: readonly (readonly [string, Sent, number, string, string | null])
 describe('a post that is refused for what it holds', () => {
   test.each(HOSTILE)('is stored without anything of it: %s', async (_name, sent, status, code, format) => {
     const group = await server.createGroup();
-    // The second time, the token is cached, and a post to the group's own address uses the fast path.
+    // The second time the token is cached, and a post to the group's plain webhook URL takes the fast path.
     for (let n = 0; n < 2; n += 1) {
       const headers = { 'user-agent': 'Some-Program/1.0', ...sent.headers };
       expect((await send(group, { ...sent, headers })).status).toBe(status);

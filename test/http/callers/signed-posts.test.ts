@@ -73,7 +73,7 @@ const SENTRY = JSON.stringify({
 
 const unixTime = (offsetS = 0): string => String(Math.floor(Date.now() / 1_000) + offsetS);
 
-/** Each program's way to sign. `body` is the sent body. */
+/** By program: how it signs a post. `body` is the body that is sent. */
 const PROGRAMS: Readonly<Record<string, { body: string; event: Headers; signature: (body: string) => Headers }>> = {
   github: {
     body: GITHUB,

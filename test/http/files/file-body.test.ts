@@ -5,12 +5,12 @@ import type { AddressInfo } from 'node:net';
 import { STALL_TIMEOUT_MS } from '../../../src/http/deadline.ts';
 import { acceptUploadBody } from '../../../src/http/files/file-body.ts';
 
-/** The timeout of a connection without progress, as the server has one. */
+/** The time-out of a connection without progress. The server has such a time-out too. */
 const STALL_MS = 200;
 
 let timeouts: (number | undefined)[] = [];
 
-/** Reads nothing of a body for a while, as a slow store does, and then all of it. */
+/** Reads nothing of the body for a while, as a slow store does, and then reads all of it. */
 async function takeSlowly(req: IncomingMessage, res: ServerResponse): Promise<void> {
   const body = acceptUploadBody(req, res);
   await wait(5 * STALL_MS);

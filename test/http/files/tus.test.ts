@@ -46,7 +46,7 @@ const code = async (response: Response): Promise<unknown> => [
   ((await response.json()) as { code: string }).code,
 ];
 
-/** An open connection in the middle of a part. */
+/** Opens a connection on which a part (PATCH) of an upload has begun, and sends the first bytes of the part. */
 async function beginPart(path: string, offset: number, announced: number, sent: string | Buffer): Promise<Wire> {
   const wire = await Wire.open(server.port);
   const headers = {
@@ -58,7 +58,7 @@ async function beginPart(path: string, offset: number, announced: number, sent: 
     ...bearer(anna),
   };
   wire.write(requestBytes({ method: 'PATCH', path, headers }));
-  // From here on this request continues the upload.
+  // From now on this request is the one that continues the upload.
   expect((await wire.response()).status).toBe(100);
   wire.write(sent);
   return wire;
@@ -251,7 +251,7 @@ describe('an upload in parts', () => {
   test('goes on beside a request that has gone silent', async () => {
     const path = await create(10);
     const wire = await beginPart(path, 0, 10, '01234');
-    // A telephone has changed its network: the old connection stays open and silent.
+    // This is the case of a telephone that has changed its network: the old connection stays open and silent.
     const at = await eventually(
       () => head(path),
       ([, offset]) => offset === '5',
@@ -266,7 +266,7 @@ describe('an upload in parts', () => {
   test('that its server was killed behind is complete for who asks', async () => {
     const path = await create(5);
     await patch(path, 0, '0123');
-    // The row looks as if a server had been killed between the last byte and the completion.
+    // The row is made to look as if a server had been killed after the last byte and before the completion.
     const id = path.split('/').at(-1)!;
     await patch(path, 4, '4');
     await server.database.query(

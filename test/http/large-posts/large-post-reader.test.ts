@@ -39,7 +39,7 @@ const context = (headers: PostContext['headers'] = {}): PostContext => ({
 const free = { admit: () => {}, charge: () => {} };
 const bodyOf = (value: unknown): Buffer => Buffer.from(JSON.stringify(value));
 
-/** A thread that runs this code for each call. */
+/** Makes a function that starts a thread, which runs this code for each call. */
 const threadOf = (code: string) => (): Worker =>
   new Worker(
     `const { parentPort } = require('node:worker_threads');
@@ -123,7 +123,7 @@ describe('the thread for large posts', () => {
     const silent = threadOf('');
     const { startThread } = await import('../../../src/assets.ts');
     const start: typeof startThread = (...options) => ((started += 1) === 1 ? silent() : startThread(...options));
-    // The timeout is long enough for a busy machine to answer the second call.
+    // The time-out is long enough for a busy machine to answer the second call.
     const reader = makeReader({ start, callTimeoutMs: 3_000 });
     const [first, second] = [1, 2].map((n) => reader.read(bodyOf({ text: `text ${n}` }), context(), free));
     await expect(first).rejects.toMatchObject({ code: 'overloaded', status: 503 });

@@ -113,7 +113,7 @@ describe('devices.register', () => {
     expect((await list(alice)).map(({ id, current }) => [id, current])).toEqual([[first.id, false]]);
     await callAs(server, other, 'sessions.end', { session: alice.session });
     expect(await list(other)).toHaveLength(1);
-    // Apple's token has two spellings for one device; a browser with new keys is the same device.
+    // Apple's token has two spellings for one device. A browser with new keys is still the same device.
     const apple = randomBytes(32).toString('hex');
     const { id } = await register(other, { kind: 'apple', token: apple });
     expect((await register(other, { kind: 'apple', token: apple.toUpperCase() })).id).toBe(id);
@@ -165,7 +165,7 @@ describe('devices.register', () => {
     );
     const done = await Promise.allSettled(work);
     const refused = done.filter((each) => each.status === 'rejected').map(({ reason }) => (reason as Error).message);
-    // A database may refuse one of two transactions that wait for each other; no other failure may occur.
+    // The database may refuse one of two transactions that wait for each other. No other failure may occur.
     for (const sentence of refused) expect(sentence).toMatch(/please repeat/);
     expect((await rowsOf(alice.id)).length).toBeLessThanOrEqual(LIMIT);
     expect((await rowsOf(bob.id)).length).toBeLessThanOrEqual(LIMIT);

@@ -10,7 +10,7 @@ let server: TestServer;
 let root: TestPerson;
 let alice: TestPerson;
 beforeAll(async () => {
-  // A service that cannot send is enough to register a device.
+  // For the registration of a device, a push service that is configured but cannot send is enough.
   server = await TestServer.start({
     push: { content: 'sender' },
     googlePush: { keys: [{ projectId: 'first', key: '/nowhere.json' }] },
@@ -47,7 +47,7 @@ test('push.status has each vendor with its devices, and what went wrong last, th
 test('push.test says what became of each device, and of whom there is none', async () => {
   const { devices, ...tested } = await callAs(server, root, 'push.test', { user: 'alice' });
   expect(tested).toEqual({ user: 'alice', id: alice.id });
-  // The file of the service account does not exist: nothing can be sent.
+  // The file of the service account does not exist, so no push can be sent.
   const failed = { kind: 'google', label: null, outcome: 'failed', category: 'unusable', code: null };
   expect(devices).toEqual([
     { ...failed, device: expect.any(Number) },

@@ -116,7 +116,7 @@ test('one session more than a person may have ends the one used longest ago', as
 test('a new session is not the one that is ended for it, whenever the others were used', async () => {
   await server.operate('accounts.create', { nick: 'dora' });
   for (let count = 0; count < 3; count += 1) await verify((await invite('dora')).link);
-  // The rows look as if the other sessions were used between the beginning of the sign-in and its turn.
+  // Makes the rows look as if the other sessions had been used after this sign-in began and before its turn.
   await server.database.query(
     (sql) => sql`
     update session set last_used_at = now() + interval '1 minute'

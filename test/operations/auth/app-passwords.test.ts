@@ -64,7 +64,7 @@ describe('an app password', () => {
     const person = await newPerson();
     const other = await signIn(server, person.id);
     await as(other, 'profile.show');
-    // The session ends without the notification that servers get of an end.
+    // The session ends without the notification by which servers learn of that.
     await server.database.query((sql) => sql`delete from session where id = ${other.session}`);
     await as(other, 'profile.show');
     await expect(create(other)).rejects.toMatchObject({ code: 'unauthenticated' });

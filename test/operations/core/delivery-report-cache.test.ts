@@ -7,7 +7,7 @@ import { DatabaseProxy } from '../../support/database-proxy.ts';
 import { within } from '../../run/machine-speed.ts';
 
 const FRESH_MS = 10_000;
-/** The bound of a caller's wait, and the time that this machine may add. */
+/** The longest time that a caller may wait, plus the time that this machine may add. */
 const SOON_MS = 1_000 + 3_000;
 
 let database: TestDatabase;
@@ -33,7 +33,7 @@ const addHook = async (): Promise<void> => {
   await makeHook(database, group!);
 };
 
-/** Reads, and measures the duration. */
+/** Reads the report, and measures the duration. */
 async function timed(
   report: DeliveryReportCache,
 ): Promise<{ answer: Awaited<ReturnType<DeliveryReportCache['read']>>; ms: number }> {

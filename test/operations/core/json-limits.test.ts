@@ -55,6 +55,6 @@ test('a limit holds for short texts as well', () => {
 });
 
 test('a text past its limits is refused before it is parsed', () => {
-  // The text is no JSON, which a parser would report instead.
+  // The text is not valid JSON, but the error is about its depth: the limits apply before the parser.
   expect(() => parseJson('['.repeat(1024 * 1024), LIMITS)).toThrow('input: is nested deeper than 32 levels');
 });

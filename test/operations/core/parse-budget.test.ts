@@ -7,7 +7,7 @@ const refusal = (): Error => new Error('refused');
 
 const BUDGET_MS = 250;
 
-/** Spends the budget of a second, in pieces that the budget counts in full. */
+/** Spends the budget of one second, in pieces so small that each counts in full. */
 function spend(budget: ParseBudget, source: SourceKey, atMs: number): void {
   for (let piece = 0; piece < 5; piece += 1) budget.charge(source, 50, atMs);
 }
@@ -19,7 +19,7 @@ test('a source has 250 ms in any second, and gets them again as the second passe
   expect(budget.hasTimeLeft(a, 10_050)).toBe(true);
   budget.charge(a, 50, 10_450);
   expect(budget.hasTimeLeft(a, 10_450)).toBe(false);
-  // The first pieces count until a second has passed since them.
+  // The first pieces of work count for one second.
   expect(budget.hasTimeLeft(a, 11_050)).toBe(false);
   expect(budget.hasTimeLeft(a, 11_150)).toBe(true);
   for (let piece = 0; piece < 4; piece += 1) budget.charge(a, 50, 11_150);

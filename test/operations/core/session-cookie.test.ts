@@ -4,7 +4,7 @@ import type { Pool } from '../../../src/storage/db/pool.ts';
 
 const TOKEN = `kls_${'a'.repeat(43)}`;
 
-/** A database that answers with these store ids, one after the other. */
+/** A database that returns these store ids one after the other. */
 const storeIds = (...ids: string[]): Pick<Pool, 'run'> =>
   answering(...ids.map((current) => ({ current, former: null })));
 const answering = (...answers: { current: string; former: string | null }[]): Pick<Pool, 'run'> => ({
@@ -32,7 +32,7 @@ describe('the session cookie', () => {
     const cookie = new SessionCookie('http://127.0.0.1', storeIds('unassigned', 'fedcba98'));
     expect((await cookie.serializer())(null)).toContain('klatch-00000000=');
     expect((await cookie.serializer())(null)).toContain('klatch-fedcba98=');
-    // The name is cached from here on: no call reads the database again.
+    // From here on the name of the cookie is cached: no call reads the database again.
     expect((await cookie.serializer())(null)).toContain('klatch-fedcba98=');
   });
 

@@ -27,7 +27,7 @@ const update = (input: object, person = alice): Promise<Setting & { conversation
 const shown = async (person = alice): Promise<Setting> =>
   (await callAs(server, person, 'conversations.show', { conversation: group.id })).notifications;
 
-/** Inserts a pending push for a device of alice in the group; the returned function tells whether it still waits. */
+/** Inserts a pending push for a device of alice in the group. The returned function says whether it still waits. */
 async function waiting(): Promise<() => Promise<boolean>> {
   const { id } = await callAs(server, alice, 'devices.register', { kind: 'google', token: `token-${alice.nick}` });
   await server.database.query(

@@ -14,7 +14,7 @@ import { DatabaseProxy } from '../../support/database-proxy.ts';
 import { within } from '../../run/machine-speed.ts';
 
 const hook = { conversationId: 7 as ConversationId, hookId: 3 as HookId };
-/** The bound of a caller's wait, and the time that this machine may add. */
+/** The longest time that a caller may wait, plus the time that this machine may add. */
 const IN_ALL_MS = 9_500 + 8_500;
 const ANSWER_MS = 2_000;
 
@@ -29,7 +29,7 @@ afterEach(async () => {
   await database.drop();
 });
 
-/** A node that listens. `address` replaces the address of its database. */
+/** Starts a node that listens for notifications. `address` replaces the address of its database. */
 async function node(name: string, address = {}): Promise<AnnouncingServices & { heard: number[] }> {
   const opened = database.open(address);
   const bus = new PostgresBus(opened, silentLog(), { node: name });
@@ -42,7 +42,7 @@ async function node(name: string, address = {}): Promise<AnnouncingServices & { 
   return { bus, database: opened, node: name, log: silentLog(), heard };
 }
 
-/** Gives the lease of the hook's partition to a node. */
+/** Gives the lease of the hook's partition to a node, for `ms`. */
 const lease = (holder: string, ms: number): Promise<unknown> =>
   database.query(
     (sql) => sql`

@@ -17,7 +17,7 @@ interface HookPage {
 let server: TestServer;
 let receiver: Receiver;
 beforeAll(async () => {
-  // No retry comes within the test, so the state of a failing hook does not change.
+  // The server retries nothing within the test, so the state of a failing hook does not change.
   server = await TestServer.start({
     limits: { hookRegistrationsPerGroupPerMinute: 1_000 },
     delivery: { retryDelaysMs: [600_000] },

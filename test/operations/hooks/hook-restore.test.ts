@@ -71,7 +71,8 @@ describe('a hook that was removed by the 410 of its target', () => {
     for (const text of ['missed', 'missed too']) await post(text);
     expect(await listed()).toEqual([]);
     const before = await row(id);
-    // With old messages, no sweep over recent ones finds the hook: only the notification of the restore wakes the lane.
+    // The messages are made old, so that no sweep (search for hooks with recent messages) finds the hook: only the
+    // notification of the restore wakes the lane.
     await server.database.query(
       (sql) => sql`
         update conversation_head set last_at = now() - interval '1 day' where conversation_id = ${group.id}`,

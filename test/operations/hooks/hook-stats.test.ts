@@ -27,7 +27,7 @@ test('hooks.stats counts the requests that were settled, in steps that were aske
   expect([sum(counted, 'delivered'), sum(counted, 'failed')]).toEqual([3, 2]);
   expect(counted.steps[0]!.at).toMatch(/T\d\d:00:00\.000Z$/);
   expect(counted.steps[0]!.p95_ms).not.toBeNull();
-  // These counts are five hours older: they are in another step, and outside of a shorter period.
+  // These counts are five hours older, so they are in another step of the statistics, and outside of a shorter period.
   await lane.server.database.query(
     (sql) => sql`
       insert into hook_stats (conversation_id, hook_id, five_minutes, delivered, failed, durations)

@@ -17,11 +17,11 @@ import type { TestDatabase } from '../../support/database.ts';
 interface AlertNodeOptions {
   readonly address?: Partial<PostgresqlConfig>;
   readonly intakeTimeoutMs?: number;
-  /** The database for reads, where it differs from that for writes. */
+  /** The database for reads, if it is not the one for writes. */
   readonly reads?: Database;
 }
 
-/** A node with an AlertWriter and its dependencies, on a database that it may share with others. */
+/** A node with an AlertWriter and its dependencies. Its database may be shared with other nodes. */
 export class AlertNode {
   readonly bus: PostgresBus;
   readonly log: MessageLog;
@@ -44,14 +44,14 @@ export class AlertNode {
     } as unknown as Services);
   }
 
-  /** Begins to notify other nodes of its writes. */
+  /** Starts the bus, so that the node notifies other nodes of its writes. */
   async connect(): Promise<void> {
     const listening = new Promise<void>((resolve) => this.bus.subscribe({ resync: () => resolve() }));
     this.bus.start();
     await listening;
   }
 
-  /** Resolves to the seq of the message that shows the alert. */
+  /** Posts to the alert. Resolves to the seq of the message that shows it. */
   async post(access: PresentedToken, alertPost: AlertPost): Promise<Seq> {
     const id = await this.postForId(access, alertPost);
     return parseMessageId(id!)!.seq;
@@ -67,7 +67,7 @@ export class AlertNode {
   }
 }
 
-/** The access that a token of a directly inserted group gives. */
+/** The access that the token of a group gives which was inserted into the database directly. */
 export const accessTo = ({ id, accountId, tokenHash }: StoredGroup): PresentedToken => ({
   integration: {
     conversationId: id,
@@ -110,7 +110,10 @@ export function alertPost(
   };
 }
 
-/** Writes texts such as `firing: a b` and, when the state of the alert changes, a message about that. */
+/**
+ * Makes the texts of an alert: its message, such as `firing: a b`, and another message if the state of the alert has
+ * changed.
+ */
 export function writeTexts({ before, after }: AlertChange): AlertTexts {
   const firing = after.senderAlerts.filter(({ state }) => state === 'firing').map(({ fingerprint }) => fingerprint);
   const hasChanged = before !== null && before.state !== after.state;

@@ -9,7 +9,7 @@ import { eventually } from '../../support/eventually.ts';
 import { isWaiting, lockHead, makeGroups, until, type StoredGroup } from '../../storage/fixture.ts';
 import { accessTo, alertNamed, AlertNode, alertPost, writeTexts } from './alert-node.ts';
 
-// These are longer than any test: a lock timeout would end the waits that the tests arrange.
+// These time-outs are longer than any test: a lock time-out would end the waits that the tests arrange.
 const PATIENT = { lockTimeoutMs: 600_000, flushTimeoutMs: 600_000, databaseCallTimeoutMs: 600_000 };
 
 let database: TestDatabase;
@@ -56,7 +56,7 @@ async function row(): Promise<{ seq: number; version: number; state: string; cou
   return { ...found! };
 }
 
-/** Moves the recorded times of the alert back by this many minutes. */
+/** Makes the last message of the alert this many minutes older. */
 const makeQuiet = (minutes: number): Promise<unknown> =>
   database.query((sql) => sql`update alert set posted_at = posted_at - ${minutes}::int * interval '1 minute'`);
 
@@ -77,7 +77,7 @@ describe('an alert', () => {
     const again = { ...a, startsAt: new Date('2026-11-23T11:00:00Z') };
     expect(await tell(node, alertPost('firing', [again]))).toBe(3);
     expect(await texts()).toEqual(['resolved:', 'cpu is resolved', 'firing: a']);
-    // A new incident begins with one new message, and adds no line to it.
+    // A new incident of the alert begins with one new message, and adds no further line.
     expect(await head()).toEqual({ seq: 3, rev: 5 });
   });
 
@@ -103,7 +103,7 @@ describe('an alert', () => {
     for (const state of states) seqs.push(await tell(node, alertPost(state, [])));
     expect(seqs).toEqual([1, 1, 1, 1, 3]);
     expect(await texts()).toEqual(['resolved:', 'cpu is resolved', 'firing:']);
-    // Two messages, an edit and a line have used the four revs: an update without news takes none.
+    // Two messages, an edit and a line have used the four revs: so an update that changes nothing takes no rev.
     expect(await head()).toEqual({ seq: 3, rev: 4 });
   });
 
@@ -136,7 +136,7 @@ describe('an alert', () => {
     await tell(node, alertPost('firing', [a]));
     await makeQuiet(59);
     expect(await repeat()).toBe(1);
-    // An edit is no message: it does not delay the reminder.
+    // An edit is not a message, so it does not delay the reminder.
     await tell(node, alertPost('firing', [a, b]));
     await makeQuiet(1);
     expect(await Promise.all([repeat(), repeat()])).toEqual([1, 1]);
@@ -173,7 +173,7 @@ describe('an alert', () => {
     await tell(node, alertPost('firing', []));
     const keyed = alertPost('resolved', [], { key: 'k', bodyHash: 'body' });
     expect(await tell(node, keyed)).toBe(1);
-    // The alert fires again, and a repeat of the earlier end does not end it.
+    // The alert fires again. A repeat of the earlier post with its end does not end it.
     expect(await tell(node, alertPost('firing', []))).toBe(3);
     expect(await tell(openNode(), keyed)).toBe(1);
     expect(await row()).toMatchObject({ state: 'firing', seq: 3 });
@@ -207,7 +207,7 @@ test('the edit of an alert is announced where there was one, and its event where
   await database.query((sql) => sql`update conversation_head set wants_events = true`);
   expect(await wordsOf(alertPost('firing', [...over('a'), b]))).toEqual(['changes', 'events']);
   expect(await wordsOf(alertPost('resolved', over('a', 'b')))).toEqual(['message 2', 'changes', 'events']);
-  // The repeat of a post also announces the edit: the node of the first one may have died before its announcement.
+  // The repeat of a post also announces the edit: the node that wrote it may have died before it announced the edit.
   const keyed = alertPost('firing', [], { key: 'k', bodyHash: 'body' });
   expect(await wordsOf(keyed)).toEqual(['message 3']);
   expect(await wordsOf(keyed)).toEqual(['message 3', 'changes', 'events']);
@@ -252,7 +252,7 @@ describe('two nodes that are told of an alert', () => {
     const ended = await tellAll((name) => alertPost('firing', over(name)));
     expect(new Set(ended)).toEqual(new Set([1]));
     expect(await row()).toEqual({ seq: 1, version: 40, state: 'resolved', count: 20 });
-    // The last of the updates ended the alert, and the group shows that once.
+    // The last of the updates resolved the alert, and the group shows that once.
     expect([await texts(), await head()]).toEqual([['resolved:', 'cpu is resolved'], { seq: 2, rev: 41 }]);
   });
 });
@@ -270,7 +270,7 @@ describe('a post of an alert', () => {
     const held = await lockHead(database.target, group.id);
     const names = Array.from({ length: 20 }, (_, n) => `f${n}`);
     const answers = names.map((name) => tell(node, alertPost('firing', [alertNamed(name)], counting)));
-    // A post of another alert does not wait for them.
+    // A post of another alert does not wait for the posts of the first one.
     const other = tell(node, alertPost('firing', [], { alertKey: 'disk' }));
     await until(database, (sql) => isWaiting(sql, 'intake'));
     await held.release();
@@ -330,7 +330,7 @@ describe('a post of an alert', () => {
       expect(await answer).toBe('outcome_unknown');
       expect(words).toEqual([`changes ${group.id}`, `events ${group.id}`]);
       await held.release();
-      // The caller repeats the post, at any node.
+      // The caller repeats the post at any node.
       await eventually(
         () => tell(openNode(), alertPost('firing', [a, b])),
         (seq) => seq === 1,

@@ -166,7 +166,7 @@ describe('a client_id', () => {
       const error = await refusal(send(server, alice, group, 'once', { client_id: 'c', files }));
       expect(error.code).toBe('idempotency_key_reused');
     }
-    // The server had posted the deleted message, so it does not post it again.
+    // The message was posted before it was deleted, so a repeat does not post it again.
     await callAs(server, alice, 'messages.delete', { conversation: group, seq: first.seq });
     expect(await send(server, alice, group, 'once', { client_id: 'c', files: [one.id] })).toMatchObject({
       repeated: true,
@@ -203,10 +203,10 @@ describe('editing and deleting', () => {
     expect(deleted).toMatchObject({ deleted: true, text: '', attachments: [] });
     const page = await changes(server, bob, { conversation: group, after_rev: 0 });
     expect(page.changes.find(({ message }) => message?.seq === seq)!.message).toMatchObject({ attachments: [] });
-    // The sweeper may have removed the files already.
+    // The job that removes files may have run already.
     for (const file of [one, two]) expect(await stateOf(file)).not.toBe('stored');
     expect(await stateOf(other)).toBe('stored');
-    // A repeat changes nothing.
+    // A repeat of the deletion changes nothing.
     expect(await callAs(server, alice, 'messages.delete', { conversation: group, seq })).toEqual(deleted);
     expect((await refusal(send(server, alice, group, 'again', { files: [one.id] }))).code).toBe('file_not_attachable');
     const [row] = await server.database.query(

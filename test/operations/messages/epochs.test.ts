@@ -12,7 +12,7 @@ afterEach(() => live.stop());
 
 const raise = (): Promise<number> => live.server.database.query((sql) => raiseLogEpoch(sql));
 
-/** The epochs of the group in the answers of `conversations.sync`, `messages.history` and `live.subscribe`. */
+/** The epoch of the group as `conversations.sync`, `messages.history` and `live.subscribe` report it. */
 async function toldEpochs(): Promise<object[]> {
   const conversation = live.group.id;
   const { server, alice } = live;
@@ -41,7 +41,7 @@ describe('an answer', () => {
     const { last_rev: before } = await callAs(server, alice, 'conversations.show', { conversation: group.id });
     const first = await raise();
     const told = { epoch: first, previous: 0, rev: before };
-    // While the group has no change of the epoch, the epoch begins after the group's last change.
+    // As long as the group has no change of the new epoch, that epoch begins after its last change.
     expect(await toldEpochs()).toEqual([told, told, told]);
     const sent = await send(server, alice, group.id, 'two');
     expect(sent.id).toBe(`${group.id}:${sent.seq}.${first}`);
@@ -71,7 +71,7 @@ describe('a client that follows while a new epoch begins', () => {
     await raise();
     await live.post('after');
     expect(await client.ended()).toBe(4008);
-    // A client that only makes requests stays connected.
+    // A client that only makes requests, and follows nothing, stays connected.
     await expect(other.call('live.ping')).resolves.toBeDefined();
     const again = await live.signIn(live.urls[transport]!);
     const { epoch } = await again.call('live.subscribe');

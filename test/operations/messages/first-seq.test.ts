@@ -18,7 +18,9 @@ import { MAIN } from '../../support/program-files.ts';
 import { readJson, TestServer, type TestGroup } from '../../support/server.ts';
 import { changes, history, joined, send } from '../conversation-calls.ts';
 
-/** The two states of a retention rule's removal: with the rows of removed messages, or a moment later, without them. */
+/**
+ * The two states after a retention rule removed messages: their rows still exist, or, a moment later, they are deleted.
+ */
 const REMOVALS = [
   ['whose rows are still there', false],
   ['whose rows are gone', true],
@@ -37,7 +39,7 @@ async function removeBefore(
   );
 }
 
-/** The first seq of a conversation in an answer. */
+/** The `first_seq` of a conversation in an answer. */
 const firstOf = (answer: object): unknown => (answer as { first_seq?: number }).first_seq;
 
 describe.each(REMOVALS)('to clients, messages that were removed, %s,', (_, deletesRows) => {

@@ -14,13 +14,13 @@ afterAll(() => server.stop());
 
 type PlacedNotice = SerializedNotice & { readonly rev: number };
 
-/** The first notices of every group: its creation, and that its owner joined. */
+/** The first notices of every group, with the seq that precedes each: its creation, and that its owner joined. */
 const BEGINNING: [string, number][] = [
   ['created', 0],
   ['joined', 0],
 ];
 
-/** Creates a group of this title, with alice. */
+/** Creates a group with this title and with alice as a member. */
 async function makeGroup(title: string): Promise<number> {
   const { id } = await server.createGroup(title);
   const nick = `alice-${id}`;
@@ -55,7 +55,7 @@ describe('notices in messages.history', () => {
       await send(server, alice, group, `message ${seq}`);
       if (seq % 2 === 0) for (const part of ['a', 'b']) await rename(group, `${seq}${part}`);
     }
-    // An edit takes a rev and does not move the notices.
+    // An edit takes a rev, and does not move the notices among the messages.
     await callAs(server, alice, 'messages.edit', { conversation: group, seq: 2, text: 'edited' });
     const beginning: [string, number][] = [...BEGINNING, ['before all', 0]];
     const behind = (seq: number): [string, number][] => [

@@ -73,7 +73,8 @@ describe('messages.history', () => {
   test('ends a page where its texts grow large, gives at least one message, and loses none', async () => {
     const large = await server.createGroup('Large');
     const bob = await joined(server, 'bob', large.id);
-    // A page ends after half a MiB. With 160,000 bytes each, the fourth message still begins before that.
+    // A page ends with the message that exceeds half a MiB. With 160,000 bytes each, the fourth message still begins
+    // before that.
     for (let i = 0; i < 9; i += 1) await send(server, bob, large.id, '\u{1F600}'.repeat(40_000));
     for (const direction of ['after', 'before'] as const) {
       const found: number[] = [];

@@ -43,7 +43,7 @@ describe('mentions.list', () => {
     expect([seqs, next]).toEqual([[3, 6, 9, 12], null]);
     const shown = await history(server, bob, { conversation: group });
     expect(messages).toEqual(shown.messages.filter(({ mentions: nicks }) => nicks.includes('bob')));
-    // A sender's own nick mentions nobody.
+    // A message does not mention its own sender.
     expect((await mentions(alice)).seqs).toEqual([]);
   });
 

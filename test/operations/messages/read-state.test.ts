@@ -21,7 +21,7 @@ beforeAll(async () => {
   group = await server.createGroup('Operations');
   alice = await joined(server, 'alice', group.id);
   bob = await joined(server, 'bob', group.id);
-  // This bus is another node, which receives the notifications of the server.
+  // This bus acts as another node, which receives the notifications of the server.
   database = server.database.open();
   bus = new PostgresBus(database, silentLog(), { node: 'listener' });
   const listens = new Promise<void>((resolve) => void bus.subscribe({ resync: () => resolve() }));

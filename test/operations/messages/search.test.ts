@@ -193,7 +193,7 @@ describe('messages.search', () => {
     expect(refused.length).toBeGreaterThan(0);
     expect(refused.length).toBeLessThan(30);
     for (const { reason } of refused as PromiseRejectedResult[]) expect(reason).toMatchObject({ code: 'rate_limited' });
-    // These refusals do not delay searches of others.
+    // The refused searches do not delay the searches of others.
     expect(await texts(bob, 'disk')).toHaveLength(4);
   });
 

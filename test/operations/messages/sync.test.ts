@@ -29,7 +29,7 @@ async function makeGroup(title: string): Promise<ConversationId> {
 const notice = (conversationId: ConversationId, kind: string) =>
   server.database.query((sql) =>
     sql.begin(async (tx) => {
-      // The timeout is long enough for all other writers, also on a busy machine.
+      // The lock time-out is long enough for all other writers, also on a busy machine.
       await tx`set local lock_timeout = '20s'`;
       await insertNotice(tx, { conversationId, kind, actorId: alice.id as AccountId, details: { title: kind } });
     }),
@@ -125,7 +125,7 @@ describe('conversations.sync', () => {
         const { seq } = await send(server, alice, group, `writer ${index}, message ${i}`);
         const target = Math.max(1, seq - ((i * 7) % 20));
         const input = { conversation: group, seq: target };
-        // Another writer may have deleted the message in between, which is no failure of this test.
+        // An error is no failure of this test: another writer may have deleted the message in between.
         if (i % 3 === 0) await callAs(server, alice, 'messages.delete', input);
         else if (i % 3 === 1) {
           await callAs(server, alice, 'messages.edit', { ...input, text: `edited ${index} ${i}` }).catch((error) => {

@@ -19,7 +19,7 @@ test.each<[string, string[], string[]]>([
   ['https://chat.example', ['http://127.0.0.1:8080'], ['wss://chat.example/v1/live']],
   ['http://chat.example:8080', [], ['ws://chat.example:8080/v1/live']],
   ['https://chat.example/klatch', [], ['wss://chat.example/klatch/v1/live']],
-  // Other machines cannot reach these two addresses.
+  // These two endpoints are left out: other machines cannot reach their addresses.
   ['https://chat.example', ['ws://127.0.0.1:9080', 'tcp://[::1]:9070'], ['wss://chat.example/v1/live']],
   [
     'https://chat.example',
@@ -27,7 +27,7 @@ test.each<[string, string[], string[]]>([
     ['wss://chat.example/v1/live', 'wss://chat.example:9080', 'tls://chat.example:9070'],
   ],
   ['https://chat.example', ['tcp://192.0.2.7:9070'], ['wss://chat.example/v1/live', 'tcp://192.0.2.7:9070']],
-  // The address keeps the default port of its scheme, so that a reader of the address need not know it.
+  // The URL keeps the default port of its scheme, so that a reader need not know that port.
   ['https://chat.example', ['wss://0.0.0.0:443'], ['wss://chat.example/v1/live', 'wss://chat.example:443']],
   [
     'http://127.0.0.1:8080',

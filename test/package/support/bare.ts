@@ -5,11 +5,11 @@ import { Machine, ROOT } from './machine.ts';
 import { mustRun } from './run.ts';
 
 const FOLDER = join(ROOT, 'build/bare');
-/** Programs that tests and initdb of PostgreSQL call by name. One static busybox is all of them. */
+/** The programs that tests and initdb of PostgreSQL call by name. One static busybox serves as all of them. */
 const APPLETS = ['sh', 'cat', 'chmod', 'chown', 'dirname', 'env', 'grep', 'id', 'kill', 'ln', 'ls', 'mkdir', 'ps'];
 const MORE_APPLETS = ['readlink', 'setsid', 'sleep', 'timeout', 'touch', 'uname', 'unzip', 'wc'];
 
-/** A file of these trials: a package, or the zip of one. */
+/** The path of a package that these tests use, or of its zip. */
 export function trialFile(name: 'klatch' | 'klatch-postgresql', kind: 'deb' | 'zip'): string {
   const folder = join(ROOT, 'build/trials/packages');
   // The folder also contains later versions of the server.
@@ -22,8 +22,8 @@ export function trialFile(name: 'klatch' | 'klatch-postgresql', kind: 'deb' | 'z
 }
 
 /**
- * A root with a static busybox, four device nodes and /proc, but without a C library, users or other files. Packages
- * are only unpacked into it. It also contains the program `linux-3.13` (linux-3.13.c).
+ * Starts a machine whose root has a static busybox, four device nodes and /proc, but no C library, users or other
+ * files. Packages are only unpacked into it. It also contains the program `linux-3.13` (linux-3.13.c).
  */
 export async function startBare(name: string, packages: readonly string[] = []): Promise<Machine> {
   const root = join(FOLDER, name);
@@ -38,7 +38,7 @@ export async function startBare(name: string, packages: readonly string[] = []):
   return Machine.start([root], 'bare');
 }
 
-/** Adds users and hosts in the way in which an Ubuntu 14.04 looks them up. */
+/** Adds users and hosts to a machine, in the files in which an Ubuntu 14.04 looks them up. */
 export async function addLookUps(machine: Machine, users: readonly string[], hosts: readonly string[]): Promise<void> {
   await machine.write('/etc/nsswitch.conf', 'passwd: compat\ngroup: compat\nhosts: files dns\n');
   await machine.write('/etc/passwd', ['root:x:0:0:root:/root:/bin/sh', ...users, ''].join('\n'));

@@ -2,7 +2,7 @@ import { eventually } from '../../support/eventually.ts';
 import { Receiver } from '../../support/receiver.ts';
 import type { Host } from './host.ts';
 
-/** The address of a server with the defaults. */
+/** The base URI of a server with the default settings. */
 export const BASE_URI = 'http://127.0.0.1:9090';
 /** The beginning of every `klatch setup` command here. */
 export const SETUP = `klatch setup --base-uri ${BASE_URI} --allow loopback`;
@@ -32,7 +32,7 @@ export class Conversation {
     return new Conversation(receiver, webhook, id);
   }
 
-  /** Posts the next message and resolves when the receiver has it. */
+  /** Posts the next message. Resolves when the receiver has got it. */
   async say(): Promise<void> {
     this.#posted += 1;
     const text = `message ${this.#posted}`;
@@ -41,7 +41,7 @@ export class Conversation {
     await this.heard(text);
   }
 
-  /** Resolves when the receiver has a message of this text. */
+  /** Resolves when the receiver has got a message with this text. */
   async heard(text: string): Promise<void> {
     await eventually(
       async () => this.texts().includes(text),
@@ -49,7 +49,7 @@ export class Conversation {
     );
   }
 
-  /** The texts at the receiver, in the order of first arrivals. */
+  /** The texts that the receiver got, each once, in the order of first arrivals. */
   texts(): string[] {
     return [...new Set(this.receiver.arrivals.map(({ body }) => body.data.message.text as string))];
   }

@@ -3,9 +3,9 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join, normalize } from 'node:path';
 
-/** Serves a folder on loopback, or on demand other content than that of the folder. */
+/** Serves a folder on loopback. A test can replace the content of files. */
 export class FileServer {
-  /** Answers that replace files: by path, and for every other path by `*`. Null is 404. */
+  /** Answers that replace files, by path; `*` stands for every other path. Null: 404. */
   readonly answers = new Map<string, ((content: Buffer) => Buffer | string) | null>();
   /** The requested paths. */
   readonly requests: string[] = [];

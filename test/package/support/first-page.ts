@@ -3,8 +3,8 @@ import { WebBrowser } from '../../foreign/web/web-browser.ts';
 import { post } from './conversation.ts';
 
 /**
- * Opens in Chromium the address that `klatch admin-link --json` printed in a new installation. Expects the first group,
- * with the cursor in the composer and without a click. A post to the printed address has to appear there.
+ * Opens in Chromium the link that `klatch admin-link --json` printed in a new installation. Expects to see the first
+ * group at once, with the cursor in the composer. A post to the printed webhook has to appear there.
  */
 export async function openFirstPage(adminLinkJson: string): Promise<void> {
   const { link, group } = JSON.parse(adminLinkJson) as { link: string; group: { webhook: string } | null };

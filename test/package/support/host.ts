@@ -5,10 +5,13 @@ import { Machine, ROOT, type InsideOptions } from './machine.ts';
 import type { Repository } from './repository.ts';
 import type { Ran } from './run.ts';
 
-/** Debian's releases; each also with systemd as process 1. Quick tests run only on bookworm. */
+/**
+ * The releases of Debian. Each is tested with init scripts and with systemd as process 1. Quick tests run only on
+ * bookworm.
+ */
 export type Suite = 'bookworm' | 'bullseye' | 'trixie';
 
-/** Whether this run is the part of the tests that .ci/run runs. */
+/** Whether this run is limited to the quick tests (`QUICK=1`), those that .ci/run runs. */
 export const isQuick = (process.env['QUICK'] ?? '') !== '';
 
 /** The given releases that this run tests. */
@@ -16,10 +19,10 @@ export function suites(...all: readonly Suite[]): readonly Suite[] {
   return all.filter((suite) => !isQuick || suite === 'bookworm');
 }
 
-/** A Debian for an installation of Klatch. Each `act` adds a line to the table of trial results. */
+/** A Debian machine for an installation of Klatch. Each `act` adds a line to the table of trial results. */
 export class Host {
   readonly machine: Machine;
-  /** The name of the host in the table of trial results. */
+  /** The name of the machine in the table of trial results. */
   readonly name: string;
   readonly isSystemd: boolean;
 
@@ -38,12 +41,15 @@ export class Host {
       `${suite}, ${init}`,
       isSystemd,
     );
-    // Without an init, package scripts start nothing unless a policy permits it.
+    // Without an init process, the scripts of packages start nothing unless a policy permits it.
     if (!isSystemd) await host.machine.write('/usr/sbin/policy-rc.d', '#!/bin/sh\nexit 0\n', '755');
     return host;
   }
 
-  /** Runs `line`, and adds its exit code to the table of trial results. `action` names the action and the state. */
+  /**
+   * Runs a command line, and adds its exit code to the table of trial results. `action` describes command and
+   * circumstances there.
+   */
   async act(action: string, line: string, options: InsideOptions = {}): Promise<Ran> {
     const ran = await this.machine.sh(line, options);
     const trial: Trial = { system: this.name, action, code: ran.code };
@@ -52,7 +58,7 @@ export class Host {
     return ran;
   }
 
-  /** Runs `service klatch ACTION`; `state` completes its name in the table of trial results. */
+  /** Runs `service klatch ACTION`. `state` describes the circumstances in the table of trial results. */
   service(action: string, state = ''): Promise<Ran> {
     const circumstances = state === '' ? '' : `, ${state}`;
     return this.act(`service klatch ${action}${circumstances}`, `service klatch ${action}`);
@@ -72,7 +78,7 @@ export class Host {
     );
   }
 
-  /** The installed version of the package. */
+  /** The installed version of the package `klatch`. */
   async version(): Promise<string> {
     return (await this.machine.must("dpkg-query -W -f '${Version}' klatch")).trim();
   }

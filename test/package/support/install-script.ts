@@ -11,7 +11,7 @@ import { mustRun, type Ran, type RunOptions } from './run.ts';
 import { build, klatch, klatchPostgresql, makeDistribution, postgresql, type StandIn } from './stand-ins.ts';
 
 /**
- * The state of the archive of a machine's distribution:
+ * The state of the package archive of a machine's distribution:
  * - `new`: it has PostgreSQL 15.
  * - `old`: it has PostgreSQL 9.3.
  * - `empty`: it has no PostgreSQL.
@@ -23,15 +23,15 @@ export type Distribution = 'new' | 'old' | 'empty' | 'dead' | 'unread';
 export interface MachineOptions {
   readonly suite?: Suite;
   readonly distribution?: Distribution;
-  /** The shell that runs the script; busybox brings programs of its own. */
+  /** The shell that runs the script. `busybox sh` has its own versions of the usual programs. */
   readonly shell?: 'dash' | 'busybox sh';
   /** Whether apt-get reports version 1.0.1, as on Ubuntu 14.04. */
   readonly isOldApt?: boolean;
 }
 
 /**
- * An apt-get of Ubuntu 14.04 as install.sh sees it: its version, its missing options, and its update, which only warns
- * of bad signatures, continues, and exits 0.
+ * Imitates the apt-get of Ubuntu 14.04 as far as install.sh sees it: its version, its missing options, and its update.
+ * The update only warns about bad signatures, continues, and exits 0.
  */
 const OLD_APT = `#!/bin/sh
 [ "$1" = --version ] && { echo 'apt 1.0.1ubuntu2 for amd64 compiled on Jan 12 2016 21:58:14'; exit; }
@@ -46,8 +46,8 @@ exec /usr/bin/apt-get "$@"
 `;
 
 /**
- * A publisher of Klatch: a repository with two versions of stand-ins, archives of distributions, and the matching
- * script.
+ * What a publisher of Klatch serves: a repository with two versions of stand-ins, archives of distributions, and the
+ * matching install.sh. Stand-ins are small packages that replace the real ones.
  */
 export class Publisher {
   readonly folder: string;
@@ -84,13 +84,13 @@ export class Publisher {
     publish({ folder: join(this.folder, 'www/repo'), packages, dateS: 1_760_000_000, key: this.#key });
   }
 
-  /** install.sh as `make install-sh` makes it; by default with the key of this repository. */
+  /** The text of install.sh as `make install-sh` makes it; by default with the key of this repository. */
   script(keyringFile = join(this.folder, 'www/repo', KEYRING), repoUrl: string | undefined = this.url): string {
     const template = readFileSync(join(ROOT, 'install.sh'), 'utf8');
     return fillInstallScript(template, { version: '0.2.0', repoUrl, keyringFile, madeS: 1_700_000_000 });
   }
 
-  /** The hashes of the index files, by which apt may request them. */
+  /** The hashes of the index files: apt may request the files by these names. */
   indexHashes(): string[] {
     const release = readFileSync(join(this.folder, 'www/repo/dists/stable/Release'), 'utf8');
     return [...release.matchAll(/^ ([0-9a-f]{64}) /gm)].map(([, hash]) => hash!);
@@ -108,7 +108,7 @@ export class Publisher {
     return { keyring, secret };
   }
 
-  /** Publishes a second repository, signed with the first one's key and another key; resolves to its address. */
+  /** Publishes a second repository, signed with the key of the first one and with another key. Resolves to its URL. */
   async publishWithTwoKeys(secret: string): Promise<string> {
     const wanted = `${join(this.folder, 'key.asc')},${secret}`;
     const key = new SigningKey({ wanted, passphraseFile: undefined, gnupgHome: undefined, throwAwayFile: '' });
@@ -122,7 +122,7 @@ export class Publisher {
     return `${this.server.url}/both`;
   }
 
-  /** A new machine: Debian, with this distribution. */
+  /** Starts a new Debian machine with this distribution. */
   async machine(options: MachineOptions = {}): Promise<Target> {
     const { suite = 'bookworm', distribution = 'new', shell = 'dash', isOldApt = false } = options;
     const debian = join(ROOT, 'build/chroots', suite);
@@ -152,7 +152,7 @@ export class Publisher {
   }
 }
 
-/** A machine for an installation. */
+/** A machine on which install.sh runs. */
 export class Target {
   readonly machine: Machine;
   /** The script that `install` runs. */
@@ -173,7 +173,7 @@ export class Target {
     return this.machine.sh(`${by} ${this.#shell} /root/install.sh ${args}`, rest);
   }
 
-  /** The installed version of a package, or an empty string. */
+  /** The installed version of a package; empty if it is not installed. */
   async version(name: string): Promise<string> {
     const { stdout } = await this.machine.sh(`dpkg-query -W -f='\${Status} \${Version}' ${name}`);
     return stdout.startsWith('install ok installed ') ? stdout.slice('install ok installed '.length) : '';
@@ -187,7 +187,8 @@ export class Target {
   }
 
   /**
-   * Every file outside of the folders for temporary data, with its size, times, mode and owner, which show a change.
+   * Lists every file outside of the folders for temporary data, with its size, times, mode and owner. A change of a
+   * file shows in these.
    */
   async files(): Promise<string[]> {
     const pruned = ['/proc', '/dev', '/run', '/tmp', '/root', '/sys'].map((path) => `-path ${path}`).join(' -o ');
@@ -197,12 +198,12 @@ export class Target {
     return (await this.machine.must(line)).trim().split('\n').sort();
   }
 
-  /** An update of all lists by the user, which has to work after every refusal. */
+  /** Updates all package lists as a user does, which has to work after every refusal. */
   async userUpdate(): Promise<Ran> {
     return this.machine.sh('/usr/bin/apt-get -q update -o APT::Update::Error-Mode=any');
   }
 
-  /** Makes another program hold dpkg's lock from now on. */
+  /** Makes another program hold dpkg's lock from now on, for this many seconds. */
   async holdLock(seconds: number): Promise<void> {
     const lock = 'open(F, ">>", "/var/lib/dpkg/lock-frontend"); $l = pack("ssx4qqlx4", F_WRLCK, 0, 0, 0, 0);';
     const hold = `use Fcntl; ${lock} fcntl(F, F_SETLK, $l) or die; print "locked\\n"; close STDOUT; sleep ${seconds}`;

@@ -6,7 +6,7 @@ import { createInterface } from 'node:readline';
 import { eventually } from '../../support/eventually.ts';
 import { run, type Ran } from './run.ts';
 
-/** The source tree. */
+/** The root folder of the source tree. */
 export const ROOT = resolve(import.meta.dirname, '../../..');
 /** The folder for the files that running machines have changed. */
 const MACHINES_DIR = join(ROOT, 'build/machines');
@@ -19,7 +19,7 @@ const ENV = {
 };
 
 /**
- * Process 1 of a machine:
+ * The init process (process 1) of a machine:
  * - `none`: a process that only reaps others. Commands run from outside, as on a machine before systemd.
  * - `systemd`: systemd.
  * - `bare`: as `none`, in a root with four device nodes and nothing else.
@@ -37,8 +37,8 @@ export interface InsideOptions {
 }
 
 /**
- * A root with its own processes, mounts and host name, on this machine's kernel and in its network. It represents a
- * machine on which Klatch is installed. The end of the machine discards all changes in it.
+ * A machine for an installation of Klatch. It is a root folder with processes, mounts and a host name of its own, on
+ * the kernel and in the network of this machine. Its end discards all changes in it.
  */
 export class Machine {
   readonly #lowerDirs: readonly string[];
@@ -55,7 +55,7 @@ export class Machine {
     this.#workDir = mkdtempSync(join(MACHINES_DIR, `${process.pid}-`));
   }
 
-  /** Starts a machine from folders with its root, the upper ones first; it does not change them. */
+  /** Starts a machine whose root is made of these folders, the upper ones first. The folders are not changed. */
   static async start(lowerDirs: readonly string[], init: Init = 'none'): Promise<Machine> {
     const machine = new Machine(lowerDirs, init);
     try {
@@ -67,20 +67,22 @@ export class Machine {
     return machine;
   }
 
-  /** The process id of the machine's process 1 in the process namespace of this test. */
+  /** The process id of the machine's init process, as this test sees it. */
   get pid(): number {
     return this.#pid;
   }
 
-  /** The path by which the test opens a path of the machine. An absolute symbolic link leads out of the machine. */
+  /**
+   * The path by which the test opens a file of the machine. An absolute symbolic link would lead out of the machine.
+   */
   path(path: string): string {
     return join(`/proc/${this.#pid}/root`, path);
   }
 
-  /** Runs a command line in the machine, by default for a minute at most. */
+  /** Runs a command line in the machine. By default it may take a minute. */
   async sh(line: string, options: InsideOptions = {}): Promise<Ran> {
     const { timeoutMs = 60_000, env = {}, input, uid } = options;
-    // `timeout` in the machine ends the command and its children. A kill of nsenter would leave them running.
+    // `timeout` runs in the machine and ends the command with its children. A kill of nsenter would leave them running.
     const inside = ['timeout', '-k', '5', String(Math.ceil(timeoutMs / 1000)), 'sh', '-c', line];
     const namespaces = ['-m', '-p', '-u', '-i', ...(this.#cgroup === null ? [] : ['-C']), '-r', '-w'];
     const identity = uid === undefined ? [] : ['-S', String(uid), '-G', String(uid)];
@@ -122,7 +124,7 @@ export class Machine {
     const script = join(import.meta.dirname, 'machine.sh');
     const enter = 'if [ -n "$1" ]; then echo 0 >"$1/cgroup.procs"; fi; shift; exec "$@"';
     const namespaces = ['-m', '-p', '-u', '-i', ...(isSystemd ? ['-C'] : [])];
-    // When this process ends, the kernel kills unshare, and then the machine's process 1.
+    // If this test process ends, the kernel kills unshare, and then the init process of the machine.
     const unshare = ['setpriv', '--pdeathsig', 'KILL', 'unshare', ...namespaces, '--fork', '--kill-child=KILL'];
     const what = [script, this.#lowerDirs.join(':'), this.#workDir, this.#init];
     const child = spawn('/bin/sh', ['-c', enter, 'sh', this.#cgroup ?? '', ...unshare, '/bin/sh', ...what], {
@@ -136,7 +138,7 @@ export class Machine {
     const [line] = (await Promise.race([once(lines, 'line'), once(lines, 'close')])) as [string | undefined];
     if (line === undefined) throw new Error(`the machine did not start: ${said.join('')}`);
     this.#pid = Number(line);
-    // At first the process is machine.sh, whose root is the outer one.
+    // At first this process is machine.sh, whose root is still that of the host.
     await eventually(
       async () => readFileSync(`/proc/${this.#pid}/cmdline`, 'utf8'),
       (command) => !command.includes('machine.sh'),

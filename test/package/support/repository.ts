@@ -16,7 +16,7 @@ export type Publication =
 
 /** Serves a repository as any web server would. */
 export class Repository {
-  /** The served repository. */
+  /** The repository that is served now. */
   publication: Publication = 'first';
   /** The requested paths. */
   readonly requests: string[] = [];

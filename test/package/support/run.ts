@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 
 /** The result of a command. */
 export interface Ran {
-  /** The exit code; 128 + its number for a signal, as in shells. */
+  /** The exit code. After a signal: 128 plus its number, as in shells. */
   readonly code: number;
   readonly stdout: string;
   readonly stderr: string;
@@ -11,21 +11,21 @@ export interface Ran {
 export interface RunOptions {
   readonly timeoutMs?: number;
   readonly cwd?: string;
-  /** Replaces the variables of this process. */
+  /** The environment of the command, instead of that of this process. */
   readonly env?: Readonly<Record<string, string>>;
   readonly input?: string;
 }
 
 const TIMEOUT_MS = 120_000;
-/** A process that a command left running may hold the output of the command for this time; a longer time is a fault. */
+/** A process that a command left running may hold the command's output open for this time at most. */
 const HELD_OUTPUT_MS = 3_000;
 const KEPT_OUTPUT = 4 * 1024 * 1024;
 const SIGNAL_CODES: Readonly<Record<string, number>> = { SIGHUP: 129, SIGINT: 130, SIGKILL: 137, SIGTERM: 143 };
 
 /**
  * Runs a command to its end. Rejects when it takes longer than `timeoutMs`, after which it is killed. Also rejects when
- * the command has ended and a process that it started still holds its output: a caller over ssh or in a pipe would wait
- * for ever.
+ * the command has ended and a process that it started still holds its output open. A caller over ssh or in a pipe would
+ * then wait for ever.
  */
 export function run(command: string, args: readonly string[], options: RunOptions = {}): Promise<Ran> {
   const { timeoutMs = TIMEOUT_MS, cwd, env, input } = options;
@@ -64,7 +64,7 @@ export function run(command: string, args: readonly string[], options: RunOption
   });
 }
 
-/** Like `run`, for a command that has to succeed: otherwise it rejects with the command's output. */
+/** Like `run`, for a command that has to succeed. It rejects with the output of a command that fails. */
 export async function mustRun(command: string, args: readonly string[], options: RunOptions = {}): Promise<string> {
   const ran = await run(command, args, options);
   if (ran.code !== 0)

@@ -2,15 +2,15 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { mustRun } from './run.ts';
 
-/** A small package that replaces a real one. */
+/** A small package that replaces a real one in tests. */
 export interface StandIn {
   readonly name: string;
   readonly version: string;
-  /** The installed size that it announces, in KiB. */
+  /** The installed size that the package announces, in KiB. */
   readonly installedKib?: number;
-  /** Programs and files, by path; their mode is 0755. */
+  /** The contents of the package's files by path; all get the mode 0755. */
   readonly files?: Readonly<Record<string, string>>;
-  /** preinst, postinst, prerm, postrm. */
+  /** The scripts of the package by name: preinst, postinst, prerm, postrm. */
   readonly scripts?: Readonly<Record<string, string>>;
   readonly fields?: Readonly<Record<string, string>>;
 }
@@ -26,12 +26,12 @@ set -e
 [ -e /etc/klatch/server.conf ] || { mkdir -p /etc/klatch; echo 'secret: <SERVER_SECRET>' >/etc/klatch/server.conf; }
 `;
 
-/** The server's package. It writes a configuration with a placeholder, as the real package does. */
+/** A stand-in for the server's package. It writes a configuration with a placeholder, as the real package does. */
 export function klatch(version: string, more: Partial<StandIn> = {}): StandIn {
   return { name: 'klatch', version, files: { '/usr/bin/klatch': PROGRAM }, scripts: { postinst: POSTINST }, ...more };
 }
 
-/** The package of the private PostgreSQL. */
+/** A stand-in for the package of the private PostgreSQL. */
 export function klatchPostgresql(version = '18.4'): StandIn {
   const files = { '/usr/lib/klatch/postgresql/bin/postgres': '#!/bin/sh\n' };
   return { name: 'klatch-postgresql', version, files, fields: { Depends: 'klatch' } };
@@ -78,7 +78,7 @@ export async function build(folder: string, standIn: StandIn): Promise<string> {
   return file;
 }
 
-/** Makes a folder of packages the archive of a distribution, unsigned: `deb [trusted=yes] URL ./`. */
+/** Builds packages into a folder, and makes it an unsigned archive of a distribution: `deb [trusted=yes] URL ./`. */
 export async function makeDistribution(folder: string, packages: readonly StandIn[]): Promise<void> {
   mkdirSync(folder, { recursive: true });
   for (const each of packages) await build(folder, each);

@@ -8,13 +8,13 @@ const LOAD = { clients: 4, gapMs: 40 };
 /** The number of accepted posts before and after the change. */
 const POSTS = 50;
 
-/** The results of the posts around a change. */
+/** The results of the posts before, during and after a change. */
 export interface Survival {
-  /** Posts that the server answered with 200. */
+  /** The number of posts that the server answered with 200. */
   readonly posted: number;
-  /** Answered posts that the receiver of the hook did not get under the `seq` of the answer. */
+  /** The answered posts that the receiver of the hook did not get under the `seq` of the answer. */
   readonly lost: readonly string[];
-  /** The `seq` of each message in the order of first arrivals. */
+  /** The `seq` of each message that arrived, in the order of first arrivals. */
   readonly seqs: readonly number[];
 }
 

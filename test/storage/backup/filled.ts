@@ -11,10 +11,10 @@ import { keyedPost, logOptions, makeGroups, makeHook, post, readWholeLog } from 
 import { describeSchema } from '../schema.ts';
 import { sealer } from './fixture.ts';
 
-/** Texts with characters that a format could confuse. */
+/** Texts with characters that the format of a backup could confuse. */
 const TEXTS = ['plain', 'tab\tand\nline\r\n', '\\N', '\\.', 'ПРИВЕТ 👋', '"quoted", {braces}', '\u0001\u007f', ' '];
 const GROUPS = 3;
-/** Messages in the log of a filled database. */
+/** The number of messages in a filled database. */
 export const MESSAGES = TEXTS.length * GROUPS + 2;
 /** The cards of the message with a key. */
 const CARDS = [{ title: 'Über \\N\t1', fields: [{ name: '\\.', value: '"quoted"\n' }], mood: 'danger' }];
@@ -27,8 +27,8 @@ export const ATTACHED = {
 };
 
 /**
- * Fills a database with groups: with messages, one of them with a file and one with a card, keys, an alert, hooks and
- * retries. The delivery log has attempts of today and of a day long ago. One node has a lease.
+ * Fills a database with groups that have messages, keys, an alert, hooks and retries. One message has a file and one
+ * has a card. The delivery log has attempts of today and of a day long ago. One node has a lease.
  */
 export async function fillDatabase(database: TestDatabase): Promise<void> {
   const groups = await makeGroups(database, GROUPS);
@@ -69,7 +69,10 @@ export async function fillDatabase(database: TestDatabase): Promise<void> {
   });
 }
 
-/** A restored database is an installation of its own: with this row, its next start assigns its store of files. */
+/**
+ * The row that a restore adds: a restored database is an installation of its own, and its next start assigns its store
+ * of files.
+ */
 const UNASSIGNED_STORE = '(store_id,unassigned)';
 
 /** Every row of a table as text, sorted, without the row that a restore adds. */
@@ -81,12 +84,14 @@ export async function rowsOf(database: TestDatabase, table: string): Promise<str
     .sort();
 }
 
-/** The schema without the names of foreign keys: PostgreSQL 11 names one of several columns after the first column. */
+/**
+ * The schema without the names of foreign keys: PostgreSQL 11 names a key of several columns only after the first one.
+ */
 async function schemaOf(database: TestDatabase): Promise<string> {
   return (await database.query(describeSchema)).replaceAll(/ \S+ FOREIGN KEY /g, ' FOREIGN KEY ');
 }
 
-/** Checks that both have the same schema and the same rows, and that the log has no gaps. */
+/** Checks that both databases have the same schema and the same rows, and that the message log has no gaps. */
 export async function expectSame(one: TestDatabase, other: TestDatabase): Promise<void> {
   expect(await schemaOf(other)).toBe(await schemaOf(one));
   for (const table of BACKED_UP_TABLES) expect(await rowsOf(other, table)).toEqual(await rowsOf(one, table));

@@ -14,7 +14,7 @@ import { SECRET } from '../../support/server-process.ts';
 
 export const sealer = new Sealer(SECRET);
 
-/** A configuration without files. */
+/** The part of a backup for a configuration without files. */
 export const NO_CONFIGURATION = {
   record: { secrets: false, files: [], missing: [] },
   configurationFileContents: new Map(),
@@ -84,7 +84,7 @@ export function packFiles(files: readonly BackupFile[]): Buffer {
   );
 }
 
-/** The same backup with another header, and a matching manifest. */
+/** Returns the backup with another header, and with a manifest that matches it. */
 export async function replaceHeader(bytes: Buffer, changes: Partial<BackupHeader>): Promise<Buffer> {
   const files = await filesOf(bytes);
   const read = (name: string): object =>

@@ -4,14 +4,14 @@ import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { withSnapshot } from '../../../src/storage/backup/snapshot.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 
-/** More than the buffer of a stream, so that the one row pauses the socket. */
+/** The size of a row: more than the buffer of a stream, so that this one row pauses the socket. */
 const ROW_BYTES = 200_001;
 const COPY_OUT_RESPONSE = 'H'.charCodeAt(0);
 const COPY_DONE = 'c'.charCodeAt(0);
 
 /**
- * A proxy that sends everything from the beginning of a copy to `CopyDone` in one write, and the rest when `release` is
- * called.
+ * A proxy between a client and PostgreSQL. It sends everything from the beginning of a copy to `CopyDone` in one write,
+ * and the rest when `release` is called.
  */
 class CopyEndProxy {
   readonly #server: Server;

@@ -31,7 +31,7 @@ const read = (bytes: Buffer, chunkBytes = 65_536) => {
   return readBackup(Readable.from(chunks, { objectMode: false }), {});
 };
 
-/** The same backup with changed files, correctly packed. */
+/** Returns the backup with changed files, correctly packed. */
 async function repacked(change: (files: BackupFile[]) => BackupFile[]): Promise<Buffer> {
   return packFiles(change(await filesOf(whole)));
 }
@@ -147,7 +147,7 @@ describe('a backup that is read', () => {
     test('a second gzip file, or bytes that are none', async () => {
       for (const more of [gzipSync(ROW), whole, ROW]) {
         await expect(read(Buffer.concat([whole, more]))).rejects.toThrow('It was altered or damaged');
-        // With this size of reads, the border between both is within one read.
+        // With reads of this size, the border between the backup and the added bytes is within one read.
         await expect(read(Buffer.concat([whole, more]), 4_099)).rejects.toThrow('It was altered or damaged');
       }
     });

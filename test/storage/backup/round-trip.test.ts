@@ -220,7 +220,8 @@ describe('a restore', () => {
 
   test('of rows that do not go together leaves the database empty and says which', async () => {
     await fill();
-    // Without this index the source accepts the rows. The restored database has the index and rejects them.
+    // Without this unique index the source accepts two messages with one rev. The restored database has the index and
+    // rejects them.
     await source.query((sql) => sql`drop index message_rev`);
     await source.query((sql) => sql`update message set rev = 1`);
     const { bytes } = await takeBackup(source.target);

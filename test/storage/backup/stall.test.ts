@@ -37,7 +37,7 @@ const sessionsAreGone = (of: TestDatabase): Promise<void> =>
 
 describe('a copy of which nothing moves any more', () => {
   test('because nobody takes the backup is given up, and its session ends', async () => {
-    // A write to the disk of a dead file server, or into a program that hangs, gets no answer.
+    // This stream never answers, as a disk of a dead file server, or a program that hangs.
     const stuck = new Writable({ write: () => {} });
     const backup = writeBackup(database.target, stuck, {
       configuration: NO_CONFIGURATION,

@@ -10,7 +10,7 @@ import { findPrograms } from '../../../src/storage/embedded/programs.ts';
 import { Program, root, SECRET, Workspace } from '../../cli/program.ts';
 import { postJson } from '../../support/server.ts';
 
-/** Debian's programs; the upgrade moves their files to the newest ones from npm. */
+/** The folder of Debian's PostgreSQL programs. The upgrade moves their data to the newest programs from npm. */
 const OLD_BIN_DIR = '/usr/lib/postgresql/15/bin';
 const SCRIPT = join(root, 'test/support/upgrading.ts');
 
@@ -26,7 +26,7 @@ const SCRIPT = join(root, 'test/support/upgrading.ts');
   beforeAll(async () => {
     programs = await mkdtemp(join(tmpdir(), 'klatch-programs-'));
     await chmod(programs, 0o755);
-    // PostgreSQL's user may not be able to open the folder of the checkout's own programs.
+    // Copies the programs: PostgreSQL's user may not be able to open the folder of the checkout's own ones.
     const found = await findPrograms({ binDir: null, clusterMajor: null, clusterDir: '' });
     await cp(dirname(found.binDir), join(programs, 'native'), { recursive: true, verbatimSymlinks: true });
     newBinDir = join(programs, 'native/bin');
@@ -88,7 +88,7 @@ const SCRIPT = join(root, 'test/support/upgrading.ts');
   const major = async (): Promise<number> =>
     Number(await readFile(join(workspace.dataDir, 'postgresql/PG_VERSION'), 'utf8'));
 
-  /** Checks that a server starts, has every message, and accepts the next one. */
+  /** Checks that a server starts, and that the next post gets this seq after the moved messages. */
   async function expectUsable(next: number): Promise<void> {
     const { server, url } = await workspace.serve();
     expect(await postJson(url + path, { text: 'next' })).toMatchObject({ status: 200, body: { id: `1:${next}` } });
@@ -153,7 +153,7 @@ const SCRIPT = join(root, 'test/support/upgrading.ts');
     const missing = await workspace.run(['db', 'upgrade', '--old-bin-dir', join(workspace.folder, 'nothing')]);
     expect(missing).toMatchObject({ code: 1, stderr: expect.stringContaining('install the package postgresql-15') });
     const stopped = workspace.start(['db', 'upgrade']);
-    // The test continues once the old server runs.
+    // Waits until the old server runs.
     while ((await findPostmaster(join(workspace.dataDir, 'postgresql')))?.status !== 'ready');
     stopped.process.kill('SIGTERM');
     expect(await stopped.ended).toMatchObject({ signal: 'SIGTERM' });

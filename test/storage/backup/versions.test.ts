@@ -6,7 +6,7 @@ import { VersionServer } from '../../support/version-server.ts';
 import { expectSame, fillDatabase } from './filled.ts';
 import { loadBackup, takeBackup } from './fixture.ts';
 
-/** Debian's programs; test/package/backup-versions.test.ts tests all versions. */
+/** The folder of Debian's PostgreSQL programs. test/package/backup-versions.test.ts tests all versions. */
 const BIN_DIR = '/usr/lib/postgresql/15/bin';
 
 (existsSync(BIN_DIR) ? describe : describe.skip)('a backup between PostgreSQL 15 and the newest', () => {

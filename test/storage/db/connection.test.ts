@@ -49,7 +49,7 @@ async function sessions(sql: Sql): Promise<number> {
 const pid = async (sql: Sql): Promise<number> => (await sql`select pg_backend_pid() as pid`)[0]!['pid'] as number;
 const notes = (): Promise<number> => database.query(async (sql) => (await sql`select from note`).length);
 
-/** Fails the test when `work` takes too long; PostgreSQL would sleep much longer. */
+/** Fails the test when `work` takes too long: the statement would sleep in PostgreSQL for much longer. */
 async function endsWithin<T>(ms: number, work: Promise<T>): Promise<T> {
   const started = performance.now();
   try {
@@ -97,7 +97,7 @@ describe('the deadline of a call', () => {
 
   test('ends a transaction, which is rolled back', async () => {
     const connection = open(database.target);
-    // The session is connected first, so that the deadline includes no time to connect.
+    // This call connects the session, so that the deadline of the next call includes no time for that.
     await connection.run(pid, 20_000);
     const transaction = connection.run(
       (sql) =>
@@ -133,7 +133,7 @@ describe('a failure to connect', () => {
     await expect(connection.run(pid, 5_000)).rejects.toThrow(DatabaseUnavailableError);
     proxy.mode = 'pass';
     await connection.run(pid, 5_000);
-    // Each call made one connection: the library did not connect once more for the first.
+    // Each of the two calls made one connection: the library did not connect again for the first one.
     expect(proxy.accepted).toBe(2);
     expect(proxy.connections).toBe(1);
   });
@@ -167,7 +167,8 @@ describe('a session that ends', () => {
   });
 
   test('in the middle of a transaction is lost for that transaction only, and for the process never', async () => {
-    // The library rolls back on the session that it has just lost; sometimes that raised an unhandled exception.
+    // The library rolls back on the session that it has just lost. Sometimes that raised an unhandled exception, hence
+    // 20 attempts.
     for (let n = 0; n < 20; n += 1) {
       const connection = open(database.target);
       const working = Promise.withResolvers<number>();
@@ -269,7 +270,7 @@ describe('a session', () => {
   });
 
   test('is not ended by its age between two queries of one call', async () => {
-    // The library would also read its own options from such variables.
+    // The library itself would also read options from such environment variables.
     process.env['PGMAX_LIFETIME'] = '0.05';
     try {
       const connection = open(database.target);

@@ -15,7 +15,7 @@ beforeEach(async () => {
 });
 afterEach(async () => database.drop());
 
-/** The `synchronous_commit` of a Klatch session. */
+/** The `synchronous_commit` that a session of Klatch uses. */
 async function commitsOf(options: { forceGenericPlans?: boolean } = {}): Promise<string> {
   const connection = new Connection(database.target, 'settle', options);
   try {
@@ -80,7 +80,7 @@ test('only what can be derived again is committed without waiting for the disk',
       readFileSync(join(folder, name), 'utf8'),
     ),
   );
-  // These write the words of searches, read positions, and rows of pushes.
+  // These files write only derived rows: words of searches, read positions, and rows of pushes.
   const derived = [
     'messages/indexing.ts',
     'messages/read-positions.ts',
@@ -98,7 +98,7 @@ describe('a start on a PostgreSQL with fsync = off', () => {
   };
 
   test('is refused in a sentence that says what to do', async () => {
-    // The tests' own server runs with this setting.
+    // The database server of the tests runs with this setting.
     const [row] = await database.query((sql) => sql`select current_setting('fsync') as fsync`);
     expect(row).toEqual({ fsync: 'off' });
     const refused = open(false);

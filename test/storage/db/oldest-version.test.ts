@@ -4,7 +4,7 @@ import { expect, test } from '@jest/globals';
 
 const storage = join(import.meta.dirname, '../../../src/storage');
 
-/** Features that are newer than PostgreSQL 11, the oldest supported version, which no test can start. */
+/** Features that are newer than PostgreSQL 11. No test can start that version, the oldest that Klatch supports. */
 const NEWER: readonly (readonly [version: number, words: RegExp])[] = [
   [12, /\bas (?:not )?materialized\b/],
   [12, /\bgenerated always as \(/],
@@ -20,7 +20,7 @@ const NEWER: readonly (readonly [version: number, words: RegExp])[] = [
   [18, /\buuidv[47]\(/],
 ];
 
-/** Each use of a newer feature, as `file: PostgreSQL version`. */
+/** Finds each use of a newer feature, as `file: PostgreSQL version`. */
 function newerIn(file: string, text: string): string[] {
   return NEWER.filter(([, words]) => words.test(text.toLowerCase())).map(
     ([version]) => `${file}: PostgreSQL ${version}`,

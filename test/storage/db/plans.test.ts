@@ -108,7 +108,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-/** The large tables, with the number of rows that sequential scans have read so far. */
+/** By name of a large table: the number of its rows that sequential scans have read so far. */
 async function scanned(sql: Sql): Promise<Record<string, number>> {
   await sql`select pg_stat_force_next_flush()`;
   const rows = await sql<{ name: string; rows: number }[]>`
@@ -136,7 +136,7 @@ const posts = (count: number, keyed: boolean): Post[] =>
     bodyHash: keyed ? '-' : null,
   }));
 
-/** The same posts; half of them attach a file of their sender. */
+/** Posts of which half attach a file of their sender. */
 const filePosts = (count: number, keyed: boolean): Post[] =>
   posts(count, keyed).map((each, i) => ({
     ...each,
@@ -160,7 +160,7 @@ const alertPosts = (count: number, keyed: boolean): Post[] =>
     },
   }));
 
-/** The same posts by members; a group's member has the account id of its integration plus a constant. */
+/** The same posts by members. The account id of a group's member is that of its integration plus a constant. */
 const memberPosts = (count: number, keyed: boolean): Post[] =>
   posts(count, keyed).map((each) => ({
     ...each,
@@ -360,7 +360,7 @@ test('posts and settlements keep their updates in the page, whatever indexes are
     expect(after.map(({ name }) => name)).toEqual(['conversation_head', 'reverse_hook']);
     after.forEach(({ all, hot }, i) => {
       expect(all - before[i]!.all).toBe(250);
-      // No changed column is in an index. A few updates may not be HOT: an autovacuum's snapshot can keep old versions.
+      // Updates are HOT: no changed column is in an index. A few may not be: an autovacuum can keep old versions.
       expect(hot - before[i]!.hot).toBeGreaterThan(150);
     });
   });
@@ -370,7 +370,7 @@ test('a sweep reads each head and hook once, however many pages it takes', async
   await database.query(async (sql) => {
     await sql`update reverse_hook set cursor = 0`;
     await sql`vacuum (analyze)`;
-    // This flush keeps the reads of this session so far out of the count of the sweep.
+    // This flush ends the count of the session's earlier reads, so that the count of the sweep excludes them.
     await sql`select pg_stat_force_next_flush()`;
   });
   const partitions = Array.from({ length: PARTITIONS }, (_, i) => i);

@@ -52,7 +52,7 @@ describe('Pool', () => {
     await Promise.all([first.done, ...waiting]);
     expect(served).toEqual([1, 2]);
     expect(pool.waiting).toBe(0);
-    // Only the two calls that had to wait count, and not the call that found the connection free.
+    // `waitS` counts only the two calls that had to wait, and not the call that found the connection free.
     expect([pool.busy, pool.counts.waitS.read().count]).toEqual([0, 2]);
   });
 

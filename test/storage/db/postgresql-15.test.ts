@@ -35,7 +35,7 @@ import {
 } from '../fixture.ts';
 import { describeSchema } from '../schema.ts';
 
-/** Debian's programs; the other tests run on the newest PostgreSQL from npm. */
+/** The folder of Debian's PostgreSQL programs. The other tests run on the newest PostgreSQL from npm. */
 const BIN_DIR = '/usr/lib/postgresql/15/bin';
 const SNAPSHOT = fileURLToPath(new URL('../schema.snapshot.txt', import.meta.url));
 

@@ -39,7 +39,7 @@ const portOf = async (sql: Sql): Promise<number> =>
 const pidOf = async (sql: Sql): Promise<number> =>
   (await sql<{ pid: number }[]>`select pg_backend_pid() as pid`)[0]!.pid;
 
-/** The reason of a call's refusal. */
+/** The message of the error with which a call is refused. */
 async function rejectionOf(call: Promise<unknown>): Promise<string> {
   const error = await call.then(
     () => new Error('it was not refused'),
@@ -99,7 +99,8 @@ describe('a server that takes no writes any more', () => {
     const connection = open(primary.target);
     await connection.run(portOf, 20_000);
     await primary.configure({ default_transaction_read_only: 'on' });
-    // A session reads changed settings before its next statement; the result of that statement still counts.
+    // A session reads changed settings of the server before its next statement. The result of that statement still
+    // counts.
     expect(await connection.run(portOf, 20_000)).toBe(primary.port);
     expect(connection.ready).toBe(false);
     const message = await rejectionOf(connection.run(portOf, 20_000));
@@ -144,8 +145,8 @@ describe('one lost session', () => {
     ]);
     proxy.abandon();
     await expect(pool.run(pidOf, 300)).rejects.toThrow(CommitUnknownError);
-    // Without the check, the two remaining sessions would make their calls end at the deadline, with an unknown
-    // outcome.
+    // Without the check for a primary, the calls of the two remaining sessions would end at the deadline, with an
+    // unknown outcome.
     expect(await three(pidOf)).toMatchObject([
       { status: 'fulfilled' },
       { status: 'fulfilled' },

@@ -112,7 +112,8 @@ describe('what answers when it is asked for TLS', () => {
   test.each([
     ['N', 'it does not offer TLS, which services.postgresql.tls demands'],
     ['E', 'it does not answer as PostgreSQL does when asked for TLS'],
-    // A man in the middle could append plain bytes, so that they look like an answer of the server under TLS.
+    // A man in the middle could append plain bytes after the S, which would look like an answer of the server under
+    // TLS.
     ['SR\u0000\u0000\u0000\u0008', 'it does not answer as PostgreSQL does when asked for TLS'],
   ])('%j is refused', async (answer, sentence) => {
     const server = createServer((socket) => {

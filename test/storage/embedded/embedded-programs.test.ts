@@ -16,7 +16,7 @@ afterEach(async () => {
   await rm(root, { recursive: true, force: true });
 });
 
-/** A folder with programs that only print a version. */
+/** Creates a folder with programs that only print a version. */
 async function install(name: string, version: string, programs = ['initdb', 'postgres']): Promise<string> {
   const folder = join(root, name);
   await mkdir(folder, { recursive: true });
@@ -104,7 +104,7 @@ describe('the companion', () => {
     expect([ofPackage.kind, ofArchive.kind]).toEqual(['package', 'archive']);
     await install('lib/klatch/postgresql/bin', '98.1');
     await install('zip/postgresql/bin', '99.1');
-    // This machine may have programs as well, which are older.
+    // The programs of this machine, if it has some, are of older versions.
     expect((await findPrograms(nothingYet, { installation: ofPackage })).version).toBe('98.1');
     expect(await findPrograms(nothingYet, { installation: ofArchive })).toMatchObject({
       version: '99.1',

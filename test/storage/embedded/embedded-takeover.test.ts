@@ -33,7 +33,7 @@ afterEach(async () => {
   children = [];
   await Promise.all(servers.map((server) => server.stop()));
   servers = [];
-  // Retried, since an initdb that outlived its killed starter may still write.
+  // The removal is retried, since an initdb whose starter was killed may still write.
   await rm(root, { recursive: true, force: true, maxRetries: 10 });
 });
 
@@ -43,7 +43,7 @@ async function start(options: Partial<EmbeddedOptions> = {}): Promise<EmbeddedSe
   return server;
 }
 
-/** A process of its own that runs startEmbedded; it prints "ready". */
+/** Starts another process that runs `startEmbedded`; it prints "ready". */
 function startElsewhere(): ChildProcess {
   const script = `const { startEmbedded } = await import(${JSON.stringify(MODULE)});
     const [dataDir, settings] = process.argv.slice(1);
@@ -63,7 +63,10 @@ async function kill(child: ChildProcess): Promise<void> {
   await exited;
 }
 
-/** Kills a process that creates the files of a cluster; false: it had created them already. */
+/**
+ * Starts a process that creates the files of a cluster, and kills it. Returns false if it had created all of them
+ * already.
+ */
 async function killWhileCreating(): Promise<boolean> {
   await mkdir(dataDir, { mode: 0o711 });
   const child = startElsewhere();
@@ -78,7 +81,7 @@ async function killWhileCreating(): Promise<boolean> {
   return !(await readdir(dataDir)).includes('postgresql');
 }
 
-/** A statement that takes a second or more; resolves when it has ended in any way. */
+/** Runs a statement that takes a second or more; resolves when it has ended in any way. */
 function startBusyStatement(server: EmbeddedServer): Promise<string> {
   return query(server, (sql) => sql`select count(*) from generate_series(1, 3000000)`).then(
     () => 'done',
@@ -136,7 +139,7 @@ describe('after kill -9 of the process that started it', () => {
   });
 
   test('in the middle of creating the files, they are made anew', async () => {
-    // On a machine that stalls, the creation may be complete before the kill: then the test repeats it.
+    // On a machine that stalls, the creation may be complete before the kill: then it is repeated.
     while (!(await killWhileCreating())) await rm(dataDir, { recursive: true, force: true, maxRetries: 10 });
     const server = await start();
     expect(server.adopted).toBe(false);
@@ -147,7 +150,7 @@ describe('after kill -9 of the process that started it', () => {
     const first = await start();
     await first.stop();
     const child = startElsewhere();
-    // The change of the pid file comes between the start of the server and its readiness.
+    // The first change of the pid file comes after the start of the server, and before it is ready.
     for await (const name of changes(clusterDir)) if (name.startsWith('postmaster.pid')) break;
     await kill(child);
     const server = await start();
@@ -183,8 +186,8 @@ describe('after the server itself was killed', () => {
   });
 
   test('a pid file that now names another program does not keep it from starting', async () => {
-    // When root starts it in a closed folder, the server has the uid of the other program: only then does PostgreSQL
-    // refuse.
+    // When root starts the server in a closed folder, it has the same uid as the other program. Only then does
+    // PostgreSQL refuse.
     await chmod(root, 0o700);
     const first = await start();
     const file = join(clusterDir, 'postmaster.pid');
@@ -200,7 +203,7 @@ describe('after the server itself was killed', () => {
 });
 
 describe('a server that recovers', () => {
-  /** Makes the server's pid file say that it recovers, until `isReady` restores the text. */
+  /** Makes the server's pid file say that the server recovers. `isReady` restores the text. */
   async function recovering(): Promise<{ pid: number; isReady: () => Promise<void> }> {
     await start();
     const file = join(clusterDir, 'postmaster.pid');
@@ -211,7 +214,7 @@ describe('a server that recovers', () => {
   const options = (isCancelled: () => boolean) => ({
     clusterDir,
     hasEnded: () => false,
-    // This deadline has passed: it is for other reasons why a server does not answer.
+    // This deadline has passed. It does not apply to a server that recovers.
     deadlineMs: performance.now(),
     recoveryDeadlineMs: performance.now() + 30_000,
     isCancelled,
@@ -245,7 +248,7 @@ describe('a running server', () => {
     const { socketDir: host, port, user, database } = first;
     const sql = postgres({ host, port, user, database, max: 1 });
     await sql`select 1`;
-    // A smart shutdown waits for this client.
+    // SIGTERM makes PostgreSQL wait for this client before it shuts down (a smart shutdown).
     process.kill(pid, 'SIGTERM');
     for await (const _ of changes(clusterDir)) {
       if ((await readFile(join(clusterDir, 'postmaster.pid'), 'utf8')).includes('stopping')) break;
@@ -262,13 +265,13 @@ describe('a running server', () => {
     await start();
     const pid = await postmasterPid();
     const stat = await readFile(`/proc/${pid}/stat`, 'utf8');
-    // After the name in parentheses: state, parent, process group, session.
+    // The fields of /proc/<pid>/stat after the name in parentheses: state, parent, process group, session.
     const [, , group, session] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
     expect([group, session]).toEqual([String(pid), String(pid)]);
   });
 });
 
-/** Names of the changes in a folder, beginning with its current files. */
+/** Yields the names of the changed files of a folder, beginning with its current files. */
 async function* changes(folder: string): AsyncGenerator<string> {
   const names: string[] = [];
   const watcher = watch(folder, (_, name) => {

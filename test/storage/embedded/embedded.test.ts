@@ -164,7 +164,7 @@ describe('a data directory whose path is too long for a socket', () => {
     expect(await answer(server)).toBe(1);
     await server.stop();
     expect(existsSync(server.socketDir)).toBe(false);
-    // The next start creates the same folder again.
+    // The next start creates the same folder for the socket again.
     expect(await answer(await start(join(root, 'd'.repeat(120))))).toBe(1);
   });
 
@@ -180,7 +180,7 @@ describe('a data directory whose path is too long for a socket', () => {
   });
 });
 
-/** A copy of the whole installation: programs find their libraries and data files beside them. */
+/** Copies the whole installation of PostgreSQL: programs find their libraries and data files beside them. */
 async function copyPrograms(folder: string): Promise<string> {
   const { binDir } = await findPrograms({ binDir: null, clusterMajor: null, clusterDir: '' });
   await cp(dirname(binDir), folder, { recursive: true, verbatimSymlinks: true });
@@ -189,7 +189,7 @@ async function copyPrograms(folder: string): Promise<string> {
 
 describe('as root', () => {
   asRoot('files and server belong to another user, where that user can reach them', async () => {
-    // The user of the server may not be able to open the folder of the checkout's own programs.
+    // PostgreSQL runs as another user, who may not be able to open the folder of the checkout's own programs.
     const server = await start(join(root, 'data'), { binDir: await copyPrograms(join(root, 'native')) });
     expect((await lstat(join(root, 'data', 'postgresql'))).uid).not.toBe(0);
     expect(await answer(server)).toBe(1);
@@ -208,7 +208,7 @@ describe('as root', () => {
     expect((await lstat(join(root, 'data', 'postgresql'))).uid).toBe(0);
     expect(await answer(first)).toBe(1);
     await first.stop();
-    // The files still belong to root when the folder is opened later.
+    // The files still belong to root when the server starts again in an open folder.
     await chmod(root, 0o711);
     expect(await answer(await start(join(root, 'data')))).toBe(1);
   });

@@ -150,7 +150,7 @@ describe('an upload', () => {
     expect(await note(0, 0, 40)).toBe(true);
     expect(await note(0, 0, 30)).toBe(false);
     expect(await note(41, 60, 80)).toBe(false);
-    // The answer to an earlier write was lost, so this writer does not know whether the row has 0 or 40.
+    // This writer does not know whether the row has 0 or 40 bytes, since the answer to its earlier write was lost.
     expect(await note(0, 40, 60)).toBe(true);
     const file = await pool.run((sql) => findFile(sql, id));
     expect(file).toMatchObject({ received: 60, size: 100, state: 'uploading', upload: { part: 60 } });

@@ -36,7 +36,7 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
-/** The number of the table's rows that sequential scans have read. */
+/** The number of rows of the table `expectation` that sequential scans have read. */
 async function scanned(sql: Sql): Promise<number> {
   await sql`select pg_stat_force_next_flush()`;
   const [row] = await sql<{ rows: number }[]>`

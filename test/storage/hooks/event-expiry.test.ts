@@ -24,7 +24,7 @@ beforeEach(async () => {
 });
 afterEach(() => database.drop());
 
-/** Inserts events with these revs, each about the message with half its rev. */
+/** Inserts events with these revs. Each is about the message whose seq is half the rev. */
 async function writeEvents(revs: readonly number[], at: Date, changes: { kind?: string; actor?: number } = {}) {
   const { kind = 'message.updated', actor = alice } = changes;
   await database.query(

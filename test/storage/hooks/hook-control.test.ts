@@ -137,7 +137,7 @@ describe('control writes', () => {
     const { pending, oldestPendingAt, nextAttemptAt } = await info();
     expect({ pending, oldestPendingAt }).toEqual({ pending: 3, oldestPendingAt: new Date('2026-11-21T00:01:25Z') });
     expect(nextAttemptAt).not.toBeNull();
-    // One row can cover a batch.
+    // One row can cover a batch: this one then covers the messages 120 to 130.
     await database.query((sql) => sql`update delivery_retry set last_seq = 130 where hook_id = ${hook} and seq = 120`);
     expect(await info()).toMatchObject({ pending: 13 });
     expect(await locked((tx, found) => skipBacklog(tx, found))).toEqual({ firstSeq: 120, lastSeq: 170, count: 13 });
@@ -159,7 +159,7 @@ describe('control writes', () => {
       locked((tx, found) => redeliverSelectedUnlessTooMany(tx, found, asked as Seq[]));
     await askFor(90, 95);
     await askFor(90);
-    // A lane that read the hook before the second request has sent both messages.
+    // These settlements come from a lane that read the hook before the second request, and that has sent both messages.
     await settle(1, 90);
     await settle(1, 95);
     expect(await seqs()).toEqual([{ seq: 90 }]);
@@ -183,7 +183,7 @@ describe('control writes', () => {
       locked((tx, found) => skipBacklog(tx, found)),
       pool.run((sql) => claimPing(sql, reference(), 0)),
     ]).flat();
-    // Settlements are written one after the other, as the settler does.
+    // Writes settlements one after the other, as the settler does.
     const settle = async (): Promise<void> => {
       for (let n = 0; n < 40; n += 1) await settling.write([settlement(n * 4)]);
     };

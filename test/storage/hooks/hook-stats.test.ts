@@ -64,7 +64,7 @@ describe('the numbers of a hook', () => {
     const failed = attempt('10:01:00', FAILED);
     const given = attempt('10:01:00.001', { outcome: 'dead_lettered', attempt: 0, durationMs: 0 });
     const failure = { hookId: other, cursor: 0 as Seq, failures: 1, failingSince: failed.at };
-    // The settler repeats a settlement with an unknown outcome.
+    // The second time is a repeat: the settler repeats a settlement whose outcome is unknown.
     for (let n = 0; n < 2; n += 1) {
       await settleOne({ attempts });
       await settleOne({ ...failure, attempts: [failed, given] });

@@ -7,15 +7,15 @@ import { createTestDatabase, type TestDatabase } from '../../support/database.ts
 const DAY_MS = 86_400_000;
 const PARK_MS = 3 * DAY_MS;
 const GROUPS = 6_000;
-/** The number of hooks whose oldest message the report looks up. */
+/** The limit of the report: of so many hooks it looks up the oldest message. */
 const MAX_AGES = 5_000;
 
 let database: TestDatabase;
 let pool: Pool;
 
 /**
- * Groups with three messages each, at intervals of a minute; those of the first group are the oldest. Their hooks have
- * delivered all of them.
+ * Groups with three messages each, at intervals of a minute. Those of the first group are the oldest. The hooks have
+ * delivered all messages.
  */
 const FILL = `
   insert into conversation (kind, title) select 'group', 'group ' || n from generate_series(1, ${GROUPS}) n;
@@ -120,7 +120,8 @@ describe('laneReport()', () => {
     await withHooks(change, async () => {
       const { pendingHooks, oldestPendingAt } = await report();
       expect(pendingHooks).toBe(3);
-      // This is the second message of the fifth group. The message of the paused hook is older and does not count.
+      // The time is that of the second message of the fifth group. The message of the paused hook is older and does not
+      // count.
       expect(oldestPendingAt).toEqual(new Date('2026-01-01T05:02:00Z'));
     });
     await database.query((sql) => sql`delete from delivery_retry`);

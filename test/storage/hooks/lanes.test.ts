@@ -18,7 +18,7 @@ let database: TestDatabase;
 let pool: Pool;
 let groups: StoredGroup[];
 
-/** Groups 0 to 9 with ten messages of ten bytes each; all except group 9 have a hook. */
+/** The hooks of groups 0 to 8; group 9 has none. Each group has ten messages of ten bytes. */
 const hooks: HookId[] = [];
 
 beforeAll(async () => {
@@ -220,7 +220,7 @@ describe('events of hooks that ask for them', () => {
     );
   const asking = new Map<number, HookId>();
 
-  /** Inserts one edit of a message for each rev; each edit is `ago` old. */
+  /** Inserts one edit of a message for each rev. `ago`: the age of the edits. */
   const write = async (group: StoredGroup, revs: readonly number[], ago = '1 second') => {
     await database.query(
       (sql) => sql`
@@ -280,7 +280,7 @@ describe('events of hooks that ask for them', () => {
       [10, 1],
     ]);
     expect((await read(1)).map(({ events }) => events.length)).toEqual([1, 0, 1]);
-    // A page has its first event, even when that event is larger than `bytes`.
+    // A page always has its first event, even if that event is larger than `bytes`.
     expect((await read(64, 1)).map(({ events }) => events.length)).toEqual([1, 0, 1]);
   });
 });

@@ -81,7 +81,8 @@ describe('leases', () => {
     const claimIn = (holder: string, timeline: number): Promise<HeldPartition[]> =>
       pool.run((sql) => claimPartitions(sql, { holder, timeline, leaseMs: LEASE_MS, maxClaimedPartitions: 1 }));
     const epochs: number[] = [];
-    // Unknown, the first one, unknown again, after a promotion, the same again, and after a restore into a new cluster.
+    // The timelines, by position: unknown, the first one, unknown again, after a promotion, unchanged, and after a
+    // restore into a new cluster.
     for (const timeline of [0, 1, 0, 2, 2, 1]) {
       const [held] = await claimIn('a', timeline);
       epochs.push(held!.epoch);

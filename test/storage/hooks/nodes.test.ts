@@ -15,7 +15,7 @@ beforeEach(async () => {
 afterEach(() => database.drop());
 
 const join = (id: string): Promise<string[]> => pool.run((sql) => heartbeatAndListLiveNodes(sql, id, LEASE_MS));
-/** Sets the end of a node's row to a time before or after now. */
+/** Moves the end of a node's row to this interval before or after now. */
 const endIn = (id: string, interval: string): Promise<unknown> =>
   database.query((sql) => sql`update node set expires_at = clock_timestamp() + ${interval}::interval where id = ${id}`);
 const rows = async (): Promise<string[]> => {

@@ -26,7 +26,7 @@ let proxy: HalfOpenProxy;
 let hook: HookId;
 let events: string[];
 let opened: SettlementWriter[];
-/** The threads that were really started; a `stuck` one is not among them. */
+/** The real threads that were started; `stuck` ones are not among them. */
 let threads: Worker[];
 let log: Log;
 
@@ -71,7 +71,7 @@ function settlement(changes: Partial<Settlement> = {}): Settlement {
   return { hookId: hook, generation: 0, epoch: 1, ...UNTROUBLED, cursor: 1 as Seq, attempts: [attempt()], ...changes };
 }
 
-/** Blocks every settlement of the hook. */
+/** Locks the hook's row, which blocks every settlement of the hook. */
 const holdHook = (): Promise<Held> =>
   holdOpen(database.target, (tx) => tx`select from reverse_hook where id = ${hook} for update`);
 
@@ -83,7 +83,7 @@ const failure = (write: Promise<unknown>): Promise<unknown> =>
     (error: unknown) => error,
   );
 
-/** Repeats the write, as the settler does, until it succeeds. */
+/** Repeats the write until it succeeds, as the settler does. */
 async function repeated(writer: SettlementWriter): Promise<void> {
   const write = (): Promise<unknown> => writer.write([settlement()]).catch(() => null);
   expect(await eventually(write, (taken) => taken !== null)).toEqual(new Set([hook]));
@@ -156,7 +156,8 @@ describe('a failure of the database', () => {
   });
 
   test('is DatabaseLostError after the deadline on a path that swallows packets; the connection is reset', async () => {
-    // The thread's own deadline comes long before the deadline of its caller, at which the caller ends the thread.
+    // The thread's own deadline comes long before the deadline of its caller. At the latter the caller would end the
+    // thread.
     const start: typeof startThread = (name, options) => {
       const data = { ...(options.workerData as object), timeoutMs: 2_000 };
       const thread = startThread(name, { ...options, workerData: data });

@@ -44,7 +44,7 @@ describe('a new timeline', () => {
     await report('b', 2, 'complete');
     expect(await decide(2)).toBe(false);
     expect(await epoch()).toBe(0);
-    // A later node that cannot confirm finds the decision made.
+    // The decision stands for a later node that cannot confirm that the database has everything.
     await report('c', 2, 'unknown');
     expect(await decide(2)).toBe(false);
   });

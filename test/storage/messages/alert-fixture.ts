@@ -8,7 +8,7 @@ import type { Post } from '../../../src/storage/messages/write-posts.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { logOptions, makeGroups, post, type StoredGroup } from '../fixture.ts';
 
-// These are longer than any test: a lock timeout would end the waits that the tests arrange.
+// These time-outs are longer than any test: a lock time-out would end the waits that the tests arrange.
 const PATIENT = { lockTimeoutMs: 600_000, flushTimeoutMs: 600_000, databaseCallTimeoutMs: 600_000 };
 export const SINCE = new Date('2026-11-23T10:02:00Z');
 
@@ -19,7 +19,7 @@ export const stateOf = (changes: Partial<PostedAlertState> = {}): PostedAlertSta
   ...changes,
 });
 
-/** A group with the alert `cpu`, and the message logs of nodes that write to it. */
+/** A group with an alert `cpu`, and message logs of several nodes that write to it. */
 export class AlertFixture {
   readonly testDatabase: TestDatabase;
   readonly database: Database;
@@ -48,7 +48,7 @@ export class AlertFixture {
     await this.testDatabase.drop();
   }
 
-  /** The message log of another node. */
+  /** Opens a message log as another node would. */
   openLog(options: Parameters<typeof logOptions>[0] = {}): MessageLog {
     const log = new MessageLog(this.testDatabase.open(PATIENT).intake, logOptions(options));
     this.logs.push(log);
@@ -67,7 +67,7 @@ export class AlertFixture {
     return post(this.group, text, { ...changes, alert: { ...write, newMessage: 'shows-alert', ...alert } });
   }
 
-  /** A post that edits the message of the alert, with or without a new message after the edit. */
+  /** A post that edits the message of the alert. With a `followUp` it also writes a new message after the edit. */
   edit(from: StoredAlert, editedText: string, followUp: string | null, changes: Partial<Post> = {}): Post {
     const state = stateOf({ state: 'resolved' });
     const newMessage = followUp === null ? 'none' : 'follow-up';
@@ -83,13 +83,13 @@ export class AlertFixture {
     return this.database.general.run((sql) => readAlert(sql, { conversationId: this.group.id, ...alert }));
   }
 
-  /** Begins the alert with message 1. */
+  /** Begins the alert with its first message. */
   async begin(): Promise<StoredAlert> {
     await this.log.append(this.alertPost('CPU firing', {}));
     return (await this.read())!;
   }
 
-  /** Each message: seq, rev, text, and whether it was edited. */
+  /** The messages, each as its seq, its rev, its text, and whether it was edited. */
   async messages(id: ConversationId = this.group.id): Promise<[number, number, string, boolean][]> {
     const rows = await this.testDatabase.query(
       (sql) => sql<{ seq: number; rev: number; text: string; edited: boolean }[]>`

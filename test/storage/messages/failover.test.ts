@@ -112,7 +112,8 @@ describe('commits that wait for a standby', () => {
     await log.append(keyedPost(group, 'k0', 'before'));
     await stallCommits();
     await expect(log.append(keyedPost(group, 'k1', 'stalled'))).rejects.toThrow(CommitUnknownError);
-    // Reads succeed, so a probe that only reads would let one post after the other stall.
+    // Reads succeed while commits stall. If the log tested the database only by reads, it would let one post after the
+    // other stall.
     for (let n = 0; n < 40; n += 1) {
       await expect(log.append(keyedPost(group, `late ${n}`, 'late'))).rejects.toThrow(DatabaseUnavailableError);
       expect(await stalledBackends()).toBe(1);
@@ -123,7 +124,7 @@ describe('commits that wait for a standby', () => {
       () => log.isSuspended,
       (suspended) => !suspended,
     );
-    // The caller's own repeat finds the written message.
+    // The repeat by the caller, with the same key, finds the written message.
     expect(await log.append(keyedPost(group, 'k1', 'stalled'))).toMatchObject({ outcome: 'repeat', seq: 2 });
     expect((await readWholeLog(database)).map(({ text }) => text)).toEqual(['before', 'stalled']);
   });
@@ -221,7 +222,7 @@ describe('a new timeline', () => {
       return gate.promise;
     };
     await cluster.untilCaughtUp(primary, standby);
-    // The primary is cut off: it does not know of its successor.
+    // The former primary is cut off: it does not know of its successor.
     await standby.promote();
     primary.pause();
     await pools.lease.run((sql) => sql`select 1`, 500).catch(() => {});

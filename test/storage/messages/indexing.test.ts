@@ -45,7 +45,7 @@ const edit = (seq: number, text: string | null): Promise<unknown> => {
   });
 };
 
-/** Runs turns until nothing is left; returns the number of messages in each. */
+/** Runs turns of the indexer until no message is left. Returns the number of messages in each turn. */
 async function indexAll(id = group.id): Promise<number[]> {
   const turns: number[] = [];
   for (;;) {
@@ -82,7 +82,7 @@ describe('indexing a conversation', () => {
       [1, 'bob und übermut привет ёлка'],
       [2, 'alice bob nobody'],
     ]);
-    // No account mentions itself, and only members are mentioned.
+    // The index has no mention of an account by itself, and only members are mentioned.
     expect(await mentions()).toEqual([
       [1, bob],
       [2, bob],
@@ -152,7 +152,7 @@ describe('indexing a conversation', () => {
     );
     expect(await indexNext(database.general, group.id)).toEqual({ taken: false });
     await other.release();
-    // The session ends between its last statement and the commit.
+    // Here the session ends between its last statement and the commit.
     let pid = 0;
     const killed = test1.open().general.transaction(async (tx) => {
       pid = (await tx<{ pid: number }[]>`select pg_backend_pid() as pid`)[0]!.pid;
@@ -160,7 +160,7 @@ describe('indexing a conversation', () => {
       await tx`select pg_terminate_backend(pg_backend_pid())`;
     });
     await expect(killed).rejects.toThrow();
-    // The session is visible until it has released the row.
+    // The session is visible in pg_stat_activity until it has released the row.
     await until(test1, async (sql) => (await sql`select from pg_stat_activity where pid = ${pid}`).length === 0);
     expect(await indexAll()).toEqual([1]);
     expect(await words()).toHaveLength(3);

@@ -75,7 +75,7 @@ describe('the epoch of the log', () => {
       }),
     );
     expect(await head()).toEqual({ last_rev: 8, epoch, epoch_rev: 2 });
-    // Edited messages keep the epoch in which they were written.
+    // An edited message keeps the epoch in which it was written.
     expect((await epochs('message')).toSorted((a, b) => a - b)).toEqual([0, 0, epoch, epoch, epoch]);
     expect(await epochs('notice')).toEqual([epoch]);
     expect(await epochs('hook_event')).toEqual([epoch, epoch]);

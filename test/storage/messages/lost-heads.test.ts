@@ -26,7 +26,7 @@ afterEach(async () => {
   await database.drop();
 });
 
-/** The witness of a node that has just read the conversation. */
+/** The entry of a witness (record of the newest changes) of a node that has just read the conversation. */
 async function head(): Promise<WitnessedHead> {
   const [found] = await pools.general.run((sql) => readHeads(sql, [group.id]));
   return found!;

@@ -43,8 +43,8 @@ describe('a change that was decided from another row', () => {
   });
 
   /**
-   * Makes the posts of two nodes wait for the same lock, so that the second one's snapshot is older than the first
-   * one's commit.
+   * Makes the posts of two nodes wait for the same lock, so that the snapshot of the second is older than the commit of
+   * the first.
    */
   async function atOnce(one: Post, other: Post): Promise<PromiseSettledResult<unknown>[]> {
     const second = it.openLog();
@@ -70,7 +70,7 @@ describe('a change that was decided from another row', () => {
     expect(answers).toContainEqual(conflict);
     expect([(await it.messages()).length, await it.head()]).toMatchObject([2, { seq: 2, rev: 3 }]);
     expect(await it.read()).toMatchObject({ version: 2 });
-    // Neither flush had to be repeated: a statement that locks the row reads its newest version.
+    // No flush had to be repeated: a statement that locks the alert's row reads its newest version.
     expect(it.logs.map(({ counts }) => counts.failedCommits)).toEqual([0, 0]);
   });
 

@@ -34,7 +34,7 @@ afterEach(async () => {
   await database.drop();
 });
 
-/** A log on pools of its own, with a short lock timeout, so that the tests are short. */
+/** A message log on connections of its own. Its lock time-out is short, so that the tests are short. */
 function openLog(options: Parameters<typeof logOptions>[0] = {}, changes: Parameters<TestDatabase['open']>[0] = {}) {
   const log = new MessageLog(database.open({ lockTimeoutMs: 100, ...changes }).intake, logOptions(options));
   logs.push(log);
@@ -104,7 +104,7 @@ describe('a conversation that somebody else holds locked', () => {
     const waiting = ending(log.append(post(locked, 'x')));
     await log.append(post(open, 'first'));
     const traffic = { over: false };
-    // Two loops post, so that one post always waits in the queue.
+    // Two callers post in loops, so that one post always waits in the queue.
     const keepPosting = async (): Promise<void> => {
       while (!traffic.over) await log.append(post(open, 'more'));
     };
@@ -118,7 +118,8 @@ describe('a conversation that somebody else holds locked', () => {
   test('keeps its order when a poisonous post is in the same flush', async () => {
     const [locked, open] = (await makeGroups(database, 2)) as [StoredGroup, StoredGroup];
     const log = openLog();
-    // The poisonous post fails before the flush waits for the lock: PostgreSQL binds a statement's values first.
+    // The post that the database cannot store fails before the flush waits for the lock: PostgreSQL binds the values of
+    // a statement first.
     const lock = await lockHead(database.target, locked.id);
     const posts = [
       post(locked, '1'),
@@ -130,7 +131,7 @@ describe('a conversation that somebody else holds locked', () => {
     const answers = Promise.all(posts.map((p) => ending(log.append(p))));
     await until(database, (sql) => isWaiting(sql, 'intake'));
     const late = ending(log.append(post(locked, '5')));
-    // The lock is released only after the first half was split off; the second half is being written by then.
+    // The lock is released only after the log has split the first half off. It writes the second half by then.
     expect(await ending(log.append(post(open, 'a')))).toBe(1);
     await lock.release();
     expect(await answers).toEqual([1, 2, 3, 'PoisonMessageError', 4]);
@@ -199,7 +200,7 @@ describe('a failure after which PostgreSQL has rolled back', () => {
   test('one key in two logs at once is posted once, and both are answered with its seq', async () => {
     const [group] = await makeGroups(database, 1);
     const two = [openLog({}, { lockTimeoutMs: 5_000 }), openLog({}, { lockTimeoutMs: 5_000 })];
-    // Both statements take their snapshot before either has written the key.
+    // The lock makes both statements take their snapshots before either has written the key.
     const lock = await lockHead(database.target, group!.id);
     const answers = two.map((log) => log.append(keyedPost(group!, 'k', 'one')));
     await until(database, (sql) => isWaiting(sql, 'intake', 2));
@@ -261,7 +262,7 @@ describe('a connection that is lost in the middle of a flush', () => {
     const answers = ['b', 'c'].map((text) => log.append(post(group!, text)));
     await expect(answers[0]).rejects.toThrow(CommitUnknownError);
     await expect(answers[1]).rejects.toThrow(DatabaseUnavailableError);
-    // The database was away for longer than any post may wait, so new posts do not wait until their deadline.
+    // The database was away for longer than any post may wait. So a new post is refused at once, before its deadline.
     const refusals = log.counts.outageRefusals;
     await expect(log.append(post(group!, 'd'))).rejects.toThrow(DatabaseUnavailableError);
     expect(log.counts.outageRefusals).toBe(refusals + 1);

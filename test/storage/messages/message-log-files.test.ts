@@ -31,7 +31,7 @@ let bob: AccountId;
 
 beforeEach(async () => {
   test1 = await createTestDatabase();
-  // Long timeouts, so that the test can observe the wait.
+  // The time-outs are long, so that the test can observe the wait for a lock.
   database = test1.open({ lockTimeoutMs: 60_000, flushTimeoutMs: 60_000, databaseCallTimeoutMs: 60_000 });
   log = new MessageLog(database.intake, logOptions());
   [group] = (await makeGroups(test1, 1)) as [StoredGroup];
@@ -74,7 +74,7 @@ const fileRows = (): Promise<FileRow[]> =>
     ...(await sql<FileRow[]>`select id, conversation_id as group, seq, state from file order by id`),
   ]);
 
-/** Checks the invariant of files and messages: each refers to the other. */
+/** Checks the invariant that a file and its message refer to each other. */
 async function checkFiles(): Promise<void> {
   await test1.query(async (sql) => {
     const carried = await sql<{ id: string; place: string }[]>`
@@ -115,7 +115,7 @@ describe('a post with files', () => {
       { id: first, name: 'name 1', type: 'text/plain', size: 1 },
     ]);
     await checkFiles();
-    // A post marks itself as read by its sender.
+    // A post marks its message as read by the sender.
     const [row] = await test1.query((sql) => sql`select read_seq from membership where account_id = ${alice}`);
     expect(row).toEqual({ read_seq: 1 });
   });
@@ -240,7 +240,7 @@ describe('a post with files', () => {
 });
 
 describe('a file that somebody else holds', () => {
-  /** Waits until the flush waits for the held lock, and releases it. */
+  /** Waits until the flush waits for the held lock, then releases the lock. */
   const meanwhile = async (held: { release(): Promise<void> }): Promise<void> => {
     await until(test1, (sql) => isWaiting(sql, 'intake'));
     await held.release();
@@ -272,7 +272,7 @@ describe('a file that somebody else holds', () => {
     const held = await holdOpen(test1.target, (tx) => tx`select from file where id = ${id} for update`);
     const posted = log.append(by(alice, 'hello', [id]));
     await until(test1, (sql) => isWaiting(sql, 'intake'));
-    // The flush holds the head's lock already: a removal waits for the message, and not the other way round.
+    // The flush already holds the lock of the head: so a removal waits for the message, and not the other way round.
     const locked = await test1.query(
       (sql) => sql`select from conversation_head where conversation_id = ${group.id} for no key update skip locked`,
     );

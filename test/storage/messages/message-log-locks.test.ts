@@ -18,7 +18,7 @@ import {
   type StoredGroup,
 } from '../fixture.ts';
 
-// These are longer than any test: a lock timeout would end the waits that the tests arrange.
+// These time-outs are longer than any test: a lock time-out would end the waits that the tests arrange.
 const PATIENT = { lockTimeoutMs: 600_000, flushTimeoutMs: 600_000, databaseCallTimeoutMs: 600_000 };
 
 let database: TestDatabase;
@@ -34,13 +34,13 @@ afterEach(async () => {
   await database.drop();
 });
 
-/** A post that the short statement writes, and one that the general statement writes. */
+/** Two forms of a post: the short statement writes the first, the general statement the second. */
 const forms: [string, (text: string) => Partial<Post>][] = [
   ['without a key', () => ({})],
   ['with a key', (text) => ({ key: text, bodyHash: text })],
 ];
 
-/** The groups' heads that another session can lock at this moment. */
+/** The groups whose heads another session can lock at this moment. */
 async function unlocked(groups: readonly StoredGroup[]): Promise<ConversationId[]> {
   const ids = groups.map(({ id }) => id);
   const rows = await database.query(
@@ -68,8 +68,7 @@ describe.each(forms)('posts %s', (_name, form) => {
   test('lock the heads of their conversations by number, whatever order they came in', async () => {
     const groups = await makeGroups(database, 4);
     const [lowest, ...others] = groups as [StoredGroup, ...StoredGroup[]];
-    // The update moves the row after the others in the table, so that neither the posts nor the rows are ordered by
-    // number.
+    // The update moves the row behind the others in the table. So neither the posts nor the rows are ordered by number.
     await database.query(
       (sql) => sql`update conversation_head set last_at = last_at where conversation_id = ${lowest.id}`,
     );
@@ -79,7 +78,8 @@ describe.each(forms)('posts %s', (_name, form) => {
     const free = await unlocked(groups);
     await lock.release();
     expect(await Promise.all(answers)).toEqual(groups.map(() => ({ outcome: 'new', seq: 1, logEpoch: 0 })));
-    // A head that is locked before the lowest one could deadlock with a flush that locks in the order of numbers.
+    // The flush has locked none of the other heads yet. Heads that were locked before the lowest one could deadlock
+    // with a flush that locks in the order of numbers.
     expect(free).toEqual(others.map(({ id }) => id));
   });
 
@@ -110,7 +110,7 @@ test('flushes of two logs over the same conversations in opposite orders never f
   };
   await Promise.all([keepPosting(log, groups), keepPosting(other, groups.toReversed())]);
   await other.stop();
-  // The log repeats a flush at once after a deadlock, so the answers would not show one.
+  // The answers would not show a deadlock, since the log repeats a flush at once after one. The counters would.
   expect([log.counts.failedCommits, other.counts.failedCommits]).toEqual([0, 0]);
   expect(await readWholeLog(database)).toHaveLength(2 * 40 * 6);
 });

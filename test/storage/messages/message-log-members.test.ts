@@ -26,7 +26,7 @@ let log: MessageLog;
 let group: StoredGroup;
 beforeEach(async () => {
   test1 = await createTestDatabase();
-  // Long timeouts, so that the test can observe the wait.
+  // The time-outs are long, so that the test can observe the wait for a lock.
   database = test1.open({ lockTimeoutMs: 60_000, flushTimeoutMs: 60_000, databaseCallTimeoutMs: 60_000 });
   log = new MessageLog(database.intake, logOptions());
   [group] = (await makeGroups(test1, 1)) as [StoredGroup];
@@ -36,7 +36,7 @@ afterEach(async () => {
   await test1.drop();
 });
 
-/** A member's post that the short statement writes, and one that the general statement writes. */
+/** Two forms of a member's post: the short statement writes the first, the general statement the second. */
 const forms: [string, (text: string) => Partial<Post>][] = [
   ['without a key', () => ({})],
   ['with a key', (text) => ({ key: text, bodyHash: text })],
@@ -119,7 +119,7 @@ test('nobody posts behind the notice of a removal, however the two meet', async 
     (sql) => sql<{ sender: AccountId; rev: Rev; seq: Seq }[]>`
       select sender_id as sender, max(rev) as rev, max(seq) as seq from message group by sender_id`,
   );
-  // A member who was removed before the first post was written has no row here.
+  // `last` has no row for a member who was removed before that member's first post was written.
   expect(last.length).toBeGreaterThan(0);
   expect(last.filter(({ sender, rev }) => rev > left.get(sender)!)).toEqual([]);
 });

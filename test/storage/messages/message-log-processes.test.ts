@@ -21,10 +21,10 @@ afterEach(async () => {
   await database.drop();
 });
 
-/** A posting process with its answers. */
+/** A process that posts, with the answers that it got. */
 class Poster {
   readonly acknowledged: string[] = [];
-  /** The exit code or signal, once all of its output was read. */
+  /** Resolves to the exit code or the signal, after all output was read. */
   readonly ended: Promise<number | string>;
   readonly #child: ChildProcessByStdio<Writable, Readable, null>;
   #line: () => void = () => {};
@@ -60,7 +60,7 @@ class Poster {
 }
 
 describe('two processes on one database', () => {
-  // Posts with and without keys are written by different statements. The cases combine each with itself and the other.
+  // Different statements write posts with and without keys. The cases combine each kind with itself and with the other.
   test.each([
     [false, false],
     [true, true],
@@ -83,7 +83,7 @@ describe('two processes on one database', () => {
     expect(new Set(stored.map((message) => message.text)).size).toBe(stored.length);
     const lines = new Set(stored.map(({ group, seq, text }) => `${group} ${seq} ${text}`));
     expect(acknowledged.filter((line) => !lines.has(line))).toEqual([]);
-    // A killed process does not know the outcome of its last posts: one for each of its callers at most.
+    // For each of its callers, a killed process may have one post whose outcome it does not know.
     expect(stored.length - acknowledged.length).toBeLessThanOrEqual(shared.callers);
   });
 });

@@ -35,7 +35,7 @@ afterEach(async () => {
   await test1.drop();
 });
 
-/** Texts that arrays, quoting and encodings on the path to the database could change. */
+/** Texts that arrays, quoting and encodings could change on the way to the database. */
 const AWKWARD = [
   '"quoted"',
   'back\\slash',
@@ -93,7 +93,7 @@ describe('MessageLog', () => {
       hops: 2,
     });
     await Promise.all(AWKWARD.map((text) => log.append(post(group!, text, given(text)))));
-    // Another statement writes posts with a key.
+    // Posts with a key, which another statement writes, must arrive unchanged too.
     const keyed = (text: string): Partial<Post> => ({ ...given(text), key: `key of ${text}`, bodyHash: '-' });
     await Promise.all(AWKWARD.map((text) => log.append(post(group!, text, keyed(text)))));
     const rows = await test1.query((sql) => sql`select text, label, icon_url, cards, hops from message order by seq`);
@@ -179,7 +179,8 @@ describe('MessageLog', () => {
         [second.id, 1],
       ],
     ]);
-    // When the answer to a post was lost, its repeat may be the first to report that the post is stored.
+    // The last append is a repeat, as after a lost answer. Such a repeat may be the first to report that the post is
+    // stored.
     await told.append(keyedPost(first, 'k', 'once'));
     await told.append(post(first, 'another'));
     await told.append(keyedPost(first, 'k', 'once'));
@@ -302,7 +303,7 @@ describe('the bounds of the intake', () => {
       'rejected',
     ]);
     expect(answers[3]).toMatchObject({ reason: expect.any(IntakeFullError) });
-    // Answered posts no longer count.
+    // Posts that are answered no longer count towards the limit of the queue.
     expect(await small.append(post(group!, 'after'))).toEqual({ outcome: 'new', seq: 4, logEpoch: 0 });
     await small.stop();
   });

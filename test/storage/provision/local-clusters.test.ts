@@ -29,7 +29,7 @@ async function configure(name: string, lines: readonly string[]): Promise<void> 
   await writeFile(join(folder, 'etc', name, 'postgresql.conf'), `${lines.join('\n')}\n`);
 }
 
-/** A listener that answers everything with `answer`. */
+/** Starts a listener that answers every message with `answer`. */
 async function listen(port: number, answer: Buffer = Buffer.alloc(0)): Promise<void> {
   const server = createServer((socket) => {
     socket.on('error', () => {});
@@ -40,7 +40,7 @@ async function listen(port: number, answer: Buffer = Buffer.alloc(0)): Promise<v
   await once(server, 'listening');
 }
 
-/** PostgreSQL's message for an error that ends a session. */
+/** The bytes of PostgreSQL's message for an error that ends a session. */
 function fatal(sqlState: string, text: string): Buffer {
   const fields = Buffer.from(`SFATAL\0VFATAL\0C${sqlState}\0M${text}\0\0`);
   const head = Buffer.alloc(5);
@@ -84,7 +84,7 @@ describe('the PostgreSQL servers of a machine', () => {
   });
 
   test('that are too old are refused with the package that brings one that is not', async () => {
-    // PostgreSQL 9.3 answers this to a setting that came with 9.6, before it authenticates the client.
+    // PostgreSQL 9.3 answers this to a setting that exists since 9.6, before it authenticates the client.
     const unknown = 'unrecognized configuration parameter "idle_in_transaction_session_timeout"';
     await configure('9.3/main', ['port = 5432', `unix_socket_directories = '${join(folder, 'run')}'`]);
     await listen(5432, fatal('42704', unknown));
@@ -92,7 +92,7 @@ describe('the PostgreSQL servers of a machine', () => {
     await expect(provisionDatabase(find()[0]!, wanted)).rejects.toThrow(
       /^PostgreSQL 9\.3 \(9\.3\/main on port 5432\) is too old.*apt-get install klatch-postgresql.*klatch setup --embedded/,
     );
-    // Here the caller names the server.
+    // Here the caller names the server itself, by the folder of its socket.
     const place = { host: join(folder, 'run'), port: 5432, database: 'd', user: 'u', password: '' };
     const connection = new Connection({ ...place, connectTimeoutMs: 2_000, lockTimeoutMs: 1_000 }, 'test');
     const work = connection.run((sql) => sql`select 1`, 5_000);

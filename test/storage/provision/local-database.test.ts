@@ -22,7 +22,7 @@ const SECRET = 'QpE7mVt3xkLr9sWzYb2nHd8fJc4gUa6o';
 
 let next = 0;
 
-/** A request with names that no other test uses. */
+/** A request for a database with names that no other test uses. */
 function request(changes: Partial<DatabaseRequest> = {}): DatabaseRequest {
   next += 1;
   const nothing = { password: null, secret: null, serverUid: null, host: null };
@@ -31,7 +31,7 @@ function request(changes: Partial<DatabaseRequest> = {}): DatabaseRequest {
 
 const programs = await localPrograms();
 
-// Where only root could run the programs, the test cannot start any.
+// If only root could run the programs, this test cannot start any.
 const describeHere = programs.length === 0 ? describe.skip : describe;
 
 describeHere.each(programs.map((each) => [each.major, each] as const))(
@@ -73,7 +73,7 @@ describeHere.each(programs.map((each) => [each.major, each] as const))(
         datcollate: 'C',
         open: false,
       });
-      // The database sorts by code point, and its lower case covers every alphabet.
+      // The database sorts by code point, and its `lower` covers every alphabet.
       const letters = await server.login(wanted.user, made.password, wanted.database, async (sql) => {
         const [row] = await sql`select lower('ÄŁΩ') as lower, 'Z' < 'a' as "byCodePoint"`;
         return row;

@@ -17,7 +17,9 @@ beforeEach(async () => {
 });
 afterEach(() => test1.drop());
 
-/** Inserts alerts `1` … of a conversation; the last is the newest, and each is a second older than the next one. */
+/**
+ * Inserts alerts `1`, `2` … of a conversation. The last is the newest, and each is a second older than the next one.
+ */
 const insertAlerts = (conversation: number, count: number, age = '0 days', state = 'firing'): Promise<unknown> =>
   test1.query(
     (sql) => sql`

@@ -33,7 +33,7 @@ afterEach(() => database.drop());
 
 const ensure = (nowMs = NOW_MS): Promise<void> => pool.transaction((tx) => ensureAttemptPartitions(tx, nowMs));
 
-/** The number of rows in the partition of each day, and in `default`. */
+/** The number of rows in each partition of the delivery log: one for each day, and `default`. */
 async function partitions(): Promise<Record<string, number>> {
   const rows = await database.query(
     (sql) => sql<{ name: string; count: number }[]>`
@@ -62,7 +62,7 @@ const logAttempt = (at: string): Promise<unknown> =>
     values (1, 1, 1, 1, 1, ${at}::timestamptz, 'delivered', 1)`,
   );
 
-/** Inserts the counts of settlements for hooks 1, 2 …, of a conversation 7. */
+/** Inserts counted requests for hooks 1, 2 … of conversation 7, as settlements write them. */
 const countRequests = (requests: readonly number[], at = new Date(NOW_MS)): Promise<unknown> =>
   database.query(
     (sql) => sql`
@@ -130,7 +130,7 @@ describe('the partitions of the delivery log', () => {
     expect(await removeExpiredLogsKeysHooks(pool, retention, { nowMs: NOW_MS })).toMatchObject({ days: 2 });
     const left = await partitions();
     expect(Object.keys(left)).not.toContain('20261113');
-    // Half of this day is within the seven days.
+    // Half of this day is within the seven days of the retention, so its partition stays.
     expect(left).toMatchObject({ 20261114: 1, default: 0 });
     expect(await removeExpiredLogsKeysHooks(pool, retention, { nowMs: NOW_MS })).toMatchObject({ days: 0 });
   });
@@ -215,7 +215,7 @@ describe('removeExpiredLogsKeysHooks()', () => {
         insert into delivery_attempt (conversation_id, hook_id, seq, last_seq, attempt, at, outcome, duration_ms)
         select 7, hook, n, n, 1, ${young}::timestamptz + n * interval '1 ms', 'delivered', 1
         from generate_series(1, 300) hook, generate_series(1, case when hook = 9 then 250 else 200 end) n`;
-      // Old keys are among new ones in the table: PostgreSQL writes a new row in the place of a deleted one.
+      // Old keys lie among new ones in the table, since PostgreSQL writes a new row in the place of a deleted one.
       await sql`
         insert into idempotency_key (conversation_id, key, seq, body_hash, created_at)
         select 1, 'key ' || n, n, '-', case when n % 50 = 0 then ${old}::timestamptz else ${young}::timestamptz end
