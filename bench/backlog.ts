@@ -10,12 +10,12 @@ import { report, round } from './support/report.ts';
 
 const MESSAGES = 1_000_000;
 const BATCH = 50;
-/** The benchmark divides the backlog into this many parts; each is a line of the table. */
+/** The number of equal parts of the backlog. Each part is a line of the table. */
 const PARTS = 10;
 const SAMPLE_MS = 50;
 /**
- * The wait before each reading of the memory at rest. By then the first full sweep has completed, and the memory is
- * steady.
+ * The wait before each reading of the memory at rest. After it the first full sweep (search for hooks with work) has
+ * completed, and the memory is steady.
  */
 const SETTLED_MS = 6_000;
 /**
@@ -46,7 +46,7 @@ export interface BacklogSize {
   readonly batch: number;
 }
 
-/** The size from the environment; by default, the size for which the target is set. */
+/** The size of the backlog from the environment; by default the size for which the target is set. */
 export function backlogSize(env: NodeJS.ProcessEnv): BacklogSize {
   const size = { messages: Number(env['MESSAGES'] ?? MESSAGES), batch: Number(env['BATCH'] ?? BATCH) };
   const isRight = size.messages >= PARTS && size.batch >= 1 && size.batch <= 100;
@@ -66,7 +66,7 @@ export async function benchBacklog(size = backlogSize(process.env)): Promise<boo
     stops.unshift(() => sink.process.stop());
     const bareSink = await BenchProcess.start('programs/message-sink.ts');
     stops.unshift(() => bareSink.process.stop());
-    // An ordered hook has one request in flight, so the loop has one as well.
+    // An ordered hook has one request in flight, so the bare loop has one as well.
     const bare = await BenchProcess.start('programs/bare-undici.ts', [bareSink.first, '1', String(size.batch)]);
     stops.unshift(() => bare.process.stop());
     await server.start();

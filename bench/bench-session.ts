@@ -1,6 +1,6 @@
 /** The result of one round. */
 export interface RoundResult {
-  /** Posts, deliveries, messages delivered to clients, or pushes. */
+  /** The number of posts, deliveries, messages delivered to clients, or pushes, depending on the benchmark. */
   readonly units: number;
   readonly seconds: number;
 }
@@ -19,7 +19,7 @@ export async function stopAll(stops: readonly (() => Promise<void>)[]): Promise<
   for (const stop of stops) await stop();
 }
 
-/** When `open` fails, runs the stop functions, so that no process keeps running. */
+/** Runs `open`. When it fails, runs the stop functions, so that no process keeps running. */
 export async function openOrStop<T>(stops: readonly (() => Promise<void>)[], open: () => Promise<T>): Promise<T> {
   try {
     return await open();

@@ -9,13 +9,16 @@ import { percentile, report, round } from './support/report.ts';
 
 const PAYLOADS = 100_000;
 const SEED = 1;
-/** The 99th percentile of payloads as programs send them may take at most this long. */
+/** The target, in ms, of the 99th percentile over all unchanged payloads: the time to read and render one. */
 const P99_TARGET_MS = 1;
-/** Every payload, even a mutated one, may take at most this long: one request may hold the event loop for this time. */
+/** The target of every single payload, even a mutated one: one request may hold the event loop for this time. */
 const WORST_TARGET_MS = 25;
 /** If reading a payload takes longer than this by the clock, the benchmark measures it again by CPU time. */
 const SLOW_MS = 0.5;
-/** A reading is repeated for this much CPU time, since Linux counts that of a thread in ticks of up to 4 ms. */
+/**
+ * A measurement repeats the reading for this much CPU time, since Linux counts the CPU time of a thread in ticks of up
+ * to 4 ms.
+ */
 const CPU_ROUND_MS = 40;
 const MAX_READINGS = 1_000;
 
@@ -24,7 +27,10 @@ interface Measured {
   readonly ms: number;
 }
 
-/** Measures how long it takes to read and render payloads, as programs send them and mutated, without HTTP. */
+/**
+ * Measures how long reading and rendering of payloads takes, without HTTP: of payloads as programs send them, and
+ * mutated ones.
+ */
 export async function benchCallers(): Promise<boolean> {
   const payloads = readPayloads();
   for (let n = 0; n < 20; n += 1) for (const { format, fixture } of payloads) read(format, requestOf(fixture));
@@ -60,7 +66,10 @@ function read(format: Payload['format'], request: CallerRequest): void {
   messageCardsJson(result);
 }
 
-/** Measures by the clock. If that takes long, this thread may have waited for the processor, so CPU time counts. */
+/**
+ * Measures one reading by the clock. If it takes long, this thread may have waited for the processor, so its CPU time
+ * counts.
+ */
 function measured(payload: Payload): Measured {
   const request = requestOf(payload.fixture);
   const startedAt = performance.now();
@@ -69,7 +78,10 @@ function measured(payload: Payload): Measured {
   return { format: payload.format.name, ms: ms > SLOW_MS ? cpuMs(payload) : ms };
 }
 
-/** The CPU time of this thread for one reading: the mean of so many that a single tick does not matter. */
+/**
+ * The CPU time of this thread for one reading, in ms. It is the mean of so many readings that a single tick does not
+ * matter.
+ */
 function cpuMs({ format, fixture }: Payload): number {
   const request = requestOf(fixture);
   const before = process.threadCpuUsage();

@@ -6,20 +6,20 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** The address of the silent name server. A line of resolv.conf has no port, so the server has to use port 53. */
+/** The address of the silent name server, at port 53: a line of resolv.conf cannot name another port. */
 const SERVER = '127.0.9.53';
-/** A look-up of an unknown name must have no answer for this long, or the server is not silent. */
+/** A look-up of an unknown name must get no answer for this long; otherwise the name server is not silent. */
 const SILENT_MS = 1_500;
 const PROBE_MS = 10_000;
 
 /**
- * A way to run a program with other answers to look-ups. The given names have addresses; all other names go to a name
+ * A way to run a program whose look-ups get other answers. The given names have addresses; all other names go to a name
  * server that never answers.
  */
 export interface SilentNames {
-  /** The beginning of a command line; the program and its arguments follow. */
+  /** The beginning of a command line, after which the program and its arguments follow. */
   readonly command: readonly string[];
-  /** The method, for the report. */
+  /** The way in words, for the report. */
   readonly how: string;
   readonly stop: () => Promise<void>;
 }
@@ -58,7 +58,7 @@ export function ownNetwork(): readonly string[] | null {
   return status === 0 ? [program, ...args] : null;
 }
 
-/** A socket at port 53 that never answers; null if it cannot be bound. */
+/** A socket at port 53 that never answers; null if the port cannot be bound. */
 async function bindSilentServer(): Promise<Socket | null> {
   const socket = createSocket('udp4');
   try {
@@ -92,7 +92,10 @@ function namespaces(folder: string): { command: readonly string[]; how: string }
   return [privileged, unprivileged];
 }
 
-/** Tries the command. True if the known name has an address, and the look-up of an unknown one gets no answer. */
+/**
+ * Runs a look-up with the command. True if the known name has an address, and the look-up of an unknown name gets no
+ * answer.
+ */
 async function isSilent(command: readonly string[], known: string): Promise<boolean> {
   // The program kills itself. Otherwise its thread would wait for the look-up for another ten seconds.
   const program = `

@@ -41,7 +41,7 @@ interface Measured {
   readonly cpuMs: number;
 }
 
-/** A route or an operation, with the requests that attack it. */
+/** A route or an operation, with the hostile requests for it. */
 interface Target {
   readonly name: string;
   readonly isOperation: boolean;
@@ -51,7 +51,10 @@ interface Target {
 interface Shot {
   readonly attack: Attack;
   readonly what: string;
-  /** Opens a connection if needed. The returned function sends the request, and resolves when it is answered. */
+  /**
+   * Opens a connection if the request needs one. The returned function sends the request, and resolves when it is
+   * answered.
+   */
   readonly aim: (source: string) => Promise<() => Promise<void>>;
 }
 
@@ -100,7 +103,7 @@ function httpTarget(
   return { name, isOperation: name.includes('.'), shots };
 }
 
-/** A target for one method of live connections. Each frame is sent over its own connection. */
+/** The target for one method of live connections. Each frame is sent over a connection of its own. */
 function liveTarget(server: ServerProcess, method: string, token: string | null): Target {
   const aim = (text: string) => async (source: string) => {
     const socket = new WebSocket(`ws://127.0.0.1:${server.port}/v1/live`, { headers: { 'x-forwarded-for': source } });
@@ -182,8 +185,8 @@ interface Row {
 }
 
 /**
- * Sends each body REPEATS times. The shortest hold of a body counts, since other programs disturbed it least. For each
- * kind of body, the result has the body with the longest hold.
+ * Sends each body REPEATS times. Of a body the shortest hold of the event loop counts, since other programs disturbed
+ * it least. For each kind of body, the result has the body with the longest hold.
  */
 async function attackOnce(server: ServerProcess, target: Target): Promise<Row> {
   const cells: Row['cells'] = {};

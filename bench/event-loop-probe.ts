@@ -1,5 +1,5 @@
 /**
- * The server loads this file before its own code. Between two messages of the parent process, it measures two things:
+ * The server loads this file before its own code. Between two messages of the parent process, it measures:
  * - the CPU time of the main thread
  * - the longest time for which the event loop was held
  *
@@ -17,12 +17,12 @@ if (isMainThread && process.send !== undefined) {
   let before = process.threadCpuUsage();
   process.on('message', ({ result }: { result: string }) => {
     const { user, system } = process.threadCpuUsage(before);
-    // A timer of one millisecond is late by the time for which the loop was held.
+    // A timer of RESOLUTION_MS is late by the time for which the loop was held.
     writeFileSync(result, JSON.stringify({ holdMs: delay.max / 1e6 - RESOLUTION_MS, cpuMs: (user + system) / 1_000 }));
     delay.reset();
     before = process.threadCpuUsage();
     process.send!('measured');
   });
-  // The channel to the parent process alone must not keep the server alive.
+  // The channel to the parent process must not keep the server alive.
   process.channel?.unref();
 }

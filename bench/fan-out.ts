@@ -8,9 +8,12 @@ const CLIENTS = 1_000;
 const ROUNDS = 5;
 const ROUND_MS = 3_000;
 const WARM_UP_MS = 2_000;
-/** Connections that post. Each posts its next message when every client has the current messages of all. */
+/**
+ * The number of connections that post. Each posts its next message when every client has got the current messages of
+ * all connections.
+ */
 const CONNECTIONS = 64;
-/** The rate must be at least this many times that of the bare server. */
+/** The rate of Klatch must be at least this many times that of the bare server. */
 const TARGET = 1.5;
 /** Messages a second in the paced part; with 1,000 clients, these are 4,000 deliveries. */
 const PACE = 4;
@@ -70,7 +73,10 @@ export async function openFanOut(): Promise<BenchSession> {
   });
 }
 
-/** Returns the messages delivered a second to all clients. Posts wait until every client has the current ones. */
+/**
+ * Returns the deliveries a second to all clients together. A connection posts again when every client has the current
+ * messages.
+ */
 async function deliver(side: Side, durationMs: number): Promise<number> {
   const posters = await Posters.open(side, CONNECTIONS);
   try {

@@ -18,8 +18,8 @@ const FILE_MIB = Number(process.env['MIB'] ?? 1024);
 const ROUNDS = 5;
 const TARGET = 0.7;
 /**
- * Uploads and downloads may raise the peak of memory after the warm-up by at most this much. Memory must not grow with
- * the size of a file.
+ * Uploads and downloads may raise the server's peak of memory after the warm-up by at most this much. Memory must not
+ * grow with the size of a file.
  */
 const MAX_GROWTH_MIB = 64;
 const CHUNK = Buffer.alloc(MIB, 'klatch');
@@ -29,9 +29,9 @@ const SETTINGS = `
   log.level = warn`;
 
 interface Measured {
-  /** MiB a second. */
+  /** The transfer rate, in MiB a second. */
   readonly rate: number;
-  /** CPU seconds of the serving process for a GiB, which do not change when the disk is busy with other work. */
+  /** CPU seconds of the serving process for a GiB. They do not change when the disk is busy with other work. */
   readonly cpu: number;
 }
 
@@ -124,7 +124,7 @@ class KlatchFiles {
   }
 }
 
-/** Sends this many bytes, a MiB at a time; resolves to the text of the answer. */
+/** Sends a body of this many bytes, a MiB at a time. Resolves to the text of the answer. */
 async function send(
   url: string,
   { method, bytes, headers = {} }: { method: string; bytes: number; headers?: Record<string, string> },
@@ -160,7 +160,7 @@ async function answerOf(outgoing: ClientRequest): Promise<IncomingMessage> {
 
 async function measure(of: { bytes: number; pid: number }, work: () => Promise<unknown>): Promise<Measured> {
   const mib = of.bytes / MIB;
-  // Writes of the previous upload that wait for the disk must not slow this one down.
+  // Writes of the previous upload that still wait for the disk must not slow this transfer down.
   await settle('sync');
   const cpuBefore = cpuSeconds(of.pid);
   const startedAt = performance.now();
@@ -169,7 +169,7 @@ async function measure(of: { bytes: number; pid: number }, work: () => Promise<u
   return { rate: mib / seconds, cpu: ((cpuSeconds(of.pid) - cpuBefore) / mib) * 1_024 };
 }
 
-/** The peak of a process's resident memory. */
+/** The peak of a process's resident memory so far, in MiB. */
 function peakMiB(pid: number): number {
   const line = /VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'));
   return Number(line?.[1] ?? 0) / 1024;

@@ -16,14 +16,14 @@ const ROUNDS = 15;
 export const GROUPS = 10;
 const HOOKS = 10;
 const MESSAGES = 200;
-/** Connections that post into one group. */
+/** The number of connections that post into one group. */
 const POSTERS = 4;
-/** Connections to the sink at once; `delivery.per-host` has to allow them. */
+/** The number of simultaneous connections to the sink; `delivery.per-host` has to allow them. */
 export const CONNECTIONS = 64;
 const TARGET = 0.5;
-/** With `EVENTS=1`, the hooks request events, although there are none, to measure the search for events. */
+/** With `EVENTS=1` the hooks request events, although none occur: this measures the cost of the search for events. */
 const ASKED_EVENTS = process.env['EVENTS'] === '1' ? ['message.updated', 'message.deleted'] : [];
-/** The deliveries of one round. */
+/** The number of deliveries of one round. */
 export const DELIVERIES = GROUPS * HOOKS * MESSAGES;
 
 interface Round {
@@ -105,8 +105,8 @@ export async function registerHooks(groups: readonly TestGroup[], sinkPort: stri
 }
 
 /**
- * Returns the seconds from the first post to the arrival of the last delivery. By default it posts all messages of the
- * round. `posts` is smaller where the other messages are already in the log.
+ * Returns the seconds from the first post to the arrival of the last delivery. `posts`: posts into each group; fewer
+ * than all if the other messages are already in the log.
  */
 export async function timeForward(groups: readonly TestGroup[], sink: BenchProcess, posts = MESSAGES): Promise<number> {
   const done = sink.ask(`count ${DELIVERIES}`);
@@ -114,7 +114,7 @@ export async function timeForward(groups: readonly TestGroup[], sink: BenchProce
   await Promise.all(groups.map((group) => postMessages(group.webhook, posts, POSTERS)));
   await done;
   const seconds = (performance.now() - started) / 1000;
-  // Without this wait, the last settlements would fall into the next round.
+  // Without this wait, the last settlements (records of deliveries) would fall into the next round.
   for (const group of groups) {
     while ((await pendingOf(group)) > 0) await wait(20);
   }

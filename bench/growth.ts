@@ -23,11 +23,13 @@ const TARGET = 0.9;
 const FEW_GROUPS = 50;
 const MANY_GROUPS = 1_000;
 const FILLED: SeedOptions = { groups: 100_000, messagesPerGroup: 10, hooksPerSecondGroup: 2 };
-/** The empty server also needs groups to post into. `seedDatabase` returns every second group, hence the factor 2. */
+/**
+ * The empty server also needs groups to post into. `seedDatabase` returns only every second group, hence the factor 2.
+ */
 const EMPTY: SeedOptions = { groups: 2 * (MANY_GROUPS + FORWARD_GROUPS), messagesPerGroup: 0, hooksPerSecondGroup: 0 };
 const IDLE_HOOKS = (FILLED.groups / 2) * FILLED.hooksPerSecondGroup;
 const STARTS = 5;
-/** The time from ready until the first full sweep, and the sweep after it, have completed. */
+/** The wait after the server is ready: after it the first full sweep, and the sweep after that one, have completed. */
 const SWEPT_MS = 6_000;
 
 interface Pair<T> {
@@ -87,7 +89,9 @@ export async function benchGrowth(): Promise<boolean> {
   }
 }
 
-/** Chooses groups evenly from the installation. Forward has its own, since it registers hooks in them. */
+/**
+ * Chooses groups spread evenly over the installation. Forward gets groups of its own, since it registers hooks in them.
+ */
 function loadOf(server: ServerProcess, groups: readonly TestGroup[]): Load {
   const spread = (count: number, offset: number): TestGroup[] =>
     Array.from({ length: count }, (_, n) => groups[Math.floor(((n + offset) * groups.length) / count)]!);

@@ -1,6 +1,6 @@
 import { gzipSync } from 'node:zlib';
 
-/** Kinds of bodies that cost a server more than their sender. Each is a column of the table. */
+/** Kinds of bodies that cost a server more than their sender. Each kind is a column of the table. */
 export const attacks = ['largest', 'deepest', 'most keys', 'most parts', 'most compressed'] as const;
 export type Attack = (typeof attacks)[number];
 
@@ -22,7 +22,7 @@ const keys = (count: number): string => Array.from({ length: count }, (_, n) => 
 const part = (name: string, value: string): string =>
   `--B\r\ncontent-disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`;
 
-/** JSON texts by kind, within the limits of some requests and beyond those of others. */
+/** Hostile JSON texts with their kinds. Some requests accept them; for others they exceed the limits. */
 function texts(field: string): [Attack, string, string][] {
   const filled = (bytes: number): string => `{"${field}":"${'a'.repeat(bytes - field.length - 7)}"}`;
   return [
@@ -45,7 +45,7 @@ function texts(field: string): [Attack, string, string][] {
   ];
 }
 
-/** The bodies for an operation, or for a request about a hook. */
+/** The hostile bodies for an operation, or for a request about a hook. */
 export function jsonBodies(field = 'text'): HostileBody[] {
   const plain = texts(field).map(([attack, what, text]) => ({
     attack,
@@ -84,7 +84,7 @@ export function gitEventBodies(): HostileBody[] {
   return events.map(([attack, what, text]) => ({ attack, what, body: Buffer.from(text), headers }));
 }
 
-/** The same bodies as forms and as text, for posts. */
+/** The hostile bodies as forms and as plain text, for posts. */
 export function formBodies(): HostileBody[] {
   const fields = texts('text').filter(([, , text]) => text.length < MIB - 200);
   const multipart = fields.map(([attack, what, text]) => ({

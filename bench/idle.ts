@@ -6,16 +6,16 @@ import { median, report, round } from './support/report.ts';
 const SESSIONS = 10_000;
 const ROUNDS = 3;
 /**
- * This many sessions connect before the measurement. By then V8 has collected the garbage of the start; otherwise the
+ * This many sessions connect before the measurement. By then V8 has collected the garbage of the start. Otherwise the
  * measured sessions would reuse its memory.
  */
 const FIRST = 2_000;
 /**
- * The wait until V8 has collected the garbage of opening sessions and has returned its memory. V8 begins to do so 8 s
+ * The wait for V8 to collect the garbage of opening sessions and to return its memory. V8 begins to return memory 8 s
  * after a collection.
  */
 const REST_MS = 20_000;
-/** A session may take at most this many times the memory of a bare connection. */
+/** A session may take at most this many times the memory of an idle connection to the bare server. */
 const TARGET = 1.5;
 
 /**
@@ -53,7 +53,10 @@ export async function benchIdle(): Promise<boolean> {
   return ratio <= TARGET;
 }
 
-/** Starts a server for each measurement. Otherwise sessions would reuse the heap that the previous one freed. */
+/**
+ * Measures sessions of a server that is started for it. Otherwise they would reuse the heap that the previous ones
+ * freed.
+ */
 async function ofServer(transport: 'ws' | 'tcp'): Promise<number> {
   const stage = await LiveStage.start();
   try {
@@ -75,7 +78,7 @@ async function ofBare(): Promise<number> {
   }
 }
 
-/** Returns how much the memory of a process grows for each connection, in KiB. */
+/** Returns by how much the memory of a process grows for each connection, in KiB. */
 async function grow(first: Side, side: Side, pid: number): Promise<number> {
   await first.clients.ask('open');
   await wait(REST_MS);

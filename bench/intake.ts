@@ -24,8 +24,8 @@ interface Round {
   readonly bare: LoadResult;
   readonly single: LoadResult;
   /**
-   * Posts a second of a message log without HTTP. `plain` has plain posts only; in `alerts`, one post in a hundred
-   * changes an alert.
+   * The rates of a message log without HTTP, in posts a second. `plain` has only plain posts; in `alerts`, one post in
+   * a hundred changes an alert.
    */
   readonly log: { readonly plain: number; readonly alerts: number };
 }

@@ -16,12 +16,14 @@ import { ownNetwork, silenceNames, type SilentNames } from './dns-blackhole.ts';
 const PAIRS = 5;
 const HEALTHY = 50;
 const SICK = 10;
-/** Messages a second to each healthy hook. A sick hook gets the same, since it is in the group of a healthy one. */
+/** Messages a second to each healthy hook. A sick hook gets as many, since it is in the same group as a healthy one. */
 const EACH_PER_SECOND = 4;
-/** The load before each measurement. By its end the first attempts of the sick hooks have failed, or hang. */
+/**
+ * The duration of the load before each measurement. After it the first attempts of the sick hooks have failed, or hang.
+ */
 const WARM_UP_MS = 6_000;
 const PHASE_MS = 10_000;
-/** The wait after the last post for late arrivals. A message that has not arrived by then counts as infinitely late. */
+/** The wait for late arrivals after the last post. A message that has not arrived by then counts as infinitely late. */
 const LINGER_MS = 1_000;
 /**
  * With sick hooks, the 99th percentile may be `times` that of the healthy hooks alone, plus `plusMs`. The rate must be
@@ -37,7 +39,7 @@ const TARGET = { times: 1.2, plusMs: 5, rate: 0.95 };
  */
 const BENCH_SETTINGS = `${SETTINGS}\ndelivery { retry = [1s], dns-cache-ttl = 1s }`;
 
-/** A benchmark that has restarted itself in its own network namespace has this environment variable. */
+/** Name of the environment variable of a benchmark that has restarted itself in its own network namespace. */
 const IN_OWN_NETWORK = 'KLATCH_BENCH_NETWORK';
 
 /**
@@ -50,9 +52,11 @@ type SickKind = Exclude<ValueType, 'healthy'>;
 const SICK_KINDS = ['hung', 'slow', 'dead', 'silent'] as const;
 
 interface Phase extends Latencies {
-  /** Arrivals a second at all healthy hooks together. Only posts that arrived before the end of the schedule count. */
+  /**
+   * Arrivals a second at all healthy hooks together. Only messages that arrived before the end of the schedule count.
+   */
   readonly rate: number;
-  /** Attempts that reached sick receivers, or failed as intended, including those of the warm-up. */
+  /** By kind: the attempts that reached sick receivers, or failed as intended, including those of the warm-up. */
   readonly sick: Readonly<Record<SickKind, number>>;
 }
 
@@ -62,7 +66,7 @@ interface Bench {
   readonly groups: readonly TestGroup[];
   readonly receivers: BenchProcess;
   readonly urlOf: (kind: ValueType, n: number) => string;
-  /** This list lacks `silent` where the benchmark cannot make a name server silent. */
+  /** The kinds of sick hooks; without `silent` if the benchmark cannot make a name server silent. */
   readonly sickKinds: readonly SickKind[];
 }
 
@@ -132,7 +136,7 @@ async function register(group: TestGroup, url: string): Promise<string> {
   return `${group.webhook}/reverse/${(answer.body as { id: number }).id}`;
 }
 
-/** Measures healthy hooks alone and with sick hooks. The order changes from pair to pair. */
+/** Measures healthy hooks alone and together with sick hooks. The order alternates from pair to pair. */
 async function measurePair(bench: Bench, aloneFirst: boolean): Promise<{ alone: Phase; beside: Phase }> {
   if (!aloneFirst) {
     const beside = await measureBeside(bench);
@@ -141,7 +145,7 @@ async function measurePair(bench: Bench, aloneFirst: boolean): Promise<{ alone: 
   return { alone: await measure(bench), beside: await measureBeside(bench) };
 }
 
-/** Measures with sick hooks in the groups of the healthy ones, and removes them at the end. */
+/** Measures the healthy hooks while sick hooks are in their groups, and then removes the sick hooks. */
 async function measureBeside(bench: Bench): Promise<Phase> {
   const { groups, sickKinds, urlOf } = bench;
   const hooks: string[] = [];

@@ -11,14 +11,14 @@ import { median, percentile, report, round } from './support/report.ts';
 import { postOnSchedule } from './support/schedule.ts';
 
 const ROUNDS = 5;
-/** Groups, with one hook each. */
+/** The number of groups, with one hook each. */
 const GROUPS = 50;
 const CONNECTIONS = 64;
-/** Long enough for V8 to compile the hot code. */
+/** The warm-up is long enough for V8 to compile the hot code. */
 const WARM_UP_MS = 3_000;
 const TOP_MS = 3_000;
 const ROUND_MS = 5_000;
-/** The wait after the last post of a round for late arrivals. */
+/** The wait for late arrivals after the last post of a round. */
 const LINGER_MS = 1_000;
 const SHARE_OF_TOP = 1 / 3;
 
@@ -32,7 +32,7 @@ interface Quantiles {
 }
 
 type Side = Readonly<Record<Way, Quantiles>> & {
-  /** Posts that had not arrived at the end of the round. */
+  /** The number of posts that had not arrived at the end of the round. */
   readonly missing: number;
 };
 
@@ -41,7 +41,7 @@ interface Round {
   readonly bare: Side;
 }
 
-/** The targets of a load. */
+/** The server, and its webhooks that a load posts to. */
 interface Target {
   readonly origin: string;
   readonly paths: readonly string[];
@@ -88,7 +88,10 @@ export async function benchLatency(): Promise<boolean> {
   }
 }
 
-/** Returns the posts a second that Klatch accepts from a closed loop and delivers, until the last delivery. */
+/**
+ * Returns the top rate in posts a second: Klatch accepts them from a closed loop and delivers them. The time ends with
+ * the last delivery.
+ */
 async function topRate(target: Target, metrics: string, durationMs: number): Promise<number> {
   const delivered = (): Promise<number> => countOf(metrics, 'klatch_deliveries_total{outcome="delivered"}');
   const before = await delivered();
@@ -147,7 +150,7 @@ function print(rounds: readonly Round[], top: number): boolean {
   return missing === 0;
 }
 
-/** The two lines of a round. */
+/** The two lines of the table for a round: one of Klatch, one of the baseline. */
 function rowsOf(each: Round): Record<string, unknown>[] {
   const names: Record<Way, string> = { answer: 'post → 200', commit: 'sent_at → arrival', whole: 'post → arrival' };
   return (['klatch', 'bare'] as const).map((side) => ({

@@ -4,11 +4,11 @@ import { percentile } from './support/report.ts';
 /** The results of a closed loop of posts. Times in ms. */
 export interface LoadResult {
   readonly answers: number;
-  /** Answers a second. */
+  /** The rate, in answers a second. */
   readonly rate: number;
   readonly p50: number;
   readonly p99: number;
-  /** Answers that were not 200. */
+  /** The number of answers other than 200. */
   readonly failed: number;
 }
 

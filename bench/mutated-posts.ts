@@ -6,12 +6,12 @@ import { report, round } from './support/report.ts';
 const PAYLOADS = Number(process.env['PAYLOADS'] || 100_000);
 const SEED = 2;
 const CONNECTIONS = 16;
-/** The number of senders, as in a large installation. The server bounds each of them by its parse budget. */
+/** The number of sending addresses, as in a large installation. The parse budget of the server bounds each of them. */
 const SOURCES = 2_000;
 const GROUPS = 50;
 /**
- * After this share of the posts, caches are full and V8 has compiled the hot code. The benchmark compares the later
- * peak of memory with the peak up to here.
+ * After this share of the posts, caches are full and V8 has compiled the hot code. The peak of memory up to here is
+ * compared with the later one.
  */
 const WARM_SHARE = 0.3;
 const MAX_GROWTH_MIB = 64;

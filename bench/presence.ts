@@ -6,7 +6,10 @@ import { report, round } from './support/report.ts';
 
 const ACCOUNTS = 12_000;
 const BASELINE = 2_000;
-/** In this time each node sends the number of its last change sixty times, and validates its sessions five times. */
+/**
+ * The measured time, in s. In it each node sends the number of its last change sixty times, and validates its sessions
+ * five times.
+ */
 const WATCH_S = 300;
 const EMPTY_S = 60;
 const BASELINE_S = 120;
@@ -17,10 +20,13 @@ const BASELINE_S = 120;
 const SIGN_INS_PER_SECOND = 90;
 /** Both nodes have to read all accounts as online this soon after the last sign-in (docs/operations.md). */
 const SETTLED_MS = 10_000;
-/** The same limit after all clients have left. An account stays online for 5 s, in case its client comes back. */
+/**
+ * The same limit after all clients have left: both nodes have to read all accounts as offline. An account stays online
+ * for 5 s, in case its client comes back.
+ */
 const LEFT_MS = 15_000;
 /**
- * The wait until V8 has collected the garbage of the sign-ins and has returned its memory. V8 begins to do so 8 s after
+ * The wait for V8 to collect the garbage of the sign-ins and to return its memory. V8 begins to return memory 8 s after
  * a collection.
  */
 const REST_MS = 20_000;
@@ -42,19 +48,19 @@ interface PresenceSize {
   readonly watchS: number;
 }
 
-/** For each node that was read: how many accounts with clients on node a, and on node b, it reported as online. */
+/** By node that was read: the number of accounts with clients on node a, and on node b, that it reported as online. */
 type OnlineCounts = readonly (readonly number[])[];
 
 /** The measurements of the servers while no client connects or disconnects. */
 interface Watch {
-  /** Accounts of each node. */
+  /** The number of accounts of each node. */
   readonly accounts: number;
   /** The time from the last sign-in to the end of the first correct sample; null if no sample was correct in time. */
   readonly settledMs: number | null;
   readonly samples: readonly OnlineCounts[];
-  /** Resident memory of each server at each sample at rest. It varies, as V8 chooses when to return unused memory. */
+  /** The resident memory of each server at each sample. It varies, as V8 chooses when to return unused memory. */
   readonly memoryMiB: readonly (readonly number[])[];
-  /** CPU seconds a minute between samples: of each server, then of the database. */
+  /** CPU seconds a minute between the samples: first of each server, then of the database. */
   readonly cpu: readonly number[];
 }
 
@@ -80,7 +86,7 @@ export async function benchPresence(size = presenceSize(process.env)): Promise<b
     const watch = (accounts: number, seconds: number): Promise<Watch> =>
       watchAccounts(pair, { accounts, seconds: Math.min(seconds, size.watchS), findings });
     const baseline = await pair.createAccounts(size.baseline);
-    // This is a warm-up: V8 collects the garbage of the start, and compiles the code that signs clients in.
+    // The warm-up: V8 collects the garbage of the start, and compiles the code that signs clients in.
     await signIn(baseline);
     for (const clients of baseline) await clients.ask('close');
     const empty = await watch(0, EMPTY_S);
@@ -137,7 +143,10 @@ async function watchAccounts(
   return { accounts, settledMs, samples, memoryMiB, cpu: cpu.map((used) => (used * 60_000) / restedMs) };
 }
 
-/** Asks both nodes. `wrong` names the accounts with a wrong state, such as those online after all clients have left. */
+/**
+ * Reads the presence from both nodes. `wrong` names the accounts with a wrong state, such as those online after all
+ * clients have left.
+ */
 async function takeSample(pair: NodePair, accounts: number): Promise<{ counts: OnlineCounts; wrong: string[] }> {
   const read = await Promise.all(NODES.map((node) => pair.readPresence(node)));
   const wrong: string[] = [];
@@ -188,7 +197,9 @@ function print(watches: { empty: Watch; few: Watch; all: Watch }, findings: read
   return met;
 }
 
-/** The memory or CPU that an account adds to that of empty servers, with few accounts and with all. */
+/**
+ * The memory or CPU that an account adds, by which the servers with few and with all accounts exceed the empty ones.
+ */
 function costOfAccount(
   { empty, few, all }: { empty: Watch; few: Watch; all: Watch },
   take: (watch: Watch) => number,

@@ -13,7 +13,7 @@ export class BenchProcess {
     this.#answers = createInterface({ input: child.stdout! })[Symbol.asyncIterator]();
   }
 
-  /** Starts a script of this folder; resolves with its first line, which it prints when it is ready. */
+  /** Starts a script of this folder. Resolves when the script is ready, with the first line that it prints. */
   static async start(script: string, args: readonly string[] = []): Promise<{ process: BenchProcess; first: string }> {
     const child = spawn(process.execPath, [join(import.meta.dirname, script), ...args], {
       stdio: ['pipe', 'pipe', 'inherit'],

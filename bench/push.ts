@@ -20,13 +20,13 @@ const WARM_UP_ROUNDS = 2;
 const ROUNDS = 15;
 const GROUPS = 10;
 const PEOPLE = 1_000;
-/** One push for each person; each has one device. */
+/** The pushes of a round: one for each person, who has one device. */
 const PUSHES = GROUPS * PEOPLE;
-/** Pushes in flight, in the server and in the baselines; `push.in-flight` has to allow them. */
+/** The number of pushes in flight, in the server and in the baselines. `push.in-flight` has to allow them. */
 const STREAMS = 500;
 const TARGET = 0.5;
 
-/** Pushes a second of one round, and the CPU time of a push in microseconds. */
+/** The pushes a second of one round, and the CPU time of a push in microseconds. */
 interface Rates {
   readonly push: number;
   readonly serverUs: number;
@@ -119,7 +119,10 @@ async function openStage(): Promise<Stage> {
   });
 }
 
-/** There is no debounce: a round has one message in each group, so waiting for more messages would measure no work. */
+/**
+ * The settings of the server. The debounce is 0: a round has one message in each group, so a wait for more messages
+ * would measure no work.
+ */
 function settings(port: string, authority: string, p8: string): string {
   return `${SETTINGS}
     push { in-flight = ${STREAMS}, debounce = 0s }
@@ -159,7 +162,7 @@ function timePush(server: ServerProcess, groups: readonly TestGroup[], sink: Ben
   return asSuperuser(server, async (sql) => {
     const hasRows = async (): Promise<boolean> =>
       (await sql<{ left: boolean }[]>`select exists (select from push_pending) as left`)[0]!.left;
-    // The first query opens the connection, outside the measurement.
+    // This first query also opens the connection, outside the measurement.
     if (await hasRows()) throw new Error('there are rows of the round before');
     const done = sink.ask(`count ${PUSHES}`);
     const started = performance.now();

@@ -6,11 +6,13 @@ import { Sealer } from '../src/storage/db/sealed.ts';
 import type { TestGroup } from '../test/support/server.ts';
 import { SECRET, type ServerProcess } from '../test/support/server-process.ts';
 
-/** This process makes the rows with sealed values, and sends this many at a time. */
+/** The number of rows with sealed values that this process makes and sends at a time. */
 const PAGE = 10_000;
-/** The database itself makes the rows of a log, this many in one statement. */
+/** The number of rows of a log that one statement of the database makes. */
 const LOG_PAGE = 100_000;
-/** A group has a message every three days. The last one is at least a day old, so no sweep treats any as recent. */
+/**
+ * The time between two messages of a group. The last message is at least a day old, so no sweep treats one as recent.
+ */
 const MESSAGE_EVERY = '3 days';
 
 /**
@@ -20,7 +22,9 @@ const MESSAGE_EVERY = '3 days';
 export interface SeedOptions {
   readonly groups: number;
   readonly messagesPerGroup: number;
-  /** Hooks of each second group; the others have none, so that posts to them cause no delivery. */
+  /**
+   * The number of hooks of each second group. The other groups have none, so that posts into them cause no delivery.
+   */
   readonly hooksPerSecondGroup: number;
 }
 
@@ -55,7 +59,7 @@ export async function seedDatabase(server: ServerProcess, options: SeedOptions):
   });
 }
 
-/** Measures the disk space of the seed data: tables with their indexes and the free space in them. */
+/** Measures the disk space of the seed data: its tables, with their indexes and free space. */
 export async function measureDisk(server: ServerProcess, options: SeedOptions): Promise<DiskBytes> {
   return asSuperuser(server, async (sql) => {
     const size = async (tables: readonly string[]): Promise<number> => {
@@ -73,7 +77,9 @@ export async function measureDisk(server: ServerProcess, options: SeedOptions): 
   });
 }
 
-/** Writes messages into the empty log of a group, too old for any sweep to find; only a post wakes the lanes. */
+/**
+ * Writes messages into the empty log of a group. They are too old for any sweep to find: only a post wakes the lanes.
+ */
 export async function fillLog(server: ServerProcess, group: TestGroup, messages: number): Promise<void> {
   await asSuperuser(server, async (sql) => {
     for (let from = 0; from < messages; from += LOG_PAGE) {
@@ -148,7 +154,10 @@ async function insertGroups(tx: postgres.TransactionSql, { groups, messagesPerGr
   return rows.map((row) => Number(row.id));
 }
 
-/** Inserts an integration, with its account, for each group. Returns the tokens in the order of the groups. */
+/**
+ * Inserts an integration (a webhook with a token) and its account for each group. Returns the tokens in the order of
+ * the groups.
+ */
 async function insertIntegrations(sql: Sql, ids: readonly number[]): Promise<string[]> {
   const sealer = new Sealer(SECRET);
   const tokens: string[] = [];

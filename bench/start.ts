@@ -14,7 +14,10 @@ import { median, report, round } from './support/report.ts';
 const ROUNDS = 15;
 /** The start of `klatch --version` may take at most this many times as long as that of the empty program. */
 const VERSION_TARGET = 1.5;
-/** The same for `klatch status`, without the time that the server needs for its answer. */
+/**
+ * The start of `klatch status` may take at most this many times as long, without the time that the server needs for its
+ * answer.
+ */
 const STATUS_TARGET = 2.5;
 /** Ticks per second in /proc/self/stat; 100 on every Linux that Node supports. */
 const TICKS = 100;
@@ -69,7 +72,9 @@ async function start([command, ...args]: readonly string[]): Promise<Start> {
   return { wallMs: performance.now() - started, cpuMs: childrenCpuMs() - cpuBefore };
 }
 
-/** User and system time of the children that have ended and that this process has waited for. */
+/**
+ * The CPU time (user and system) of the child processes that have ended and that this process has waited for, in ms.
+ */
 function childrenCpuMs(): number {
   const stat = readFileSync('/proc/self/stat', 'utf8');
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');

@@ -11,14 +11,14 @@ import type { ShimCommand } from './clock-shim.ts';
 
 const RUNS = { full: 100, quick: 2, test: 2 };
 const RUN_MS = 30_000;
-/** Messages that each healthy hook has to get while the fault strikes the others. */
+/** Messages that each healthy hook has to get while the fault strikes the other hooks. */
 const BESIDE = 10;
 /** A name that no name server knows: `clock-shim.ts` answers the server's look-ups of it. */
 const NAME = 'receiver.klatch.test';
 const PUBLIC = '127.0.0.1';
-/** A receiver listens here on the same port; no connection may reach it. */
+/** A second receiver listens on this address, on the port of the struck one. No connection may reach it. */
 const TRAP = '127.0.0.2';
-/** Forbidden addresses that the name changes to: a single one, one in another spelling, or several. */
+/** Forbidden addresses that the name resolves to during a fault: each run uses one of these lists. */
 const PRIVATE: readonly (readonly string[])[] = [
   [TRAP],
   ['10.1.2.3'],
@@ -35,7 +35,7 @@ async function openCertificates(cleanUp: CleanUp): Promise<Scene> {
   const folder = await mkdtemp(join(tmpdir(), 'klatch-faults-'));
   await cleanUp.add('folder of certificates', () => rm(folder, { recursive: true, force: true }));
   const trusted = join(folder, 'trusted.pem');
-  // The server trusts the good certificate and the one for another name, but not the first bad one.
+  // The server trusts the good certificate and the bad one for another name (`bad[1]`), but not `bad[0]`.
   await writeFile(trusted, good.cert + bad[1]!.cert);
   const stage = await Stage.start(cleanUp, {
     struck: (recorder) => Receiver.start(recorder, { tls: good }),
@@ -54,7 +54,7 @@ async function openCertificates(cleanUp: CleanUp): Promise<Scene> {
   };
 }
 
-/** Closes the connection after the answer, so that each delivery opens a new one and looks the name up. */
+/** Accepts, and closes the connection after the answer: so each delivery looks the name up for a new connection. */
 const takeAndClose: Behaviour = (call) => {
   call.res.shouldKeepAlive = false;
   take(call);
@@ -66,7 +66,7 @@ async function openAddresses(cleanUp: CleanUp): Promise<Scene> {
     return stage.server.tell(steering);
   };
   const stage = await Stage.start(cleanUp, {
-    // Only this one address is allowed, not all of loopback: the trap's address has to be forbidden.
+    // Only this address is allowed, not all of loopback: the address of the trap (127.0.0.2) has to stay forbidden.
     settings: `delivery { allow = ["${PUBLIC}"], dns-cache-ttl = 0s, dns-negative-ttl = 0s }`,
     process: { preload: join(import.meta.dirname, 'clock-shim.ts') },
     struckHost: NAME,

@@ -5,14 +5,17 @@ import { take, type Behaviour } from './receiver.ts';
 
 const ANSWER_BYTES = 10 * 1024 ** 3;
 const CHUNK = Buffer.alloc(64 * 1024, '.');
-/** Bytes that the kernel's buffers on both sides can hold, in addition to the 64 KiB that the server reads. */
+/**
+ * The most bytes of one answer that may leave the receiver: the server reads 64 KiB, and the kernel's buffers hold the
+ * rest.
+ */
 const TAKEN_MAX_BYTES = 16 * 1024 ** 2;
-/** Answers of that size that each struck hook gets in a run. */
+/** Endless answers that each struck hook gets in a run. */
 const ANSWERS = 3;
 
 /**
- * The receiver sends answers of 10 GB as fast as the server reads. They have a content length, or chunks without a last
- * one.
+ * The receiver sends answers of 10 GB as fast as the server reads. They have a content length, or they are chunked
+ * without a last chunk.
  */
 export const answerSizeFault: Fault = receiverFault(
   { name: 'endless', title: 'receiver sends 10 GB' },

@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 
 const run = promisify(execFile);
 
-/** A key and its certificate, in PEM. */
+/** A private key and its certificate, in PEM. */
 export interface Certificate {
   readonly key: string;
   readonly cert: string;

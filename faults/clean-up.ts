@@ -1,4 +1,4 @@
-/** The run has ended, by a signal or by its time limit: it may open nothing more. */
+/** Thrown when something is opened after the run has ended, by a signal or by its time limit. */
 export class EndedError extends Error {
   override readonly name = 'EndedError';
 }
@@ -16,7 +16,7 @@ export class CleanUp {
   #steps: Step[] = [];
   #cleanup: Promise<string[]> | null = null;
 
-  /** Records how to undo the last action. After `end` it undoes the action at once and rejects. */
+  /** Records how to undo an action that has just succeeded. After `end` it undoes the action at once and rejects. */
   async add(name: string, undo: Step['undo']): Promise<void> {
     this.#steps.push({ name, undo });
     if (this.#cleanup === null) return;
@@ -25,8 +25,8 @@ export class CleanUp {
   }
 
   /**
-   * Undoes everything, and refuses further additions. A failure does not stop the other steps. Resolves with the
-   * failures, in words. Idempotent.
+   * Undoes everything; later additions reject. A failure does not stop the other steps. Resolves with the failures, in
+   * words. Idempotent.
    */
   end(): Promise<string[]> {
     this.#cleanup ??= this.#undo();

@@ -12,9 +12,12 @@ import { until } from './until.ts';
 const RUNS = { full: 100, quick: 2, test: 2 };
 const RUN_MS = 40_000;
 const HOUR_S = 3_600;
-/** The error of the clock in each run; it moves forward and back between runs. */
+/** The difference between the server's clock and the real time in each run. It moves forward and back between runs. */
 const OFFSETS_S = [-HOUR_S / 2, HOUR_S / 2, -26 * HOUR_S, 26 * HOUR_S, 0, -2 * HOUR_S, -60, 60, 365 * 24 * HOUR_S, 0];
-/** A delivery's timestamp shows the sender's clock; it may be this much older than the arrival. */
+/**
+ * A delivery's timestamp shows the sender's clock. The clock counts as set if the timestamp differs by less than this
+ * from the expected time.
+ */
 const NEAR_S = 10;
 
 /** Sets the clock of a running server, while some hooks deliver and others wait for their next attempt. */
@@ -51,7 +54,7 @@ async function openInjected(cleanUp: CleanUp): Promise<Scene> {
   return clockScene(stage, (offsetS) => stage.server.tell({ clockOffsetMs: offsetS * 1000 } satisfies ShimCommand));
 }
 
-/** Returns the path of the library of Debian's package libfaketime for programs with threads, or null without it. */
+/** The path of libfaketime (Debian's package) in its variant for programs with threads; null if it is not installed. */
 async function faketimeLibrary(): Promise<string | null> {
   for await (const path of glob('/usr/lib{,64}{,/*}/faketime/libfaketimeMT.so.1')) return path;
   return null;
@@ -62,7 +65,7 @@ async function openFaketime(cleanUp: CleanUp): Promise<Scene> {
   await cleanUp.add('folder of the clock', () => rm(folder, { recursive: true, force: true }));
   const file = join(folder, 'clock');
   const setClock = async (offsetS: number): Promise<void> => {
-    // The rename prevents a process from reading half of the file.
+    // The rename replaces the file at once, so that no process reads half of it.
     await writeFile(`${file}.new`, offsetS < 0 ? `${offsetS}` : `+${offsetS}`);
     await rename(`${file}.new`, file);
   };

@@ -1,11 +1,12 @@
 // A server loads this file before its own modules (`node --import`). Its wall clock and its look-ups of names then
-// follow the commands of its parent. The monotonic clock does not change, as when somebody sets a machine's clock.
+// follow the commands of its parent process. The monotonic clock does not change, as when somebody sets the clock of a
+// machine.
 import dnsPromises from 'node:dns/promises';
 import { syncBuiltinESMExports } from 'node:module';
 
-/** A command of the parent; missing fields change nothing. */
+/** A command of the parent process; missing fields change nothing. */
 export interface ShimCommand {
-  /** Added to the wall clock, in ms. */
+  /** The server adds this to the wall clock, in ms. */
   readonly clockOffsetMs?: number;
   /** Addresses by host name; other names use the real look-up. */
   readonly addresses?: Readonly<Record<string, readonly string[]>>;
@@ -16,7 +17,7 @@ let addresses: Readonly<Record<string, readonly string[]>> = {};
 
 const RealDate = Date;
 const now = (): number => RealDate.now() + clockOffsetMs;
-// This is a proxy and not a subclass, so that the dates it makes pass every check for a Date.
+// The new Date is a proxy and not a subclass, so that the dates that it makes pass every check for a Date.
 globalThis.Date = new Proxy(RealDate, {
   construct: (target, args: unknown[], newTarget) =>
     Reflect.construct(target, args.length === 0 ? [now()] : args, newTarget) as object,
@@ -38,5 +39,5 @@ process.on('message', (word: ShimCommand) => {
   addresses = word.addresses ?? addresses;
   process.send!('heard');
 });
-// The channel must not keep a stopped server alive.
+// The IPC channel to the parent must not keep a stopped server alive.
 process.channel?.unref();

@@ -6,7 +6,7 @@ import { endedByItself } from './server-faults.ts';
 import { Stage } from './stage.ts';
 import { until } from './until.ts';
 
-/** Short timeouts, so that a run is short; the relations between them are those of the defaults. */
+/** Short time-outs shorten each run. The relations between them are those of the defaults. */
 const SHORT_TIMEOUTS = `services.postgresql {
   connect-timeout = 500ms, query-timeout = 1500ms, flush-timeout = 1s, lock-timeout = 300ms
 }`;
@@ -22,7 +22,8 @@ export const databaseFaults: readonly Fault[] = [
       const stage = await Stage.start(cleanUp);
       const strike = async (): Promise<void> => {
         await killPostmaster(stage.server.dataDir);
-        // The server restarts PostgreSQL itself, so the recovery includes the restart.
+        // The fault ends here, because the server restarts PostgreSQL itself: the time of recovery includes the
+        // restart.
         stage.faultEnds();
       };
       return { stage, strike, violations: () => endedByItself(stage) };
@@ -60,8 +61,8 @@ export const databaseFaults: readonly Fault[] = [
         proxy.hold('both');
         const isAway = async (): Promise<boolean> => (await fetch(`${stage.server.url}/v1/ready`)).status === 503;
         await until('the server says that its database is away', isAway);
-        // In every second run the proxy forgets its connections, as a firewall does. In the others it delivers all held
-        // bytes.
+        // In every second run the proxy forgets its connections, as a firewall does. In the other runs it delivers all
+        // bytes that it held back.
         if (run % 2 === 0) proxy.abandon();
         await proxy.forward();
         stage.faultEnds();

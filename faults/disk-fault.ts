@@ -18,7 +18,7 @@ const run = promisify(execFile);
 
 const DISK_MIB = 512;
 const BLOCK = Buffer.alloc(1024 * 1024);
-/** Posts that the server has to refuse before the fault frees the disk. */
+/** The server has to refuse this many posts before the fault frees the disk. */
 const REFUSED = 20;
 const LOG_BYTES = 8 * 1024 * 1024;
 const LOG_GROWS_MS = 5_000;
@@ -27,7 +27,7 @@ async function mountSmallDisk(cleanUp: CleanUp): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'klatch-disk-'));
   await cleanUp.add('folder of the disk', () => rm(folder, { recursive: true, force: true }));
   await run('mount', ['-t', 'tmpfs', '-o', `size=${DISK_MIB}m,mode=0711`, 'tmpfs', folder]);
-  // If a process still uses the disk, a lazy unmount detaches it from the folder at once all the same.
+  // If a process still uses the disk, the lazy unmount detaches it from the folder at once.
   await cleanUp.add('disk', async () => {
     await run('umount', [folder]).catch(() => run('umount', ['--lazy', folder]));
   });
@@ -35,7 +35,7 @@ async function mountSmallDisk(cleanUp: CleanUp): Promise<string> {
   return folder;
 }
 
-/** Writes until the disk is full. */
+/** Appends to a file until the disk is full. */
 async function fill(path: string): Promise<void> {
   const file = await open(path, 'a');
   try {
@@ -47,7 +47,10 @@ async function fill(path: string): Promise<void> {
   }
 }
 
-/** Fills PostgreSQL's write-ahead log, so that it soon needs another file. Returns false when PostgreSQL has ended. */
+/**
+ * Writes so much into PostgreSQL's write-ahead log that it soon needs another file. Returns false when PostgreSQL has
+ * ended.
+ */
 async function growsLog(dataDir: string): Promise<boolean> {
   const postmaster = await findPostmaster(join(dataDir, 'postgresql'));
   if (postmaster?.status !== 'ready') return false;
@@ -77,10 +80,11 @@ async function openFullDisk(cleanUp: CleanUp): Promise<Scene> {
     stage,
     strike: async (run) => {
       const refused = stage.load.refused + REFUSED;
-      // PostgreSQL survives when tables cannot grow. In every second run its log cannot grow either, which ends it.
+      // PostgreSQL survives if only its tables cannot grow. In every second run its write-ahead log cannot grow either,
+      // which ends it.
       let hasEnded = run % 2 === 0;
       await until('posts are refused', async () => {
-        // PostgreSQL frees space in between, so this fills the disk repeatedly.
+        // PostgreSQL frees space between the polls, so each poll fills the disk again.
         await fill(filler);
         if (!hasEnded) hasEnded = !(await growsLog(stage.server.dataDir));
         return hasEnded && stage.load.refused >= refused;
@@ -92,7 +96,7 @@ async function openFullDisk(cleanUp: CleanUp): Promise<Scene> {
   };
 }
 
-/** Checks whether a small disk can be mounted here. It tries, since root may lack the right in a container. */
+/** Checks whether a tmpfs can be mounted here. It tries, since root may lack the right in a container. */
 export async function lacksMount(): Promise<Lack> {
   if (process.getuid?.() !== 0) return 'mounting a small disk needs root: run it as root';
   const folder = await mkdtemp(join(tmpdir(), 'klatch-disk-'));

@@ -5,22 +5,22 @@ import type { HookKind, Recovery, Stage } from './stage.ts';
 import { until } from './until.ts';
 import { judge, type Verdict } from './verdict.ts';
 
-/** A missing prerequisite of a fault, as a sentence that says what to do; null: nothing is missing. */
+/** What this machine lacks for a fault, as a sentence that says what to do; null: nothing is missing. */
 export type Lack = string | null;
 
 /** A fault that strikes repeatedly while messages flow. */
 export interface Fault {
-  /** The name for ONLY=. */
+  /** The name of the fault in `ONLY=` of `make faults`. */
   readonly name: string;
   /** The first column of the report's row. */
   readonly title: string;
-  /** Number of runs: by `make faults` (100 where a run takes under 10 s), with QUICK=1, and in the tests. */
+  /** The number of runs: with `make faults` (100 if a run takes under 10 s), with QUICK=1, and in the tests. */
   readonly runs: { readonly full: number; readonly quick: number; readonly test: number };
-  /** The longest time that a run takes, without the set-up. `hangLimitMs` allows four times as much. */
+  /** The longest expected time of one run, without the set-up. `hangLimitMs` allows four times as much. */
   readonly runMs: number;
   /**
-   * Deliveries that a lane may repeat in each run. If a process or its database ends, these are the ones not settled
-   * yet.
+   * The number of deliveries that a lane may repeat in each run. If a process or its database ends, these are the
+   * deliveries that are not settled (recorded in the database) yet.
    */
   readonly repeatsPerLane: number;
   readonly lacks?: () => Promise<Lack>;
@@ -34,15 +34,15 @@ export interface Scene {
   readonly strike: (run: number) => Promise<void>;
   /** Runs once all lanes deliver again. It restores what the fault removed. */
   readonly afterwards?: (run: number) => Promise<void>;
-  /** Resolves when everything has arrived at other places than hooks too. Called before the verdict. */
+  /** Resolves when everything has also arrived at the clients that are not hooks. Called before the verdict. */
   readonly settle?: () => Promise<void>;
   /** Replaces the verdict on the hooks, for a fault that may lose acknowledged messages. */
   readonly verdict?: () => Verdict;
-  /** Further violations, in words; called at the end. */
+  /** Violations beyond those of the verdict, in words; called at the end. */
   readonly violations?: (recoveries: readonly Recovery[]) => readonly string[];
   /**
-   * Precautions that the servers took because the machine was too slow for their time limits. They are documented, but
-   * fail the row unless the run tolerates them.
+   * Precautions that the servers took because the machine was too slow for their time limits. The documentation allows
+   * them, but they fail the row unless the run tolerates them.
    */
   readonly precautions?: () => readonly string[];
   /** A remark for the row. */
@@ -51,7 +51,7 @@ export interface Scene {
 
 /** Durations of one run. */
 export interface RunTimes extends Recovery {
-  /** The longest time since the strike in which the server answered no post with 200. */
+  /** The longest time after the strike during which the server answered no post with 200. */
   readonly longestPauseMs: number;
   readonly totalMs: number;
 }
@@ -66,10 +66,10 @@ export interface FaultResult {
   readonly lost: number;
   readonly outOfOrder: number;
   readonly duplicates: number;
-  /** The most duplicates of one lane in one run, and the allowed number. */
+  /** The most duplicates of one lane in one run, and the allowed number of them. */
   readonly worstDuplicates: number;
   readonly allowedDuplicates: number;
-  /** Changes that arrived twice under one number, with different texts. */
+  /** The number of changes that arrived a second time under the same number, with another text. */
   readonly conflictingRevs: number;
   readonly recoveries: readonly RunTimes[];
   readonly seconds: number;
@@ -80,25 +80,29 @@ export interface FaultResult {
   readonly notRun: Lack;
 }
 
-// These limits catch hangs, also on a machine a quarter as fast. None of them measures speed.
+// These time limits catch hangs, also on a machine a quarter as fast. None of them measures speed.
 const SET_UP_MS = 240_000;
 const DRAIN_MS = 240_000;
 const SLOW_MACHINE = 4;
 const DRAIN_AFTER_FAILURE_MS = 5_000;
-/** The fault strikes once each hook has accepted this many further messages, plus a random number of up to as many. */
+/**
+ * The fault strikes when each hook has accepted this many further messages, plus a random number of at most as many.
+ */
 const WARM_UP_MESSAGES = 40;
 
 /** Time limit of this many runs of a fault. Only a hang exceeds it. */
 export const hangLimitMs = (fault: Fault, runs: number): number => SET_UP_MS + runs * fault.runMs * SLOW_MACHINE;
 
 export interface FaultOptions {
-  /** Its `end` ends the run. */
+  /** Its `end` ends the run and cleans up. */
   readonly cleanUp?: CleanUp;
   /** Time limit of all runs together. */
   readonly limitMs?: number;
-  /** Pause of each caller after an answer; the stage's own by default. */
+  /** Pause of each caller after an answer; by default that of the stage. */
   readonly gapMs?: number;
-  /** Precautions are no violations. Tests set this, since they share the machine with other programs. */
+  /**
+   * True: precautions of the servers are no violations. Tests set it, since they share the machine with other programs.
+   */
   readonly toleratesPrecautions?: boolean;
 }
 
@@ -151,7 +155,7 @@ async function play(
   } catch (error) {
     failures.push((error as Error).message);
   }
-  // This happens after a failure too, so that the row shows the losses up to then.
+  // The wait follows a failure too, so that the row shows what was lost up to then.
   await drain(scene.stage, failures.length === 0 ? DRAIN_MS : DRAIN_AFTER_FAILURE_MS);
   await scene.settle?.();
   const result = resultOf(fault, scene, recoveries);
@@ -199,8 +203,8 @@ function resultOf(fault: Fault, scene: Scene, recoveries: readonly RunTimes[]): 
 }
 
 /**
- * The number of messages that a lane may repeat. With `order: none` it repeats the requests in flight, and those that
- * overtook them, in addition to the unsettled ones.
+ * The number of messages that a lane may repeat. With `order: none`, a lane repeats these in addition to the unsettled
+ * ones: the requests in flight, and the requests that overtook them.
  */
 function repeatsOf({ order, batch }: HookKind, deliveries: number): number {
   if (deliveries === 0) return 0;

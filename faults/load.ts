@@ -1,14 +1,14 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { textOf } from './recorder.ts';
 
-/** One group's webhook, with its URL at each node. */
+/** The webhook of one group, with its URL at each node. */
 export interface PostTarget {
   readonly id: number;
   readonly webhooks: readonly string[];
 }
 
 export interface LoadOptions {
-  /** The number of callers. Each posts its next message when the server has answered the last one with 200. */
+  /** The number of callers. Each posts its next message after the server has answered the last one with 200. */
   readonly clients: number;
   /** Pause of each caller after an answer. */
   readonly gapMs: number;
@@ -19,27 +19,27 @@ export interface LoadOptions {
 }
 
 const ANSWER_TIMEOUT_MS = 3_000;
-/** The text of a 503 whose post may have been written. */
+/** A 503 with this text says that the post may have been written. */
 const UNKNOWN_OUTCOME = /may have been posted/;
 const REPEAT_MS = 20;
 const GIVE_UP_MS = 240_000;
 
 /**
- * Callers that post without a pause, through every fault. Each repeats a post with its Idempotency-Key until the server
- * answers 200, at another node if there is one.
+ * Callers that keep posting through every fault. Each repeats a post with its Idempotency-Key until the server answers
+ * 200, at another node if there is one.
  */
 export class Load {
-  /** The `seq` of each answer, by group and then by the number of the post. */
+  /** By group, then by the number of the post: the `seq` in the answer 200. */
   readonly acknowledged: Map<number, number>[];
-  /** Posts that the server answered with 200. */
+  /** The number of posts that the server answered with 200. */
   posted = 0;
-  /** Attempts that the server did not answer with 200. */
+  /** The number of attempts that the server did not answer with 200. */
   refused = 0;
-  /** Of the refused attempts, those that the server answered with 503. */
+  /** The number of refused attempts that the server answered with 503. */
   unavailable = 0;
-  /** Of the attempts that the server answered with 503, those whose post it may have written. */
+  /** The number of answers 503 to attempts whose post the server may have written. */
   unknownOutcomes = 0;
-  /** The time at which the newest of the attempts that were answered with 200 was sent. */
+  /** The latest time of sending of an attempt that was answered with 200 (`performance.now()`). */
   lastTakenSentAt = 0;
   readonly #targets: readonly PostTarget[];
   readonly #clientCount: number;
@@ -53,7 +53,7 @@ export class Load {
   #next = 0;
   #stopped = true;
   #aborted = false;
-  /** Callers begin no post before this promise resolves; null: the load is not paused. */
+  /** Callers begin no post before this promise resolves; null: the callers are not paused. */
   #resumed: PromiseWithResolvers<void> | null = null;
   #clients: Promise<void> = Promise.resolve();
 
@@ -70,16 +70,16 @@ export class Load {
   start(): void {
     this.#stopped = false;
     this.#clients = Promise.all(Array.from({ length: this.#clientCount }, () => this.#run())).then(() => {});
-    // `stop` awaits it; until then its rejection must not end the process.
+    // `stop` awaits this promise. Until then its rejection must not end the process.
     this.#clients.catch(() => {});
   }
 
-  /** From here on each caller pauses for this time after an answer. */
+  /** From now on each caller pauses for this time after an answer. */
   pace(gapMs: number): void {
     this.#gapMs = gapMs;
   }
 
-  /** Callers finish the current post, and begin none before `resume`. */
+  /** Pauses the callers: they finish their current posts, and begin none before `resume`. */
   pause(): void {
     this.#resumed ??= Promise.withResolvers();
   }
@@ -108,19 +108,17 @@ export class Load {
     this.#lastTakenAt = performance.now();
   }
 
-  /** The longest time without an answer 200 since `watchPauses`, the current one included. */
+  /** The longest time without an answer 200 since `watchPauses`. A pause that still lasts counts too. */
   get longestPauseMs(): number {
     return Math.max(this.#longestPauseMs, performance.now() - this.#lastTakenAt);
   }
 
-  /**
-   * The number of posts that have begun. Posts are numbered from 0, so each later one has this number or a greater one.
-   */
+  /** The number of posts that have begun. Posts are numbered from 0, so each later post has at least this number. */
   get begun(): number {
     return this.#next;
   }
 
-  /** The newest acknowledged `seq` of each group. */
+  /** The greatest acknowledged `seq` of each group. */
   heads(): number[] {
     return [...this.#newest];
   }
@@ -157,7 +155,7 @@ export class Load {
     }
   }
 
-  /** The message's `seq`, or null when the caller has to repeat the post. */
+  /** Sends the post once. Resolves to the `seq` of the message, or to null when the caller has to repeat the post. */
   async #ask(url: string, post: number): Promise<number | null> {
     try {
       const response = await fetch(url, {
@@ -168,7 +166,7 @@ export class Load {
       });
       const text = await response.text();
       if (response.status === 200) {
-        // The id may end in a dot and the log epoch, which `parseInt` ignores.
+        // After the `seq` the id may have a dot and the log epoch, which `parseInt` ignores.
         return Number.parseInt((JSON.parse(text) as { id: string }).id.split(':')[1]!, 10);
       }
       if (response.status === 503) {
@@ -184,7 +182,7 @@ export class Load {
   }
 }
 
-/** A caller got an answer other than 200 and 503, the only ones that a fault may cause. */
+/** A caller got an answer other than 200 and 503: a fault may cause no other. */
 export class UnexpectedAnswerError extends Error {
   override readonly name = 'UnexpectedAnswerError';
 }

@@ -6,17 +6,17 @@ import { findPrograms } from '../src/storage/embedded/programs.ts';
 
 const run = promisify(execFile);
 const ROOT = resolve(import.meta.dirname, '..');
-/** The run itself writes these files, so a change of them is no change of the tested sources. */
+/** The suite itself writes these files, so a change in them is no change of the tested sources. */
 const REPORT_FILES = ['docs/fault-report.md', 'faults/report.json'];
 
-/** The machine and the sources of a report. */
+/** The machine on which a report was made, and the commit that was tested. */
 export interface Machine {
   readonly cores: number;
   readonly memoryGiB: number;
   readonly kernel: string;
   readonly node: string;
   readonly postgresql: string;
-  /** The commit, with a note when files differ from it. */
+  /** The commit, with a note if files differ from it. */
   readonly commit: string;
 }
 
@@ -42,7 +42,7 @@ async function commit(): Promise<string> {
     );
     return hash.trim() + (changes === '' ? '' : ' with changes that are not committed');
   } catch {
-    // The suite also runs from sources without their Git history.
+    // Sources without their Git history: the suite runs from them too.
     return 'unknown';
   }
 }

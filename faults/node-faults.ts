@@ -7,15 +7,18 @@ import { Stage, type Recovery } from './stage.ts';
 
 const RUNS = { full: 10, quick: 1, test: 1 };
 const RUN_MS = 60_000;
-/** Another node replaces a dead or frozen one within this time. The 8 s are for the pauses of a busy machine. */
+/**
+ * The other node takes over the lanes of a dead or frozen node within this time. The 8 s are for the pauses of a busy
+ * machine.
+ */
 const REPLACED_MS = 15_000 + 8_000;
-/** Messages that every hook has to get after the node is back, so that any harm that it does shows. */
+/** Messages that every hook has to get after the node is back, so that any damage by it shows. */
 const MESSAGES_AFTER = 25;
 
 async function openNodes(cleanUp: CleanUp): Promise<{ stage: Stage; victim: (run: number) => ServerProcess }> {
   const database = await OwnDatabase.start(cleanUp);
   const stage = await Stage.start(cleanUp, { nodes: 2, settings: database.settings() });
-  // Runs strike the two nodes alternately: the lanes of the last victim have moved to the next one.
+  // Runs strike the two nodes in turn: by then the lanes of one victim have moved to the next one.
   return { stage, victim: (run) => stage.servers[run % stage.servers.length]! };
 }
 
@@ -49,7 +52,7 @@ async function openFrozen(cleanUp: CleanUp): Promise<Scene> {
       stage.faultEnds();
     },
     afterwards: async (run) => {
-      // The other node has the lanes by now, so the lease of this node has expired.
+      // The other node has the lanes by now, so the leases of the frozen node have expired.
       victim(run).signal('SIGCONT');
       await victim(run).ready();
       await stage.goOn(MESSAGES_AFTER);
@@ -72,7 +75,7 @@ export const nodeFaults: readonly Fault[] = [
     title: 'two nodes, one frozen past its lease',
     runs: RUNS,
     runMs: RUN_MS,
-    // One more than the unsettled deliveries: a request that the kernel had accepted from the node before it froze.
+    // The unsettled deliveries and one more: a request that the kernel had accepted from the node before it froze.
     repeatsPerLane: MAX_UNSETTLED_ATTEMPTS + 1,
     open: openFrozen,
   },

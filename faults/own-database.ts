@@ -7,7 +7,7 @@ import type { CleanUp } from './clean-up.ts';
 
 const GONE_MS = 240_000;
 
-/** A PostgreSQL server that Klatch neither starts nor stops, like an administrator's own. */
+/** A PostgreSQL server that Klatch neither starts nor stops, as one that an administrator runs. */
 export class OwnDatabase {
   readonly #dir: string;
   #server: EmbeddedServer;
@@ -20,13 +20,13 @@ export class OwnDatabase {
   static async start(cleanUp: CleanUp): Promise<OwnDatabase> {
     const dir = await mkdtemp(join(tmpdir(), 'klatch-faults-'));
     await cleanUp.add('folder of the database', () => rm(dir, { recursive: true, force: true, maxRetries: 3 }));
-    // Where the tests run as root, PostgreSQL runs as another user, who has to pass through this folder.
+    // If the tests run as root, PostgreSQL runs as another user, who has to pass through this folder.
     await chmod(dir, 0o711);
     await cleanUp.add('database', () => endPostmaster(dir));
     return new OwnDatabase(dir, await start(dir));
   }
 
-  /** Returns HOCON that makes a Klatch server use this database, by default at its own address. */
+  /** The settings (HOCON) with which a Klatch server uses this database; by default at its own address. */
   settings(way: { readonly host: string; readonly port: number } = this.place): string {
     const { user, database } = this.#server;
     return `services.postgresql {
@@ -40,7 +40,7 @@ export class OwnDatabase {
     return { host: this.#server.socketDir, port: this.#server.port };
   }
 
-  /** Kills the postmaster with -9, and starts it again when its children have ended. */
+  /** Kills the postmaster with -9, and starts it again after its children have ended. */
   async killAndRestart(): Promise<void> {
     await killPostmaster(this.#dir);
     this.#server = await start(this.#dir);
@@ -58,7 +58,7 @@ export async function killPostmaster(dataDir: string): Promise<void> {
   process.kill(postmaster.pid, 'SIGKILL');
 }
 
-/** Ends the postmaster at once, since the caller removes its files afterwards. */
+/** Ends the postmaster without a clean shutdown, since the caller removes its files afterwards. */
 async function endPostmaster(dataDir: string): Promise<void> {
   const clusterDir = join(dataDir, 'postgresql');
   const postmaster = await findPostmaster(clusterDir);

@@ -4,19 +4,23 @@ import { endedByItself } from './server-faults.ts';
 import { Stage } from './stage.ts';
 
 const RUNS = { full: 100, quick: 2, test: 1 };
-/** The runs of faults with two alternating variants. */
+/** The numbers of runs of a fault that has two variants in turn. */
 const RUNS_OF_TWO_KINDS = { full: 100, quick: 2, test: 2 };
-/** The full runs of a fault in which the server waits for two timeouts, so that each run takes more than 10 s. */
+/**
+ * The number of full runs of a fault in which the server waits for two time-outs: each of its runs takes more than 10
+ * s.
+ */
 const LONG_RUNS = 10;
 const RUN_MS = 30_000;
-/** Messages that each healthy hook has to get while the fault strikes the others. */
+/** Messages that each healthy hook has to get while the fault strikes the other hooks. */
 const BESIDE = 10;
 /**
- * A receiver that keeps the server waiting uses up this timeout, so it is short. A machine that stalls still meets it.
+ * A short time-out, since each fault that keeps the server waiting uses it up. It is long enough for a receiver on a
+ * machine that stalls.
  */
 const SHORT_TIMEOUT = 'delivery.headers-timeout = 6s';
 
-/** A fault that only changes the answers, until each struck hook has had this many deliveries. */
+/** A fault that only changes the answers, until each struck hook has got `deliveries` of them. */
 function answerFault(
   row: Pick<Fault, 'name' | 'title'>,
   deliveries: number,
@@ -35,7 +39,7 @@ function answerFault(
   return receiverFault(row, sceneOf, settings);
 }
 
-/** A fault of a receiver: no accepted message may arrive twice, and the server must survive. */
+/** A fault of a receiver. No accepted message may arrive twice, and the server must survive. */
 export function receiverFault(
   row: Pick<Fault, 'name' | 'title'>,
   sceneOf: (stage: Stage) => Promise<Scene>,
@@ -56,14 +60,14 @@ export function receiverFault(
 
 const REDIRECTS = [301, 302, 303, 307, 308];
 const RETRY_AFTER_S = 1;
-/** A timer may fire this much too early. */
+/** A delivery counts as too early only by more than this, since a timer may fire early. */
 const EARLY_MS = 20;
 
-/** Answers with Retry-After, and checks that the server waits that long. */
+/** `ask` answers with Retry-After. Both answers check that no delivery arrived before that time. */
 function restful(stage: Stage): { readonly ask: Behaviour; readonly takeAfterRest: Behaviour } {
   const notBefore = new Map<unknown, number>();
   const check: Behaviour = ({ delivery }) => {
-    // With `order: none` messages other than the refused one may come earlier.
+    // With `order: none`, messages other than the refused one may come before that time.
     if (delivery.hook.strict && performance.now() < (notBefore.get(delivery.hook) ?? 0)) {
       stage.recorder.violations.add('a delivery came before the time that Retry-After had named');
     }
@@ -95,7 +99,7 @@ const resetBeforeHead: Behaviour = ({ delivery, socket }) => {
 
 const resetAfterHead: Behaviour = ({ take, socket }) => {
   take();
-  // The delay lets the head arrive before the reset, which discards bytes that the other side has not read.
+  // The delay lets the response head arrive before the reset, which discards bytes that the other side has not read.
   socket.write('HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\nhalf', () => {
     setTimeout(() => socket.resetAndDestroy(), 50);
   });
@@ -122,7 +126,10 @@ const slowBody: Behaviour = ({ take, socket }) => {
   drip(socket, '.'.repeat(60));
 };
 
-/** Alternates: a break before the status is complete counts as a refusal, a break after it as an acceptance. */
+/**
+ * Uses both behaviours in turn, one for each run. A connection that breaks before the status is complete counts as a
+ * refusal, one that breaks later as an acceptance.
+ */
 function inTurns(before: Behaviour, after: Behaviour): (run: number) => Behaviour {
   return (run) => (run % 2 === 0 ? before : after);
 }
@@ -157,7 +164,7 @@ export const receiverFaults: readonly Fault[] = [
   answerFault(
     { name: 'redirect', title: 'receiver redirects' },
     5,
-    // A client that follows the redirect reaches a path without a hook, which the recorder reports.
+    // A server that followed the redirect would reach a path without a hook, which the recorder reports.
     (run, stage) => refuse(REDIRECTS[run % REDIRECTS.length]!, { location: stage.healthy.url('/elsewhere') }),
   ),
   {

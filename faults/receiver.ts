@@ -10,13 +10,13 @@ import type { Delivery, Recorder } from './recorder.ts';
 export interface Call {
   readonly delivery: Delivery;
   readonly res: ServerResponse;
-  /** The connection of the answer, for answers that are not HTTP. */
+  /** The connection of the request, for answers that are not HTTP. */
   readonly socket: Socket;
   /** Counts the delivery as accepted. Call it before the answer that acknowledges it. */
   readonly take: () => void;
 }
 
-/** A way to answer. */
+/** A way to answer a delivery. */
 export type Behaviour = (call: Call) => void;
 
 export const take: Behaviour = ({ take, res }) => {
@@ -24,7 +24,7 @@ export const take: Behaviour = ({ take, res }) => {
   res.writeHead(200).end();
 };
 
-/** Refuses with a status. */
+/** Refuses each delivery with this status. */
 export function refuse(status: number, headers: Record<string, string> = {}): Behaviour {
   return ({ delivery, res }) => {
     delivery.hook.refused += 1;
@@ -63,7 +63,7 @@ export class Receiver {
     { host = '127.0.0.1', port = 0, tls = null as SecureContextOptions | null } = {},
   ): Promise<Receiver> {
     const receiver = new Receiver(recorder, { host, tls });
-    // The port is not 0, because the receiver closes it at times and opens the same one again.
+    // The port is a fixed number and not 0, because the receiver closes it at times and opens the same one again.
     receiver.#port = port === 0 ? await freePort() : port;
     await receiver.up();
     return receiver;
@@ -73,7 +73,7 @@ export class Receiver {
     return this.#port;
   }
 
-  /** The URL of a path, with the receiver's address or another host. */
+  /** The URL of a path, with the address of the receiver or with `host`. */
   url(path: string, host = this.#host): string {
     return `http${this.#isSecure ? 's' : ''}://${host}:${this.#port}${path}`;
   }

@@ -4,7 +4,7 @@ import { TextByRev } from './text-by-rev.ts';
 export interface Delivery {
   readonly hook: HookRecord;
   readonly seqs: readonly number[];
-  /** The number of each message's post. */
+  /** The number of the post behind each message. */
   readonly posts: readonly number[];
   readonly events: readonly EventNumber[];
 }
@@ -16,7 +16,7 @@ interface EventNumber {
 }
 
 interface ForwardedBody {
-  /** Optional, since tests of this file leave it out. */
+  /** The event type. Optional, since the tests of this file leave it out. */
   readonly type?: string;
   readonly data: {
     readonly rev?: number;
@@ -33,9 +33,12 @@ interface ForwardedMessage {
   readonly rev_epoch?: number;
 }
 
-/** A `webhook-id`. After the dot it has the log epoch, which rises when history is lost. */
+/**
+ * A `webhook-id`: hook, group, and one number or a range. After the dot follows the log epoch, which rises when history
+ * is lost.
+ */
 const DELIVERY_ID = /^\d+_\d+_(r?)(\d+)(?:-(\d+))?(?:\.\d+)?$/;
-/** The text of an edited message still begins with its post's text. */
+/** Matches the text of a post, also at the beginning of an edited message. */
 const POST_TEXT = /^post (\d+)\b/;
 
 /** The text of a post, which identifies it on arrival. */
@@ -43,7 +46,7 @@ export function textOf(post: number): string {
   return `post ${post}`;
 }
 
-/** The number of a message's post; null: the message belongs to no post. */
+/** The number of the post with this text; null: the text is of no post. */
 export function postOf(text: string): number | null {
   const number = POST_TEXT.exec(text)?.[1];
   return number === undefined ? null : Number(number);
@@ -54,17 +57,17 @@ export class HookRecord {
   readonly path: string;
   /** Whether its messages have to arrive in the order of `seq`. */
   readonly strict: boolean;
-  /** First arrivals of a message or event after the first arrival of a later one, refused arrivals included. */
+  /** The number of messages and events that first arrived after a later one had arrived. Refused arrivals count too. */
   outOfOrder = 0;
-  /** Arrivals of a message or event that the receiver had already accepted. */
+  /** The number of arrivals of a message or event that the receiver had already accepted. */
   duplicates = 0;
   /** The largest number of duplicates in one run. */
   worstDuplicates = 0;
-  /** Accepted messages, each counted once. */
+  /** The number of accepted messages, each counted once. */
   taken = 0;
-  /** Duplicates that show another post than the accepted message with the same `seq`. */
+  /** The number of duplicates whose post differs from that of the accepted message with the same `seq`. */
   changed = 0;
-  /** Deliveries that arrived and that the receiver did not accept, because the fault made it fail. */
+  /** The number of deliveries that arrived and were not accepted, because the fault made the receiver fail. */
   refused = 0;
   /** By `seq`: the number of the post, plus one; 0 where no message was accepted. */
   readonly #posts: number[] = [0];
@@ -77,7 +80,7 @@ export class HookRecord {
   #through = 0;
   #duplicatesOfRun = 0;
   #firstTakenAt: number | null = null;
-  /** The sender's clock at the last arrival, in seconds since 1970. */
+  /** The `webhook-timestamp` of the last delivery: the sender's clock, in seconds since 1970. */
   lastTimestampS = 0;
 
   constructor(path: string, strict: boolean) {
@@ -85,17 +88,17 @@ export class HookRecord {
     this.strict = strict;
   }
 
-  /** Accepted messages and refused deliveries. */
+  /** The number of accepted messages plus refused deliveries. */
   get answered(): number {
     return this.taken + this.refused;
   }
 
-  /** The receiver has accepted every message up to this `seq`. */
+  /** The receiver has accepted every message from 1 up to this `seq`. */
   get through(): number {
     return this.#through;
   }
 
-  /** When the receiver accepted the first new message since the last `mark`; null: none yet. */
+  /** The time when the receiver accepted the first new message since the last `mark`; null: none yet. */
   get firstTakenAt(): number | null {
     return this.#firstTakenAt;
   }
@@ -105,7 +108,7 @@ export class HookRecord {
     this.#duplicatesOfRun = 0;
   }
 
-  /** Makes `firstTakenAt` report the next new message. */
+  /** Makes `firstTakenAt` report the next new message that is accepted. */
   mark(): void {
     this.#firstTakenAt = null;
   }
@@ -122,8 +125,8 @@ export class HookRecord {
   }
 
   /**
-   * Whether the receiver accepted an event with this rev. The epoch does not matter: revs continue in a new epoch, and
-   * only those of lost changes repeat.
+   * Whether the receiver accepted an event with this rev, in any epoch: a new epoch continues the revs, and only those
+   * of lost changes repeat.
    */
   hasEvent(rev: number): boolean {
     return this.#takenEventRevs.has(rev);
@@ -174,16 +177,16 @@ export class HookRecord {
 
 const keyOf = ({ epoch, rev }: EventNumber): string => `${epoch}:${rev}`;
 
-/** Whether the first event comes after the other. */
+/** Whether `event` comes after `other`. */
 function comesAfter(event: EventNumber, other: EventNumber): boolean {
   return event.epoch === other.epoch ? event.rev > other.rev : event.epoch > other.epoch;
 }
 
-/** Records every delivery of a run, at any receiver. */
+/** Records every delivery of a run, at all its receivers. */
 export class Recorder {
   /** Violations, in words. */
   readonly violations = new Set<string>();
-  /** The text of each change, from the arrivals and from live clients. */
+  /** The text of a message after each change, as hooks and live clients got it. */
   readonly textByRev = new TextByRev();
   readonly #hooks = new Map<string, HookRecord>();
 
@@ -198,8 +201,8 @@ export class Recorder {
   }
 
   /**
-   * Records a complete request. The caller calls the hook's `take` if the receiver accepts it. Returns null for a
-   * request that is not a delivery.
+   * Records a complete request. If the receiver accepts it, the caller then calls `take` of the hook. Returns null for
+   * a request that is not a delivery.
    */
   arrived(path: string, headers: NodeJS.Dict<string | string[]>, raw: string): Delivery | null {
     const hook = this.#hooks.get(path);

@@ -8,7 +8,7 @@ export interface RunFacts {
   readonly machine: Machine;
 }
 
-/** A row of the page in `faults/report.json`: it stays until the fault runs again. */
+/** A row of the report page, stored in `faults/report.json`: it stays until the fault runs again. */
 export interface ReportRow {
   readonly name: string;
   /** The cells of the table, from the title on. */
@@ -16,9 +16,9 @@ export interface ReportRow {
   readonly notes: readonly string[];
   readonly outcome: 'survived' | 'failed' | 'not run';
   readonly commit: string;
-  /** "2026-11-24". */
+  /** The day of the run: "2026-11-24". */
   readonly date: string;
-  /** Cores, memory, kernel and versions, for a line of the page. */
+  /** Cores, memory, kernel and versions in words, for a line of the page. */
   readonly machine: string;
 }
 
@@ -60,7 +60,7 @@ function cellsOf(result: FaultResult): string[] {
   return [title, ...counts, lanes, ...times];
 }
 
-/** The median and the maximum. */
+/** The median and the maximum, in seconds. */
 function timesOf(ms: readonly number[]): string {
   if (ms.length === 0) return '';
   return `${seconds(median(ms))}, ${seconds(Math.max(...ms))} s`;
@@ -70,7 +70,7 @@ function seconds(ms: number): string {
   return (ms / 1000).toFixed(2);
 }
 
-/** Notes on single rows: why they were not run, why they failed, and remarks. */
+/** Notes on single rows: the reason why a fault was not run or failed, and remarks. */
 export function notesOf(results: readonly FaultResult[]): string[] {
   return results.flatMap(({ title, notRun, violations, remark }) => [
     ...(notRun === null ? [] : [`${title}: not run. ${notRun}`]),
@@ -84,7 +84,7 @@ function outcomeOf({ violations, notRun }: FaultResult): ReportRow['outcome'] {
   return notRun === null ? 'survived' : 'not run';
 }
 
-/** `3 faults survived, 1 failed, 1 not run`. */
+/** For example: `3 faults survived, 1 failed, 1 not run`. */
 export function summaryOf(results: readonly FaultResult[]): string {
   return countOutcomes(results.map(outcomeOf));
 }
@@ -107,7 +107,7 @@ export function rowOf(result: FaultResult, { startedAt, machine }: RunFacts): Re
   };
 }
 
-/** The newer row of each fault, in the order of `names`. Rows of removed faults are dropped. */
+/** The row of each fault, from `newer` if it is there, in the order of `names`. Rows of removed faults are dropped. */
 export function mergedRows(
   older: readonly ReportRow[],
   newer: readonly ReportRow[],
@@ -117,7 +117,7 @@ export function mergedRows(
   return names.flatMap((name) => rows.get(name) ?? []);
 }
 
-/** The text of docs/fault-report.md, for faults with these names. */
+/** The text of docs/fault-report.md. `names`: all faults, also those without a row. */
 export function pageOf(rows: readonly ReportRow[], names: readonly string[]): string {
   const missing = names.filter((name) => !rows.some((row) => row.name === name));
   const dates = rows.map(({ date }) => date).sort();

@@ -18,15 +18,15 @@ import { notesOf, rowOf, summaryOf, tableOf } from './report.ts';
 import { readRows, updateReport } from './stored-report.ts';
 
 /**
- * Catches a hang: a run that exceeds it fails. On two cores the suite takes about 75 minutes, and 3 with QUICK=1. The
- * faults of a cluster take 70 and 13 minutes more.
+ * Time limits that only a hang exceeds; such a run fails. On two cores the suite takes about 75 minutes, and 3 with
+ * QUICK=1. The faults of a cluster take 70 and 13 minutes more.
  */
 const FULL_MS = 6 * 3_600_000;
 const QUICK_MS = 30 * 60_000;
-/** Random histories, which are no fault of the report. */
+/** The name in `ONLY=` that selects random histories, which are no fault of the report. */
 const HISTORIES = 'histories';
 
-/** A variable of the environment; make passes unset ones as empty. */
+/** The value of an environment variable; null if it is unset or empty, since make passes unset ones as empty. */
 function setting(name: string): string | null {
   const value = process.env[name];
   return value === undefined || value === '' ? null : value;
@@ -45,7 +45,7 @@ function chosen(only: string | null): readonly Fault[] {
   return allFaults.filter((fault) => names.some((name) => isNamed(fault, name)));
 }
 
-/** Whether `wanted` is its name or the beginning of it: `cluster` selects all of `cluster-…`. */
+/** Whether `wanted` is the name of the fault or the first part of it: `cluster` selects all of `cluster-…`. */
 function isNamed({ name }: Fault, wanted: string): boolean {
   return name === wanted || name.startsWith(`${wanted}-`);
 }
@@ -57,11 +57,11 @@ function print(result: FaultResult): void {
     `${name.padEnd(18)} ${verdict.padEnd(8)} ${runs} runs, ${messages} messages, ${lost} lost, ` +
       `${outOfOrder} out of order, ${duplicates} duplicates, ${seconds} s`,
   );
-  // This prints at once, because somebody may interrupt a run of an hour before its summary.
+  // Prints each violation at once, because somebody may interrupt a run of an hour before its summary.
   for (const violation of result.violations) console.log(`  - ${violation}`);
 }
 
-/** Cleans up on Ctrl-C and other signals. */
+/** On Ctrl-C and other signals, cleans up and ends the process. */
 function endOnSignals(current: () => CleanUp): void {
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
     process.on(signal, () => {
@@ -78,7 +78,7 @@ function endOnSignals(current: () => CleanUp): void {
   }
 }
 
-/** Ends the process, with the status 1 after a violation or a failed clean-up. */
+/** Plays random histories and ends the process, with the status 1 after a violation or a failed clean-up. */
 async function playHistories(): Promise<never> {
   const seeds = setting('SEED')?.split(',').map(Number) ?? null;
   const isRight = await runHistories({ quick, seeds, cleanUp }).catch((error: unknown) => {
@@ -90,7 +90,7 @@ async function playHistories(): Promise<never> {
   process.exit(isRight && problems.length === 0 ? 0 : 1);
 }
 
-/** Ends the process. */
+/** Adds rows from stored results to the report, and ends the process. */
 async function addRowsAndExit(files: readonly string[]): Promise<never> {
   try {
     const rows = await Promise.all(files.map(readRows));
@@ -124,11 +124,11 @@ for (const fault of faults) {
     limitMs > 0
       ? await runFault(fault, runs, { cleanUp, limitMs })
       : emptyResult(fault, { notRun: null, violations: ['the time of the suite was over'] });
-  // The signal's handler ends the process after the clean-up.
+  // After a signal, its handler ends the process when the clean-up is done.
   if (interrupted) await new Promise(() => {});
   results.push(result);
   print(result);
-  // The suite writes after each fault, so that an interrupted run keeps its rows.
+  // The suite writes the report after each fault, so that an interrupted run keeps its rows.
   if (!quick) await updateReport([rowOf(result, { startedAt, machine })]);
   if (out !== null) await writeFile(out, `${JSON.stringify({ startedAt, quick, machine, results }, null, 2)}\n`);
   cleanUp = new CleanUp();

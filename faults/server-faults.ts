@@ -2,7 +2,7 @@ import { MAX_UNSETTLED_ATTEMPTS } from '../src/delivery/lane.ts';
 import type { Fault, Scene } from './fault.ts';
 import { Stage } from './stage.ts';
 
-/** A violation if a server has exited unexpectedly. */
+/** Returns a violation if a server has exited unexpectedly. */
 export function endedByItself({ servers }: Stage): string[] {
   return servers.some((server) => !server.running) ? ['the server did not survive'] : [];
 }

@@ -6,7 +6,7 @@ import { Receiver } from './receiver.ts';
 import { Recorder, type HookRecord } from './recorder.ts';
 import { until } from './until.ts';
 
-/** The settings of a hook, which decide what its lane may do. */
+/** The settings of a hook that decide the order and the size of its deliveries. */
 export interface HookKind {
   readonly order: 'strict' | 'none';
   readonly batch: number;
@@ -14,7 +14,7 @@ export interface HookKind {
   readonly events?: readonly string[];
 }
 
-/** Hooks of each group in addition to its two plain strict ones. HOOKS=strict omits them. */
+/** The hooks that each group has in addition to two plain strict ones. The variable HOOKS=strict omits them. */
 const FURTHER_KINDS: readonly HookKind[] = [
   { order: 'strict', batch: 10 },
   { order: 'none', batch: 1 },
@@ -26,10 +26,10 @@ export interface StageOptions {
   readonly settings?: string;
   /** The number of servers on the one database; 1 by default. */
   readonly nodes?: number;
-  /** HOCON for one node, after `settings`. */
+  /** The settings of one node (HOCON), after `settings`. */
   readonly nodeSettings?: (node: number) => string;
   readonly load?: Partial<LoadOptions>;
-  /** Further hooks of each group. */
+  /** Further hooks that each group gets. */
   readonly hookKinds?: readonly HookKind[];
   readonly process?: ProcessOptions;
   /** Starts the receiver that the fault strikes; by default one like `healthy`. */
@@ -50,14 +50,20 @@ interface Hook {
 
 const GROUPS = 4;
 const CLIENTS = 8;
-/** Pause of each client between two posts: at most about 800 posts a second, which two cores can forward and record. */
+/**
+ * Pause of each client after an answer. Together they post at most about 800 times a second, which two cores can
+ * forward and record.
+ */
 const GAP_MS = 8;
 const SETTINGS = `
   limits { token-rate = 10000, hook-registrations-per-minute = 1000 }
   delivery { retry = [50ms, 100ms, 200ms], headers-timeout = 15s, connect-timeout = 5s }
   log.level = warn`;
 
-/** Servers, receivers and callers of one fault: four groups with hooks at both receivers, and a steady load. */
+/**
+ * The servers, receivers and callers of one fault: four groups with hooks at both receivers, and a steady load of
+ * posts.
+ */
 export class Stage {
   readonly recorder: Recorder;
   readonly servers: ServerProcess[] = [];
@@ -66,7 +72,9 @@ export class Stage {
   readonly struck: Receiver;
   readonly healthy: Receiver;
   readonly load: Load;
-  /** The time when the fault of the current run ended, and the newest `seq` of each group then. */
+  /**
+   * The time when the fault of the current run ended, and the greatest acknowledged `seq` of each group at that time.
+   */
   #ended: { readonly at: number; readonly heads: readonly number[] } | null = null;
 
   private constructor(parts: { recorder: Recorder; struck: Receiver; healthy: Receiver; load: Load }) {
@@ -158,13 +166,13 @@ export class Stage {
     }
   }
 
-  /** Marks the moment when nothing is broken any more. The times of the recovery begin here. */
+  /** Marks the moment when nothing is broken any more: the times of the recovery count from it. */
   faultEnds(): void {
     this.#ended = { at: performance.now(), heads: this.load.heads() };
     for (const { record } of this.hooks) record.mark();
   }
 
-  /** Resolves when every lane delivers again and has delivered everything from before the end of the fault. */
+  /** Resolves when every hook has accepted a new message, and everything from before the end of the fault. */
   async recover(): Promise<Recovery> {
     if (this.#ended === null) throw new Error('the fault of this run did not say when it ended');
     const { at, heads } = this.#ended;
@@ -198,9 +206,9 @@ async function goOn(hooks: readonly Hook[], messages: number): Promise<void> {
   await until('messages flow', () => records.every((record, index) => record.taken >= due[index]!));
 }
 
-/** The times of a recovery, from the end of the fault. */
+/** Two times of a recovery, both from the end of the fault. */
 export interface Recovery {
-  /** Until the first new message arrived, at the hook that waited longest for it. */
+  /** Until each hook had accepted a new message: the time of the hook that took longest. */
   readonly firstMs: number;
   /** Until everything had arrived that was posted before the end of the fault. */
   readonly allMs: number;

@@ -7,13 +7,13 @@ import { mergedRows, pageOf, rowOf, type ReportRow, type RunFacts } from './repo
 const ROWS = join(import.meta.dirname, 'report.json');
 const PAGE = join(import.meta.dirname, '../docs/fault-report.md');
 
-/** The output of `OUT=`: the results of one run for programs. */
+/** The file that `OUT=` writes: the results of one run, for programs. */
 export interface StoredRun extends RunFacts {
   readonly quick: boolean;
   readonly results: readonly FaultResult[];
 }
 
-/** Replaces the rows of these faults, and writes the page. */
+/** Replaces the rows of these faults in the report, and writes its page. */
 export async function updateReport(rows: readonly ReportRow[]): Promise<void> {
   const names = allFaults.map(({ name }) => name);
   const earlier = JSON.parse(await readFile(ROWS, 'utf8')) as ReportRow[];
@@ -22,7 +22,10 @@ export async function updateReport(rows: readonly ReportRow[]): Promise<void> {
   await writeFile(PAGE, pageOf(merged, names));
 }
 
-/** Reads the rows of a run from a file that `OUT=` wrote. Throws for any other file, and for one of QUICK=1. */
+/**
+ * Reads the rows of a run from a file that `OUT=` wrote. Throws for any other file, and for the file of a run with
+ * QUICK=1.
+ */
 export async function readRows(file: string): Promise<ReportRow[]> {
   const stored = JSON.parse(await readFile(file, 'utf8')) as Partial<Omit<StoredRun, 'startedAt'>> & {
     startedAt?: string;

@@ -1,19 +1,20 @@
-/** The three numbers that identify a change among those of all groups. */
+/** The three numbers that identify a change of a message among the changes of all groups. */
 interface ChangeNumber {
   readonly group: number;
   readonly epoch: number;
   readonly rev: number;
 }
 
-/**
- * The text of a message after each change. All hooks and live clients have to get the same text for the same change.
- */
+/** The text of a message after each change. All hooks and live clients have to get the same text for one change. */
 export class TextByRev {
-  /** Changes that arrived with a second text. */
+  /** The number of changes that arrived with a second text. */
   conflicts = 0;
   readonly #texts = new Map<string, string>();
 
-  /** `text` also contains the message's `seq`, so that another message under the same rev is a conflict too. */
+  /**
+   * Records what a hook or client got. `text` also contains the message's `seq`, so that another message under the same
+   * rev is a conflict too.
+   */
   note({ group, epoch, rev }: ChangeNumber, text: string): void {
     const key = `${group}:${epoch}:${rev}`;
     const known = this.#texts.get(key);

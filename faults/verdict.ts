@@ -1,17 +1,17 @@
 import type { HookRecord } from './recorder.ts';
 
-/** The items that one hook has to get: the posts of its group with the `seq` of each answer. */
+/** The messages that one hook has to get: the posts of its group, with the `seq` of each answer. */
 export interface Expectation {
   readonly record: HookRecord;
   readonly acknowledged: ReadonlyMap<number, number>;
-  /** Duplicates that its lane may deliver in one run. */
+  /** The number of duplicates that the lane of the hook may deliver in one run. */
   readonly allowedDuplicates: number;
 }
 
 export interface Verdict {
-  /** Posts answered 200 whose message did not arrive at each hook of its group, counted per hook. */
+  /** The number of posts answered 200 whose message did not arrive, summed over the hooks of the group. */
   readonly lost: number;
-  /** The sum over all strict lanes. */
+  /** The sum over all strict lanes of messages and events that came after a later one. */
   readonly outOfOrder: number;
   readonly duplicates: number;
   /** The most duplicates of one lane in one run, and their limit, for the lane that came nearest to its limit. */
@@ -33,7 +33,7 @@ export function judge(expectations: readonly Expectation[]): Verdict {
     lost += lostOf(record, acknowledged);
     if (record.strict) outOfOrder += record.outOfOrder;
     duplicates += record.duplicates;
-    // This multiplies and does not divide, since a limit may be 0.
+    // Compares two shares of their limits by multiplication and not by division, since a limit may be 0.
     if (record.worstDuplicates * allowed > worstDuplicates * allowedDuplicates || allowedDuplicates === 0) {
       worstDuplicates = Math.max(allowedDuplicates === 0 ? worstDuplicates : 0, record.worstDuplicates);
       allowed = allowedDuplicates;

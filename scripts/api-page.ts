@@ -126,7 +126,7 @@ function fieldTable(title: 'Input' | 'Output', schema: JsonSchema): string[] {
   return [table([title, 'What it is', need, ''], rows)];
 }
 
-/** The name of a shape becomes a link to it. */
+/** Turns the name of a shape in a type, such as `<Message>`, into a link to the shape's section. */
 function typeCell(type: string): string {
   return type.replace(/<(\w+)>/g, (_, name: string) => `[${name}](#${name.toLowerCase()})`).replaceAll('|', '\\|');
 }

@@ -42,7 +42,7 @@ export function renderCommandLine(program: Command = documentedProgram()): strin
   ].join('\n\n')}\n`;
 }
 
-/** The program, whose commands this only describes and does not run. */
+/** The program as the pages describe it. No command of it is run. */
 export function documentedProgram(): Command {
   return documented;
 }

@@ -18,8 +18,8 @@ const HEAD = `\
 `;
 
 /**
- * Renders etc/klatch/server.conf.template, of which `klatch setup` makes server.conf: every key of reference.conf,
- * commented out unless it has to be set, with the first sentence about it.
+ * Renders etc/klatch/server.conf.template, of which `klatch setup` makes server.conf. The template has every key of
+ * reference.conf, commented out unless it has to be set, with the first sentence about it.
  */
 export function renderConfigTemplate(reference: string): string {
   const lines = scanLines(reference);

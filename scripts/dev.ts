@@ -12,7 +12,10 @@ import { buildWeb } from './package/web.ts';
 const ROOT = join(import.meta.dirname, '..');
 const SERVER_FOLDERS = ['src', 'packages'] as const;
 const BROWSER_FOLDERS = ['web', 'client'] as const;
-/** An editor that saves all files, or a checkout, makes many changes at once. */
+/**
+ * The wait after a change before the restart: an editor that saves all files, or a checkout, makes many changes at
+ * once.
+ */
 const SETTLE_MS = 200;
 
 class DevServer {
@@ -22,8 +25,8 @@ class DevServer {
   readonly #watchedPaths = new Set<string>();
 
   /**
-   * Watches each folder of the sources, also those that were added since. Node's recursive watch loses a file that an
-   * editor or git replaces.
+   * Watches each folder of the sources, also those that were added since the last call. Node's recursive watch loses a
+   * file that an editor or git replaces.
    */
   #watchSources(): void {
     for (const folder of [...SERVER_FOLDERS, ...BROWSER_FOLDERS]) {
@@ -39,7 +42,7 @@ class DevServer {
     }
   }
 
-  /** Resolves when a signal has stopped it. */
+  /** Resolves when a signal has stopped this script. */
   async run(): Promise<void> {
     while (!this.#isStopping) {
       this.#change = Promise.withResolvers();
@@ -62,7 +65,7 @@ class DevServer {
     try {
       await buildWeb();
     } catch (error) {
-      // esbuild has printed the place; the former build stays.
+      // esbuild has printed the place of the mistake; the former build stays.
       process.stderr.write(`dev: the browser client was not built: ${(error as Error).message.split('\n', 1)[0]!}\n`);
     }
   }
@@ -82,7 +85,7 @@ function foldersIn(path: string): string[] {
   return [path, ...inner.map(({ parentPath, name }) => join(parentPath, name))];
 }
 
-/** This wait ends, because `first-run.ts` kills a server that does not stop. */
+/** Waits until the server has ended. The wait ends, because `first-run.ts` kills a server that does not stop. */
 async function stop(server: ChildProcess): Promise<void> {
   if (server.exitCode !== null || server.signalCode !== null) return;
   const ended = once(server, 'exit');
@@ -93,5 +96,5 @@ async function stop(server: ChildProcess): Promise<void> {
 const dev = new DevServer();
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => dev.stop());
 await dev.run();
-// The watchers of the sources would keep the process alive.
+// Ends the process, which the watchers of the sources would keep alive.
 process.exit();

@@ -32,7 +32,7 @@ const ROOT = join(import.meta.dirname, '..');
 const INTRODUCTION = `Klatch reads \`server.conf\` over the defaults below. A change takes effect when the server is restarted.
 \`klatch config check\` names every mistake in the file, \`klatch config show\` prints what is in force.`;
 
-/** Renders the page: a part for each section, a paragraph for each key. */
+/** Renders docs/configuration.md: a part for each section, a paragraph for each key. */
 export function renderConfiguration(reference: string): string {
   const { head, sections, keys } = readReference(reference);
   const parts = ['# Configuration', `<!-- Made by scripts/docs.ts from src/config/reference.conf. Do not edit. -->`];

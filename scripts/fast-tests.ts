@@ -6,8 +6,8 @@ const ROOT = join(import.meta.dirname, '..');
 const SLOW_PACKAGES =
   /^(?:node:(?:child_process|net|http|https|http2|tls|dgram|cluster|worker_threads)|ws|undici|esbuild|smtp-server|s3rver|postgres)$/;
 /**
- * Files of the project with the same effect. They use the database, which only a complete run has, listen on a port, or
- * start a process.
+ * Files of the project whose import makes a test slow as well. They use the database, which only a complete run has,
+ * listen on a port, or start a process.
  */
 const SLOW_FILES = [
   'test/support/database.ts',

@@ -30,7 +30,10 @@ const CONFIG = `${FOLDER}/server.conf`;
 const FIRST_PORT = 9090;
 const FIRST_LIVE_PORTS = { websocket: 9080, tcp: 9070 } as const;
 const PORTS_TRIED = 100;
-/** The creation of the database files takes a second, or up to half a minute on a slow disk. */
+/**
+ * The longest wait for the server. The creation of the database files takes a second, or up to half a minute on a slow
+ * disk.
+ */
 const READY_TIMEOUT_MS = 120_000;
 const POLL_MS = 100;
 /** Longer than `http.stop-timeout` and the time limit of the embedded database together. */
@@ -83,7 +86,7 @@ async function setUp(): Promise<void> {
       interface: '127.0.0.1',
       port,
       deliveryAllow: ['loopback'],
-      // The fixed port of the metrics could be in use on this machine.
+      // Switches the metrics off: their fixed port could be in use on this machine.
       metrics: false,
       endpoints: [
         { type: 'websocket', port: websocket },
@@ -137,7 +140,7 @@ function forwardSignals({ process: server }: Child): StopSignals {
   return signals;
 }
 
-/** True once the server answers; false when it exited instead, after it reported why. */
+/** Resolves to true once the server answers, and to false if the server exited, which has then printed why. */
 async function waitUntilReady(config: Config, child: Child): Promise<boolean> {
   const ended = child.ended.then(() => true);
   const deadlineMs = performance.now() + READY_TIMEOUT_MS;
@@ -150,7 +153,7 @@ async function waitUntilReady(config: Config, child: Child): Promise<boolean> {
 
 async function isReady({ dataDir, http }: Config, child: Child): Promise<boolean> {
   try {
-    // Compares process ids: another Klatch may hold the data directory, or another program the port.
+    // Compares process ids, because another Klatch server may hold the data directory, and another program the port.
     const { pid } = await callServer({ dataDir, operation: serverStatus, input: {} });
     if (pid !== child.process.pid) return false;
   } catch (error) {
@@ -171,14 +174,16 @@ async function firstGroup({ dataDir }: Config): Promise<GroupInfo> {
   const nick = 'owner';
   await callServer({ dataDir, operation: createUser, input: { nick, name: 'Owner', admin: true } }).catch(
     (error: unknown) => {
-      // An interrupted first start may have created the account.
+      // An interrupted earlier start may have created the account already.
       if (!(error instanceof CommandError) || error.exitCode !== exitCodes.operationFailed) throw error;
     },
   );
   return makeFirstGroup(dataDir, nick);
 }
 
-/** An address that signs the first administrator in. Once that account has a session, it is the plain address. */
+/**
+ * An address that signs the first administrator in. Once that account has a session, the result is the plain address.
+ */
 async function addressToOpen({ dataDir, http }: Config): Promise<string> {
   const { isSignedIn } = await firstAdministrator(dataDir);
   return isSignedIn ? `${http.baseUri}/` : (await makeAdminLink(dataDir)).link;

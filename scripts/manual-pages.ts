@@ -19,7 +19,10 @@ const VARIABLES: readonly (readonly [string, string])[] = [
   ['NODE_OPTIONS', 'Options of Node.js, see node(1). memory.heap in the configuration is set behind them.'],
 ];
 
-/** Renders klatch(1) from the program: every command with its arguments, options and examples. `date` as 2026-11-21. */
+/**
+ * Renders klatch(1) from the program: every command with its arguments, options and examples. `date`: the day of the
+ * release, such as `2026-11-21`.
+ */
 export function renderCommandManual(date: string, program: Command = documentedProgram()): string {
   const help = program.createHelp();
   const commands = leavesOf(program).filter((command) => command !== program);

@@ -3,10 +3,10 @@ import { scanLines } from '../src/config/line-scanner.ts';
 /** One key with its explanation in reference.conf. */
 export interface KeyDocument {
   readonly key: string;
-  /** In the notation of the file; null where there is no default. */
+  /** The default as reference.conf writes it; null: the key has no default. */
   readonly defaultValue: string | null;
   readonly explanation: string;
-  /** The rule of the value, without the full stop. */
+  /** The rule for valid values, without the full stop. */
   readonly value: string;
 }
 

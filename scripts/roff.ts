@@ -14,7 +14,7 @@ export function roff(text: string): string {
   return escaped.replace(/^\./gm, '\\&.');
 }
 
-/** Sentences in which `code` is bold. */
+/** Renders sentences for a manual page; text in backticks becomes bold. */
 export function prose(text: string): string {
   return text
     .split(/(`[^`]*`)/)
@@ -42,12 +42,12 @@ export function usage(text: string): string {
     .join('');
 }
 
-/** A part with its title. */
+/** A section of a manual page with its title. */
 export function section(title: string, ...lines: readonly string[]): string[] {
   return [`.SH ${title}`, ...lines];
 }
 
-/** A term and its meaning. */
+/** A term and its meaning, as an item of a list. */
 export function item(term: string, ...meaning: readonly string[]): string[] {
   return ['.TP', term, ...meaning];
 }
@@ -61,7 +61,7 @@ export function verbatim(lines: readonly string[]): string[] {
 export interface PageName {
   readonly name: string;
   readonly section: number;
-  /** The day of the release, as 2026-11-21. */
+  /** The day of the release, such as `2026-11-21`. */
   readonly date: string;
 }
 

@@ -4,11 +4,14 @@ import { hasSessions, runWhole, Session, type Measurement } from './side.ts';
 import { crossoverInterval, isNarrow, judge, ratioInterval, type RatioInterval } from './statistics.ts';
 import { checkOut, THIS_TREE, type Tree } from './tree.ts';
 
-/** Benchmarks that can be compared. The others measure a ratio to a baseline of their own, or memory. */
+/** The benchmarks that can be compared. The others measure memory, or a ratio to a baseline of their own. */
 const COMPARABLE = ['intake', 'forward', 'fan-out', 'push'] as const;
-/** The rate of this tree must be at least this share of the former rate. */
+/** The rate of this tree must be at least this share of the rate of the former tree. */
 const BAR = 0.98;
-/** The order of the rounds within a pair: A is the former tree, B this one. Each pair starts its own servers. */
+/**
+ * The order of the rounds within a pair of measurements: A is the former tree, B this one. Each pair starts its own
+ * servers.
+ */
 const ORDER = 'ABBAABBA';
 /**
  * The order of every second pair, with B first. Measured with the same tree on both sides, the server that started
@@ -24,22 +27,22 @@ interface Pair {
 }
 
 interface Ratios {
-  /** The ratio without the effect of which server starts first. */
+  /** The ratio of the rates (B to A), without the effect of which server starts first. */
   readonly rate: RatioInterval | null;
-  /** The ratio with that effect, as reports before November 27, 2026 gave it. */
+  /** The ratio of the rates with that effect, as reports before November 27, 2026 gave it. */
   readonly plainRate: RatioInterval | null;
-  /** The ratio of the CPU time for a unit. Above 1, this tree needs more. */
+  /** The ratio of the CPU times for a unit of work. Above 1, this tree needs more. */
   readonly cpu: RatioInterval | null;
 }
 
-/** Compares benchmarks with a commit; resolves to whether every bar was met. `minutes` bounds each comparison. */
+/** Compares this tree with a commit; resolves to whether every bar was met. Each comparison takes at most `minutes`. */
 export async function compareWith(commit: string, only: readonly string[], minutes: number): Promise<boolean> {
   const names = only.length === 0 ? COMPARABLE : only;
   const unknown = names.filter((name) => !(COMPARABLE as readonly string[]).includes(name));
   if (unknown.length > 0) throw new Error(`${unknown.join(', ')} cannot be compared; ${COMPARABLE.join(', ')} can`);
   const { tree, remove } = checkOut(commit);
-  // This run must not end before it has removed its folder. So it ignores Ctrl-C, which also reaches the benchmarks:
-  // when they end, this run fails and cleans up.
+  // This process must not end before it has removed its folder, so it ignores Ctrl-C. The benchmarks get Ctrl-C too:
+  // when they end, this process fails and cleans up.
   process.on('SIGINT', () => {});
   try {
     let held = true;
@@ -77,7 +80,7 @@ interface Plan {
   readonly minutes: number;
 }
 
-/** Measures pairs until the interval of the rate is narrow or the time has passed. */
+/** Measures pairs until the 95 % interval of the ratio is narrow or the time has passed. */
 async function measure({ bench, a, b, bySession, minutes }: Plan): Promise<Ratios> {
   const end = performance.now() + minutes * 60_000;
   const pairs: Pair[] = [];
@@ -88,13 +91,17 @@ async function measure({ bench, a, b, bySession, minutes }: Plan): Promise<Ratio
     pairs.push(pair);
     const ratios = ratiosOf(pairs);
     console.error(`  pair ${pairs.length}: ${round(pair.b.rate / pair.a.rate, 4)}; so far ${shown(ratios.rate)}`);
-    // It continues until as many pairs have begun with A as with B, so that the start order favours neither.
+    // The comparison ends only after as many pairs have begun with A as with B, so that the start order favours
+    // neither.
     if (pairs.length % 2 === 1) continue;
     if ((ratios.rate !== null && isNarrow(ratios.rate)) || performance.now() >= end) return ratios;
   }
 }
 
-/** Starts a server of each side for the pair, so that differences between starts are part of the comparison. */
+/**
+ * Measures a pair in sessions. Each pair starts a server of each side, so that differences between starts are part of
+ * the comparison.
+ */
 async function pairOfSessions(bench: string, a: Tree, b: Tree, number: number): Promise<Pair> {
   const order = number % 2 === 0 ? ORDER : REVERSED_ORDER;
   const open = new Map<string, Session>();
@@ -107,7 +114,10 @@ async function pairOfSessions(bench: string, a: Tree, b: Tree, number: number): 
   }
 }
 
-/** Runs A first in one pair and B first in the next, so that a machine that slows down favours neither. */
+/**
+ * Measures a pair by whole runs: A first in one pair and B first in the next, so that a machine that slows down favours
+ * neither.
+ */
 async function pairOfRuns(bench: string, a: Tree, b: Tree, number: number): Promise<Pair> {
   if (number % 2 === 0) return { a: await runWhole(a, bench), b: await runWhole(b, bench) };
   const second = await runWhole(b, bench);

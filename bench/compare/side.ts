@@ -9,20 +9,20 @@ import type { Tree } from './tree.ts';
 
 /** The measurement of one tree within a pair. */
 export interface Measurement {
-  /** Units a second. */
+  /** Units of work a second, such as posts. */
   readonly rate: number;
   /**
-   * CPU seconds of server and database for a unit. For whole runs, the figure has an unknown factor that is the same
+   * CPU seconds of server and database for a unit. For whole runs the figure has an unknown factor, which is the same
    * for both trees.
    */
   readonly cpu: number;
 }
 
 const POLL_MS = 500;
-/** Benchmarks whose rounds take a fixed time, so that a faster tree does more work in them. */
+/** Benchmarks whose rounds take a fixed time: a faster tree does more work in a round. */
 const TIMED: readonly string[] = ['intake', 'fan-out'];
 
-/** Whether a tree's benchmarks run round by round. */
+/** Whether the benchmarks of a tree can run round by round: older trees lack bench/session.ts. */
 export function hasSessions({ folder }: Tree): boolean {
   return existsSync(join(folder, 'bench/session.ts'));
 }

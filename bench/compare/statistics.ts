@@ -7,7 +7,7 @@ export interface RatioInterval {
   readonly pairs: number;
 }
 
-/** Quantiles of Student's t at 97.5 % for 1 to 30 degrees of freedom, then for the listed ones. */
+/** The quantile 97.5 % of Student's t, for 1 to 30 degrees of freedom, then for those of the list below. */
 const T_975 = [
   12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.16, 2.145, 2.131, 2.12, 2.11,
   2.101, 2.093, 2.086, 2.08, 2.074, 2.069, 2.064, 2.06, 2.056, 2.052, 2.048, 2.045, 2.042,
@@ -20,7 +20,7 @@ const T_975_BEYOND = [
   [Number.POSITIVE_INFINITY, 1.96],
 ] as const;
 
-/** Student's t at 97.5 %. Between the listed degrees of freedom, it is interpolated in their reciprocal. */
+/** The quantile 97.5 % of Student's t. Between listed degrees of freedom, it is interpolated in their reciprocal. */
 export function studentT975(degrees: number): number {
   if (!Number.isInteger(degrees) || degrees < 1)
     throw new RangeError(`there is no t for ${degrees} degrees of freedom`);
@@ -50,10 +50,10 @@ export function ratioInterval(pairs: readonly RatePair[]): RatioInterval | null 
 }
 
 /**
- * The same for pairs of which every second one begins with B (a crossover design). The server that starts second may
- * always be slower or faster. That effect changes neither the middle nor the width of this interval. With 9 pairs in
- * which the second server was 6 % slower, `ratioInterval` gave ± 6 % and this one ± 2.7 %. `second` is the ratio of the
- * rate of the server that starts second to that of the first. Null for fewer than four pairs.
+ * Like `ratioInterval`, for pairs of which every second one begins with B (a crossover design). The server that starts
+ * second may always be slower or faster. That effect changes neither the middle nor the width of this interval. With 9
+ * pairs in which the second server was 6 % slower, `ratioInterval` gave ± 6 % and this one ± 2.7 %. `second` is the
+ * ratio of the rate of the server that starts second to that of the first. Null for fewer than four pairs.
  */
 export function crossoverInterval(pairs: readonly RatePair[]): (RatioInterval & { readonly second: number }) | null {
   if (pairs.length < 4) return null;
@@ -62,7 +62,7 @@ export function crossoverInterval(pairs: readonly RatePair[]): (RatioInterval & 
   const degrees = pairs.length - 2;
   const variance = (squaresOf(beganWithA) + squaresOf(beganWithB)) / degrees;
   const effect = (meanOf(beganWithA) - meanOf(beganWithB)) / 2;
-  // Without the effect, both groups have the same mean, even where one has a pair more.
+  // Without the effect of the start order, both groups have the same mean, even if one has a pair more.
   const logs = [...beganWithA.map((log) => log - effect), ...beganWithB.map((log) => log + effect)];
   return { ...intervalOf({ logs, variance, degrees }), second: Math.exp(effect) };
 }
@@ -75,7 +75,7 @@ function meanOf(values: readonly number[]): number {
   return values.reduce((sum, value) => sum + value, 0) / values.length;
 }
 
-/** The sum of the squared distances to the mean. */
+/** The sum of the squared distances from the mean. */
 function squaresOf(values: readonly number[]): number {
   const mean = meanOf(values);
   return values.reduce((sum, value) => sum + (value - mean) ** 2, 0);
@@ -95,7 +95,7 @@ function intervalOf({ logs, variance, degrees }: Spread): RatioInterval {
 
 /** An interval is narrow when both its ends are at most 1.5 % from its middle. */
 const NARROW = 0.015;
-/** Fewer pairs are too few to estimate their spread, so the comparison does not stop before. */
+/** With fewer pairs their spread cannot be estimated, so the comparison does not stop before. */
 const MIN_PAIRS = 5;
 
 export function isNarrow({ ratio, low, high, pairs }: RatioInterval): boolean {

@@ -11,12 +11,12 @@ export interface Tree {
 
 const ROOT = join(import.meta.dirname, '../..');
 
-/** The tree of this file in its current state, with uncommitted changes. */
+/** The source tree of this file in its current state, with uncommitted changes. */
 export const THIS_TREE: Tree = { name: 'this tree', folder: ROOT };
 
 /**
- * Checks a commit out into a folder of its own with its libraries; `remove` removes it. Throws when git does not know
- * the commit.
+ * Checks a commit out into a folder of its own and adds its libraries. `remove` removes the folder. Throws when git
+ * does not know the commit.
  */
 export function checkOut(commit: string): { tree: Tree; remove: () => void } {
   const id = git(ROOT, ['rev-parse', '--verify', '--quiet', `${commit}^{commit}`]).trim();
@@ -24,7 +24,7 @@ export function checkOut(commit: string): { tree: Tree; remove: () => void } {
   const remove = (): void => rmSync(parent, { recursive: true, force: true });
   try {
     const folder = join(parent, 'klatch');
-    // This is a clone rather than a git worktree, so that a killed run leaves nothing in this repository.
+    // A clone rather than a git worktree: so a killed run leaves nothing in this repository.
     git(ROOT, ['clone', '--quiet', '--shared', '--no-checkout', ROOT, folder]);
     git(folder, ['checkout', '--quiet', '--detach', id]);
     addLibraries(folder);
@@ -35,7 +35,9 @@ export function checkOut(commit: string): { tree: Tree; remove: () => void } {
   }
 }
 
-/** Uses the libraries of this tree where the lock files are the same; otherwise npm installs those of the commit. */
+/**
+ * Adds the libraries: those of this tree if the lock files are the same, otherwise npm installs those of the commit.
+ */
 function addLibraries(folder: string): void {
   const lockOf = (of: string): string => readFileSync(join(of, 'package-lock.json'), 'utf8');
   const ours = join(ROOT, 'node_modules');

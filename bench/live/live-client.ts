@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import { connect, type Socket } from 'node:net';
 
-/** The protocol of a benchmark's live client; `bare` is ws without authentication. */
+/** The protocol of a live client of a benchmark. `bare` is a WebSocket to the bare server, without authentication. */
 export type Transport = 'ws' | 'tcp' | 'bare';
 
 const UPGRADED = Buffer.from('\r\n\r\n');
 const NEWLINE = 0x0a;
-/** The position of the method's name in `{"jsonrpc":"2.0","method":"conversation.change"`. */
+/** The offset of the method's name in `{"jsonrpc":"2.0","method":"conversation.change"`. */
 const METHOD_AT = 27;
 const METHOD = 'conversation.change';
 
@@ -35,12 +35,16 @@ export class BenchClient {
     socket.on('error', (error) => this.#ready.reject(error));
     socket.on('close', () => {
       if (this.#isLeaving) return;
-      // This ends the process. Without this client the counts would never be reached, whatever closed its connection.
+      // This error ends the process, whatever closed the connection: without this client the expected counts would
+      // never be reached.
       throw new Error(`a live connection was closed: ${this.#farewell}`);
     });
   }
 
-  /** Connects; with a token it authenticates, with `follow` it subscribes. Resolves when the server has answered. */
+  /**
+   * Connects. With a token the client authenticates, with `follow` it subscribes. Resolves when the server has
+   * answered.
+   */
   static async open(
     place: { transport: Transport; port: number; path: string },
     who: { token: string | null; follow: object | null },

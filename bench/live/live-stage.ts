@@ -11,14 +11,15 @@ import type { Transport } from './live-client.ts';
 import { BenchProcess } from '../process.ts';
 
 /**
- * The clients that get messages, and the target of the posts: Klatch over one of its transports, or the bare server.
+ * Clients that get messages, and the place to which the messages are posted: Klatch over one of its transports, or the
+ * bare server.
  */
 export interface Side {
   readonly clients: BenchProcess;
   readonly count: number;
   readonly port: number;
   readonly path: string;
-  /** Messages posted to it since it was opened. */
+  /** The number of messages posted to this side since it was opened. */
   posted: number;
 }
 
@@ -48,7 +49,10 @@ export class LiveStage {
     return stage;
   }
 
-  /** Creates a group with this many members, and their clients for a transport. The clients connect with `open`. */
+  /**
+   * Creates a group with this many members, and a client of each for one transport. The clients connect when they get
+   * `open`.
+   */
   async people(transport: 'ws' | 'tcp', count: number, follow: object): Promise<Side & { group: TestGroup }> {
     const group = await this.server.createGroup(`Over ${transport}`);
     const file = join(this.#folder, `${group.id}.tokens`);
@@ -65,7 +69,7 @@ export class LiveStage {
     return { ...(await this.moreOf(Number(first), count)), pid: bare.pid };
   }
 
-  /** Starts further clients of the bare server at a port. */
+  /** Starts this many more clients of the bare server. */
   async moreOf(port: number, count: number): Promise<Side> {
     const transport: Transport = 'bare';
     const clients = await this.#clients([transport, String(port), '/', String(count)]);
@@ -98,7 +102,7 @@ export class Posters {
     return new Posters(side, await Promise.all(opening));
   }
 
-  /** Posts one message over each connection at once; resolves when every client has all of them. */
+  /** Posts one message over each connection at once. Resolves when every client has all of these messages. */
   async volley(): Promise<number> {
     await Promise.all(this.#connections.map(async (connection, n) => this.post(connection, `message ${n}`)));
     await this.#side.clients.ask(`wait ${this.#side.posted * this.#side.count}`);

@@ -8,21 +8,24 @@ import { SETTINGS } from '../intake.ts';
 import { BenchProcess } from '../process.ts';
 import { createUsers, nickOf } from '../seed-users.ts';
 
-/** Accounts of each node in one group: `presence.list` returns at most 1,000 of a group. */
+/** The number of accounts of each node in one group: `presence.list` returns at most 1,000 accounts of a group. */
 const PER_GROUP_AND_NODE = 500;
 /** Connections that a server needs in addition to those of the clients. */
 const OTHER_CONNECTIONS = 100;
 
 const KEPT_LOG_LINES = 10;
-/** One refused client ends the benchmark. With these timeouts, none is refused if the machine stalls for seconds. */
+/**
+ * With these time-outs, no client is refused if the machine stalls for seconds: one refused client would end the
+ * benchmark.
+ */
 const DATABASE_TIMEOUTS = 'services.postgresql { connect-timeout = 20s, query-timeout = 30s }';
 
-/** Nicks of accounts, separately for those with clients on the first and on the second node. */
+/** The nicks of accounts: first those with clients on the first node, then those with clients on the second. */
 export type NicksByHome = readonly [string[], string[]];
 
 interface Group {
   readonly id: number;
-  /** The first members up to this number have their clients on the first node, the others on the second. */
+  /** The first `perNode` members have their clients on the first node, the others on the second. */
   readonly perNode: number;
 }
 
@@ -72,8 +75,8 @@ export class NodePair {
   }
 
   /**
-   * Adds accounts to each node, in groups with the same number from both nodes. Resolves with the processes of their
-   * clients, in the order of the nodes. The clients connect with `open`.
+   * Adds `perNode` accounts for each node. Each group gets the same number from both. Resolves with the processes of
+   * their clients, in the order of the nodes. The clients connect when they get `open`.
    */
   async createAccounts(perNode: number): Promise<BenchProcess[]> {
     const tokens: [string[], string[]] = [[], []];
@@ -97,10 +100,10 @@ export class NodePair {
     return started;
   }
 
-  /** The presence of all created accounts as a node reads it. Rejects when the clients of a node have ended. */
+  /** Reads the presence of all created accounts from one node. Rejects when the clients of a node have ended. */
   async readPresence(node: 0 | 1): Promise<{ online: NicksByHome; away: NicksByHome }> {
-    // A client whose connection was closed ends its process. The offline accounts of an ended process say nothing about
-    // presence.
+    // A process of clients ends when a connection is closed. The presence of its accounts then says nothing about the
+    // server.
     if (this.#clients.some((clients) => !clients.running)) throw new Error('a process of clients has ended');
     const online: NicksByHome = [[], []];
     const away: NicksByHome = [[], []];

@@ -58,7 +58,10 @@ async function postPlain({ conversationId, accountId: senderId, tokenHash }: Int
   if (posted.outcome !== 'new') throw new Error(`a post was ${posted.outcome}`);
 }
 
-/** Posts to the groups in turn, and in each for its alerts in turn. Each alert fires and is resolved alternately. */
+/**
+ * Posts to the groups in turn, and within a group for its alerts in turn. Each alert is reported alternately as firing
+ * and as resolved.
+ */
 async function postAlert(n: number): Promise<void> {
   const access: PresentedToken = { integration: integrations[n % integrations.length]!, token: '' };
   const round = Math.floor(n / integrations.length);

@@ -31,7 +31,7 @@ async function send(n: number): Promise<void> {
   if (outcome.outcome !== 'delivered') throw new Error(`a push was ${outcome.outcome}: ${outcome.category}`);
 }
 
-/** For `send N` it answers with the seconds that N pushes took. */
+/** For a line `send N` the program sends N pushes, and answers with the seconds that they took. */
 createInterface({ input: process.stdin }).on('line', (line) => {
   const end = sent + Number(line.split(' ')[1]);
   const started = performance.now();

@@ -8,14 +8,14 @@ import type { Arrivals } from '../support/arrivals-log.ts';
 import { machineMs, wallMs } from '../support/clock.ts';
 import { ANSWER, readRequests } from '../support/requests.ts';
 
-/** The time until a `slow` receiver answers. */
+/** The time after which a `slow` receiver answers. */
 const SLOW_MS = 2_000;
 
 /** A `parting` receiver closes a connection after this many answers. */
 const PARTING_REQUESTS = 20;
 const LAST_ANSWER = 'HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n';
 
-/** A `healthy` and a `parting` receiver answer at once, a `hung` one never. */
+/** The kinds of receivers. `healthy` and `parting` ones answer at once, a `hung` one never. */
 type ValueType = keyof Arrivals['requests'];
 
 const nothing = (): Record<ValueType, number> => ({ healthy: 0, parting: 0, slow: 0, hung: 0 });

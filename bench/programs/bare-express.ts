@@ -1,4 +1,4 @@
-/** The baseline of intake: Express parses the same body and sends the same answer. It stores nothing. */
+/** The baseline of the intake benchmark: Express parses the same body and sends the same answer. It stores nothing. */
 import express from 'express';
 import type { AddressInfo } from 'node:net';
 

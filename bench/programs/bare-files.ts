@@ -1,4 +1,7 @@
-/** The baseline of files: streams requests into files and files into answers. Argument: the folder. Prints its port. */
+/**
+ * The baseline of the files benchmark: streams request bodies into files, and files into answers. Argument: the folder.
+ * Prints its port.
+ */
 import { createReadStream, createWriteStream } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -10,7 +13,7 @@ const folder = process.argv[2]!;
 const server = createServer((req, res) => {
   const url = new URL(req.url!, 'http://unused');
   const file = join(folder, url.pathname.slice(1));
-  // With `?flush` the stream waits until the file is on disk, as the server does.
+  // With `?flush` the stream waits until the file is on disk, as the Klatch server does.
   const flush = url.searchParams.has('flush');
   const done =
     req.method === 'PUT'

@@ -1,6 +1,6 @@
 /**
- * The baseline of latency: Express parses the same body, sends the same delivery and answers. It stores nothing.
- * Arguments: port of the sink, number of connections to it.
+ * The baseline of the latency benchmark: Express parses the same body, sends the same delivery and answers. It stores
+ * nothing. Arguments: port of the sink, number of connections to it.
  */
 import express from 'express';
 import type { AddressInfo } from 'node:net';
@@ -15,7 +15,7 @@ app.post('/v1/webhooks/:group', express.json({ limit: '1mb' }), (req, res) => {
   const { text } = req.body as { text: string };
   const group = Number(req.params['group']);
   n += 1;
-  // A failure is an unhandled rejection: it ends the process, and with it the benchmark.
+  // Nothing handles a rejection here: a failure ends the process, and with it the benchmark.
   void sender.send(`1_${group}_${n}`, JSON.stringify(bareDelivery(group, n, text)));
   res.json({ status: 'Ok', ok: true, success: true, id: `${group}:${n}` });
 });

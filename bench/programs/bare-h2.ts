@@ -1,6 +1,6 @@
 /**
- * The baseline of push: makes the same payloads and posts them over one connection of node:http2. Arguments: port of
- * the sink, file of its certificate authority, requests in flight.
+ * The baseline of the push benchmark: makes the same payloads and posts them over one connection of node:http2.
+ * Arguments: port of the sink, file of its certificate authority, requests in flight.
  */
 import { readFileSync } from 'node:fs';
 import { connect } from 'node:http2';
@@ -8,7 +8,7 @@ import { createInterface } from 'node:readline';
 
 const [port, authority, streams] = process.argv.slice(2);
 const session = connect(`https://127.0.0.1:${port}`, { ca: readFileSync(authority!) });
-// This text has the length of a signed token.
+// The value has the length of a header with a signed token.
 const authorization = `bearer ${'t'.repeat(190)}`;
 let sent = 0;
 
@@ -46,7 +46,7 @@ function send(n: number): Promise<void> {
   });
 }
 
-/** For `send N` it answers with the seconds that N pushes took. */
+/** For a line `send N` the program sends N pushes, and answers with the seconds that they took. */
 createInterface({ input: process.stdin }).on('line', (line) => {
   const end = sent + Number(line.split(' ')[1]);
   const started = performance.now();

@@ -1,6 +1,7 @@
 /**
- * The baseline of forward and backlog: makes the same bodies, signs them (Standard Webhooks `v1`) and posts them.
- * Arguments: port of the sink, number of connections, and messages in a body (1 by default; more make an array).
+ * The baseline of the forward and backlog benchmarks: makes the same bodies, signs them (Standard Webhooks `v1`) and
+ * posts them. Arguments: port of the sink, number of connections, and messages in a body (1 by default; more make an
+ * array).
  */
 import { createInterface } from 'node:readline';
 import { bareDelivery, BareSender } from '../support/bare-delivery.ts';
@@ -19,7 +20,10 @@ function send(first: number, last: number): Promise<void> {
   return sender.send(`1_1_${first}-${last}`, JSON.stringify(deliveries));
 }
 
-/** For `send N` it answers with the seconds that N messages took. Message numbers continue from line to line. */
+/**
+ * For a line `send N` the program sends N messages, and answers with the seconds that they took. Message numbers
+ * continue from line to line.
+ */
 createInterface({ input: process.stdin }).on('line', (line) => {
   const end = sent + Number(line.split(' ')[1]);
   const started = performance.now();

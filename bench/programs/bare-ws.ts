@@ -1,6 +1,7 @@
 /**
- * The baseline of live clients: a bare `ws` server that sends each posted message to every client. It stores nothing
- * and authenticates no client. With an argument, it sends that many messages to each client that connects.
+ * The baseline of the benchmarks of live clients: a bare `ws` server that sends each posted message to every client. It
+ * stores nothing and authenticates no client. With an argument, it sends that many messages to each client that
+ * connects.
  */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';

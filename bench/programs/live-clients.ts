@@ -26,7 +26,9 @@ const tokens: (string | null)[] = /^\d+$/.test(people)
 let clients: BenchClient[] = [];
 let arrived = 0;
 let waiting: { count: number; done: () => void } | null = null;
-/** The search for marks costs as much as all other work, so it runs only on request. */
+/**
+ * True while marked messages are searched for. The search costs as much as all other work, so it runs only on request.
+ */
 let isMarking = false;
 const marks = new Map<string, { count: number; lastMs: number }>();
 

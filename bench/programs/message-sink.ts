@@ -1,6 +1,6 @@
 /**
- * A receiver that counts messages, one or many in a request, and checks their order. For `count N` it answers when N
- * more messages have arrived, with `{"requests","misplaced"}` since the last answer.
+ * A receiver that counts messages, one or many in a request, and checks their order. For a line `count N` it answers
+ * when N more messages have arrived, with `{"requests","misplaced"}` since the last answer.
  */
 import { createServer, type AddressInfo } from 'node:net';
 import { createInterface } from 'node:readline';

@@ -1,5 +1,6 @@
 /**
- * The second baseline of intake: the same rows, with a transaction for each request. Arguments: socket folder, port.
+ * The second baseline of the intake benchmark: writes the same rows as Klatch, with a transaction for each request.
+ * Arguments: socket folder, port.
  */
 import express from 'express';
 import type { AddressInfo } from 'node:net';

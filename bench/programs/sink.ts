@@ -1,4 +1,7 @@
-/** A receiver that counts. For `count N` it answers when N more requests have arrived since the last answer. */
+/**
+ * A receiver that counts requests. For a line `count N` it answers when N more requests have arrived since the last
+ * answer.
+ */
 import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { createInterface } from 'node:readline';
 import { ANSWER, readRequests } from '../support/requests.ts';

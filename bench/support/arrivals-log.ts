@@ -1,11 +1,11 @@
 import type { BenchProcess } from '../process.ts';
 import type { ScheduleResult } from './schedule.ts';
 
-/** The records of `arrivals.ts` since the last answer. */
+/** The records of the program `arrivals.ts` since its last answer. */
 export interface Arrivals {
   /**
-   * Messages that arrived at healthy and parting receivers: the time of the machine's monotonic clock, and the time
-   * since their `sent_at`.
+   * The messages that arrived at healthy and parting receivers. Times: of arrival on the machine's monotonic clock, and
+   * since the `sent_at` of the message.
    */
   readonly noted: readonly (readonly [id: string, arrivedMs: number, sinceSentMs: number])[];
   readonly requests: Readonly<Record<'healthy' | 'parting' | 'slow' | 'hung', number>>;
@@ -14,9 +14,9 @@ export interface Arrivals {
 /** Milliseconds until the arrival of each post; infinite for one that has not arrived. */
 export interface Latencies {
   readonly sincePosted: readonly number[];
-  /** From the message's `sent_at`, which the database sets right before its commit; in whole milliseconds. */
+  /** From the `sent_at` of the message, which the database sets right before its commit; in whole milliseconds. */
   readonly sinceSent: readonly number[];
-  /** From the 200, which follows the commit. Negative if the delivery was faster than that answer. */
+  /** From the answer 200, which follows the commit. Negative if the delivery arrived before that answer. */
   readonly sinceAnswer: readonly number[];
 }
 

@@ -24,7 +24,7 @@ export class BareSender {
     this.#pool = new Pool(`http://${host}:${port}`, { connections, pipelining: 1 });
   }
 
-  /** Resolves when the receiver has answered. */
+  /** Signs and posts one body. Resolves when the receiver has answered. */
   async send(id: string, body: string): Promise<void> {
     const timestamp = Math.floor(Date.now() / 1000);
     const signature = createHmac('sha256', this.#key).update(`${id}.${timestamp}.${body}`).digest('base64');

@@ -4,12 +4,12 @@ const HEAD_END = '\r\n\r\n';
 /** A round fails if an answer takes longer than this. */
 const STALLED_MS = 30_000;
 
-/** A complete request with the nth message. */
+/** A complete HTTP request that posts the nth message. */
 export function postOf(host: string, path: string, n: number): string {
   return requestOf(path, { text: `message ${n}: load on web-${n % 7} is above its threshold` }, host);
 }
 
-/** A complete request with this body, ASCII only. */
+/** A complete HTTP request with this body, which has to be ASCII. */
 export function requestOf(path: string, input: object, host = '127.0.0.1'): string {
   const body = JSON.stringify(input);
   const head = `POST ${path} HTTP/1.1\r\nHost: ${host}\r\nContent-Type: application/json\r\nContent-Length: `;
@@ -17,7 +17,8 @@ export function requestOf(path: string, input: object, host = '127.0.0.1'): stri
 }
 
 /**
- * One persistent connection. It sends one request at a time, in ASCII, and expects a Content-Length in each answer.
+ * One persistent HTTP connection. It sends one request at a time, in ASCII, and expects a Content-Length in each
+ * answer.
  *
  * It uses a bare socket and no HTTP library, since the benchmark shares the machine's cores with the measured server.
  * undici would take as much of them as the server does (measured: 35 µs a request against 12).

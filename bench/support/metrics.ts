@@ -7,7 +7,7 @@ export async function metricsUrl(server: ServerProcess): Promise<string> {
   return status.metrics_url;
 }
 
-/** The value of one series. `series` is its name, with its labels if it has any. */
+/** The value of one series of the metrics. `series` is its name, with its labels if it has any. */
 export async function countOf(url: string, series: string): Promise<number> {
   const text = await (await fetch(url)).text();
   const line = text.split('\n').find((each) => each.startsWith(`${series} `));

@@ -3,7 +3,7 @@ export function median(values: readonly number[]): number {
   return values.toSorted((a, b) => a - b)[Math.floor((values.length - 1) / 2)] ?? Number.NaN;
 }
 
-/** The value below which this share of the values lies; 0 without values. */
+/** The percentile: the value below which this share of the values lies; 0 without values. */
 export function percentile(values: readonly number[], share: number): number {
   const sorted = Float64Array.from(values).sort();
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0;
@@ -12,12 +12,12 @@ export function percentile(values: readonly number[], share: number): number {
 /** One line of JSON for programs, after the table for people. */
 export interface BenchLine {
   readonly bench: string;
-  /** Median of the rounds' ratios to the baseline of the same round. */
+  /** The median of the ratios to the baseline of the same round. */
   readonly ratio: number;
   readonly baseline: string;
-  /** Median of the measured rates, per second. */
+  /** The median of the measured rates, per second. */
   readonly rate: number;
-  /** Bound of the ratio; absent where the benchmark has none. */
+  /** The bound of the ratio; absent if the benchmark has none. */
   readonly target?: number;
   readonly [more: string]: unknown;
 }

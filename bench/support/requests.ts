@@ -1,11 +1,11 @@
 import type { Socket } from 'node:net';
 
-/** The answer of every receiver. */
+/** The answer of every receiver to every request. */
 export const ANSWER = 'HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n';
 
 /**
- * Reads requests with a Content-Length from a bare socket, and passes the body of each (as Latin-1) to the caller. The
- * caller sends the answer. There is no HTTP library, since a receiver shares the machine's cores with the measured
+ * Reads requests with a Content-Length from a bare socket, and passes the body of each (as Latin-1) to `onRequest`,
+ * which sends the answer. No HTTP library is used, since a receiver shares the machine's cores with the measured
  * server.
  */
 export function readRequests(socket: Socket, onRequest: (body: string) => void): void {

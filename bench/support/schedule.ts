@@ -4,7 +4,7 @@ import { HttpConnection, postOf } from './http-connection.ts';
 
 export interface SchedulePlan {
   readonly origin: string;
-  /** Paths that get posts in turn, so that each gets an equal share of the rate. */
+  /** The paths that get posts in turn, so that each gets an equal share of the rate. */
   readonly paths: readonly string[];
   readonly perSecond: number;
   readonly durationMs: number;
@@ -13,7 +13,7 @@ export interface SchedulePlan {
 
 /** One post, with times of the machine's monotonic clock. */
 export interface ScheduledPost {
-  /** The message's id in the 200. */
+  /** The id of the message, from the answer 200. */
   readonly id: string;
   /** The time at which the schedule released the post. The wait for a free connection counts as latency. */
   readonly postedMs: number;
@@ -53,7 +53,8 @@ export async function postOnSchedule(plan: SchedulePlan): Promise<ScheduleResult
   };
   try {
     const startedMs = machineMs();
-    // The await at the end reports a failure. Without this handler, an earlier one would end the process.
+    // The await at the end reports a failure. Without this handler, a rejection before that await would end the
+    // process.
     done.promise.catch(() => {});
     for (let n = 0; n < total;) {
       const nowMs = machineMs();

@@ -12,10 +12,10 @@ import { within } from './within.ts';
 const SEED = 2;
 const MESSAGES = 3_000;
 const PICTURES = 60;
-/** The probe watches this many frames after an event has shown its effect. */
+/** The probe keeps watching for this many frames after an event has shown its effect. */
 const FRAMES_AFTER = 12;
 const STEP_S = 120;
-/** Person 0 reads; this person sends the new messages and pictures. */
+/** The person who sends the new messages and pictures, while person 0 reads. */
 const WRITER = 1;
 /** The view shows at least this many rows. */
 const SCREEN_ROWS = 20;
@@ -44,7 +44,8 @@ interface Watched {
 }
 
 /**
- * Plays events while a page shows the middle of a conversation. Measures by how many pixels the message in view moves.
+ * Plays events while a page shows the middle of a conversation. Measures by how many pixels each event moves the
+ * message in view.
  */
 export async function measureAnchorDrift(stage: WebStage, plan: WebPlan): Promise<Measures> {
   const conversation = await anchorConversation(stage);
@@ -137,13 +138,13 @@ class AnchorEvents {
     return this.#page.evaluate<Watched>('probe.stopAnchor()');
   }
 
-  /** A random place among the pictures, above the end. */
+  /** A random place among the pictures, above the end, as a share of the height of the list. */
   #shareOfPictures(): number {
     const seq = this.#conversation.messages - SCREEN_ROWS - this.#random.between(0, 2 * PICTURES - SCREEN_ROWS);
     return seq / this.#lastSeq;
   }
 
-  /** Scrolls away from the end, where the view follows new messages as it should. */
+  /** Scrolls away from the end of the list: there the view follows new messages, as it should. */
   async #leaveEnd(): Promise<void> {
     const isNearEnd = await this.#page.evaluate<boolean>(
       `(({ scrollHeight, scrollTop, clientHeight }) => scrollHeight - scrollTop < 2 * clientHeight)(document.querySelector('.feed'))`,
@@ -151,7 +152,7 @@ class AnchorEvents {
     if (isNearEnd) await this.#scrollTo(this.#random.fraction() * 0.9);
   }
 
-  /** Edits or deletes one of the messages that are drawn. */
+  /** Edits or deletes one of the messages whose rows are drawn. */
   async #revise(kind: AnchorEvent): Promise<void> {
     const { above, below } = await this.#page.evaluate<{ above: number[]; below: number[] }>('probe.drawnAround()');
     const seqs = (kind === 'edit below' ? below : [...above, ...below.slice(0, 1)]).filter(
@@ -173,7 +174,7 @@ class AnchorEvents {
     );
   }
 
-  /** Only its sender may change a message. */
+  /** Edits or deletes a message as its sender: no other person may. */
   async #reviseAsSender(operation: string, input: { seq: number; text?: string }): Promise<void> {
     const { id } = this.#conversation;
     const { messages } = await this.#stage.call<{ messages: { sender: { id: number } }[] }>('messages.history', {

@@ -3,8 +3,8 @@ import type { Measure } from './rows.ts';
 import type { SideName } from './sides.ts';
 
 /**
- * Returns the medians of each side's figures over the rounds. If no figure of the bare page is 0, it adds the median of
- * the rounds' ratios.
+ * Returns the median of each side's figures over the rounds. If no figure of the bare page is 0, the result also has
+ * the median of the rounds' ratios.
  */
 export function compareRounds(figures: ReadonlyMap<SideName, readonly number[]>): Measure {
   const klatch = figures.get('klatch')!;

@@ -14,7 +14,7 @@ const START_S = 60;
 const PARTS: ReadonlySet<string> = new Set(['Document', 'Script', 'Stylesheet']);
 const EXTRAS: ReadonlySet<string> = new Set(['Font', 'Image']);
 
-/** The requests of a browser before a page can be used. */
+/** The requests that a browser makes before a page can be used. */
 interface Load {
   /** The URLs of HTML, scripts and styles. */
   readonly parts: readonly string[];
@@ -73,7 +73,7 @@ async function kilobytes(urls: readonly string[], encoding: 'br' | 'gzip'): Prom
   return bytes / KB;
 }
 
-/** The size of a body as the network carries it, compressed. */
+/** The size of a body as it is transferred, in the given content encoding. */
 function bodyBytes(url: string, encoding: string): Promise<number> {
   return new Promise((resolve, reject) => {
     const headers = { accept: 'text/html,*/*', 'accept-encoding': encoding };

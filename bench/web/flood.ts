@@ -11,7 +11,7 @@ import { within } from './within.ts';
 
 const MESSAGES_BEFORE = 60;
 const CONNECTIONS = 64;
-/** The time between two keys of a person who types. */
+/** The time between two keys that a person types. */
 const KEY_MS = 200;
 const NODES_MS = 1_000;
 /** The page must show the last post within this time. */

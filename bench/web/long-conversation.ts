@@ -12,7 +12,7 @@ import { within } from './within.ts';
 const MB = 1_000_000;
 const SEED = 1;
 const DRAG_FRAMES = 30;
-/** The limit for scrolling once through a conversation, in which some pages have to load. */
+/** The time limit for scrolling once through a conversation, while some pages of messages have to load. */
 const WAY_S = 900;
 const STEP_S = 120;
 /** The speed of a person who turns the wheel quickly. */
@@ -23,7 +23,7 @@ interface Pass {
   readonly nodes: number;
   readonly heapMB: number;
   readonly jumps: readonly number[];
-  /** Jumps after which the message did not come into view. */
+  /** The number of jumps after which the message did not come into view. */
   readonly lost: number;
 }
 
@@ -56,7 +56,7 @@ interface PassOptions {
   readonly random: Random;
 }
 
-/** Scrolls up and down, drags the scroll bar, and jumps to messages. */
+/** One pass: scrolls up and down, drags the scroll bar, and jumps to messages. */
 async function pass(page: Page, { conversation, plan, random }: PassOptions): Promise<Pass> {
   let nodes = 0;
   for (const step of [-plan.scrollStepPx, plan.scrollStepPx]) {
@@ -74,7 +74,7 @@ async function pass(page: Page, { conversation, plan, random }: PassOptions): Pr
   return { nodes, heapMB, jumps, lost };
 }
 
-/** Jumps to random messages by their addresses. Returns the times until each was drawn. */
+/** Jumps to random messages by their URLs. Returns the time until each was drawn. */
 async function jumpAround(
   page: Page,
   { conversation, plan, random }: PassOptions,
@@ -96,7 +96,7 @@ async function jumpAround(
   return { jumps, lost };
 }
 
-/** Scrolls up and down alternately, as a wheel does. */
+/** Scrolls up and down alternately, as a wheel does, while the browser traces its work. */
 async function scrollTraced(page: Page, seconds: number): Promise<{ workMs: number; longestMs: number }> {
   const cdp = await page.context().newCDPSession(page);
   const { width, height } = page.viewportSize()!;

@@ -2,10 +2,12 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { CDPSession, Page } from 'playwright-core';
 
-/** A page meets a condition when it shows an element, or a text in one of the last elements that match a selector. */
+/**
+ * A condition that a page meets when it shows an element, or a text in one of the last elements that match a selector.
+ */
 export type Condition = { readonly present: string } | { readonly text: readonly [selector: string, part: string] };
 
-/** The start of a page, as the page itself has measured it. Times since the start of the navigation. */
+/** The start of a page, as the page itself has measured it. The times count from the start of the navigation. */
 export interface StartTimes {
   readonly readyMs: number;
   readonly largestPaintMs: number;

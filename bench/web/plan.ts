@@ -2,14 +2,14 @@
 export interface WebPlan {
   /** The number of measurements of each time; their median counts. */
   readonly rounds: number;
-  /** Messages that the person at the browser sends in a round. */
+  /** The number of messages that the person at the browser sends in a round. */
   readonly ownMessages: number;
   readonly longMessages: number;
-  /** The pixels by which the page scrolls in each frame, through the long conversation. */
+  /** The number of pixels by which the page scrolls the long conversation in each frame. */
   readonly scrollStepPx: number;
   readonly drags: number;
   readonly jumps: number;
-  /** Seconds of scrolling that are traced. */
+  /** The seconds of scrolling during which the browser is traced. */
   readonly tracedSeconds: number;
   readonly anchorEvents: number;
   readonly flood: { readonly perSecond: number; readonly seconds: number };

@@ -1,11 +1,11 @@
 import { report, round } from '../support/report.ts';
 import { isGoalMet, isMet, ROWS, type Measure, type Measures, type Row, type RowId } from './rows.ts';
 
-/** The decimal places of figures; those from WHOLE_FROM on are whole numbers. */
+/** The number of decimal places of figures below WHOLE_FROM; figures from there on are whole numbers. */
 const DIGITS = 2;
 const WHOLE_FROM = 100;
 
-/** The rows that were measured, in the order of the table. */
+/** The rows of the table that were measured, in its order. */
 export function measuredRows(measures: Measures): [RowId, Row, Measure][] {
   return (Object.keys(ROWS) as RowId[]).flatMap((id) => {
     const measure = measures[id];

@@ -8,7 +8,7 @@ const FILE = join(import.meta.dirname, 'result.json');
 
 /** The result of a whole run, for the page with the figures (scripts/web-figures-page.ts). */
 export interface WebResult {
-  /** Such as `2026-11-27`. */
+  /** The day of the run, such as `2026-11-27`. */
   readonly date: string;
   readonly machine: Machine;
   readonly chromium: string;
@@ -31,7 +31,7 @@ export async function storeResult(
   writeFileSync(FILE, `${JSON.stringify(result, null, 2)}\n`);
 }
 
-/** Null if no result is stored yet. */
+/** Reads the stored result; null if there is none yet. */
 export function readResult(): WebResult | null {
   try {
     return JSON.parse(readFileSync(FILE, 'utf8')) as WebResult;

@@ -4,11 +4,11 @@ export interface Row {
   readonly unit: string;
   /** The highest figure that is allowed; null if there is no limit. */
   readonly bar: number | null;
-  /** A lower figure to reach later; null if there is none. */
+  /** A lower figure that is to be reached later; null if there is none. */
   readonly goal: number | null;
   /** If true, bar and goal apply to the ratio to the bare page. */
   readonly isRatio?: true;
-  /** The first bar, if it has changed. */
+  /** The first bar of this row, if it has changed. */
   readonly formerBar?: string;
 }
 
@@ -127,7 +127,7 @@ export function isMet(id: RowId, measure: Measure): boolean {
   return isBelowBar && (lounge === undefined || !RIVALLED.has(id) || klatch <= lounge);
 }
 
-/** Null if there is no goal. */
+/** Whether the figure is within the goal; null if the row has none. */
 export function isGoalMet(id: RowId, measure: Measure): boolean | null {
   const { goal }: Row = ROWS[id];
   return goal === null ? null : judged(id, measure) <= goal;

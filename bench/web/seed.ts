@@ -12,7 +12,7 @@ export interface BenchConversation {
   readonly lastText: string;
 }
 
-/** A part of the text of a message of `fillConversation`: unique in all conversations. */
+/** A part of the text of the nth message of `fillConversation`: unique in all conversations. */
 export function messageText(title: string, n: number): string {
   return `message ${n} of ${title}:`;
 }

@@ -6,18 +6,18 @@ import { VIEW, type WebStage } from './stage.ts';
 
 export type SideName = 'klatch' | 'bare' | 'lounge';
 
-/** One of the pages that are compared; all of them do the same in one run. Its conversations have numbers from 0. */
+/** One of the compared pages; in one run the same work is done with each. Its conversations have numbers from 0. */
 export interface Side {
   readonly name: SideName;
   /** The address that shows a conversation. */
   urlOf(conversation: number): string;
-  /** The page meets these when the conversation is open at its newest message, and a person can write. */
+  /** The page meets these conditions when the conversation is open at its newest message, and a person can write. */
   conditionsOf(conversation: number): readonly Condition[];
   /** The selector of the element that opens a conversation by a click. */
   linkTo(conversation: number): string;
   /** The selector of the field in which a person writes. */
   readonly field: string;
-  /** Selectors of the texts of messages: of all on the screen, and of those that the server has confirmed. */
+  /** Two selectors of texts of messages: of all messages on the screen, and of those that the server has confirmed. */
   readonly shown: string;
   readonly confirmed: string;
   /** A browser that is signed in, with nothing cached. */

@@ -10,7 +10,7 @@ import { addProbe, startTimes, type Condition } from './page-probe.ts';
 import { fillConversation, messageText, type BenchConversation } from './seed.ts';
 import { within } from './within.ts';
 
-/** The number of people: the person at the browser, and others who write too. */
+/** The number of people: the person at the browser, and seven others who write too. */
 const PEOPLE = 8;
 const START_S = 120;
 export const VIEW = { width: 1_280, height: 800 };

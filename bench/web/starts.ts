@@ -6,7 +6,9 @@ import { inTurns, withPage, type Side, type SideName } from './sides.ts';
 import { within } from './within.ts';
 
 const START_S = 60;
-/** Starts that do not count: a browser keeps compiled scripts only when a page is opened a second time. */
+/**
+ * The number of starts that do not count: a browser keeps compiled scripts only when a page is opened a second time.
+ */
 const WARM_UPS = 3;
 const SLOW_CPU_RATE = 4;
 /** Chromium's own figures for "Fast 3G": the delay of a request in ms, and bytes a second. */

@@ -3,7 +3,10 @@ import { percentile } from '../support/report.ts';
 
 const MAIN_THREAD = 'CrRendererMain';
 const TASK = 'RunTask';
-/** The event at the end of each frame that is drawn. Chromium 156 no longer has `BeginMainThreadFrame`. */
+/**
+ * The name of the trace event at the end of each frame that is drawn. Chromium 156 no longer has
+ * `BeginMainThreadFrame`.
+ */
 const FRAME = 'Commit';
 const CATEGORIES = ['devtools.timeline', 'disabled-by-default-devtools.timeline', 'devtools.timeline.frame'];
 

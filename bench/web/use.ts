@@ -8,7 +8,10 @@ import { within } from './within.ts';
 
 const STEP_S = 60;
 
-/** Measures switches between conversations, and own messages. Each side has one page, which stays open. */
+/**
+ * Measures the times of switching between conversations and of sending own messages. Each side has one page, which
+ * stays open.
+ */
 export async function measureUse(
   sides: readonly Side[],
   { rounds, ownMessages }: { readonly rounds: number; readonly ownMessages: number },

@@ -14,7 +14,7 @@ import { WebStage } from './stage.ts';
 import { measureStarts } from './starts.ts';
 import { measureUse } from './use.ts';
 
-/** Messages of the conversations in which starts and switches are measured. */
+/** The number of messages in each conversation in which starts and switches are measured. */
 const MESSAGES = 200;
 
 const PARTS = ['beside', 'long', 'anchor', 'flood', 'groups'] as const;
@@ -52,7 +52,8 @@ export async function benchWeb(): Promise<boolean> {
       try {
         measures = { ...measures, ...(await run[part]()) };
       } catch (error) {
-        // The run continues, so that a run of 40 minutes does not lose the measurements of the other parts.
+        // The run continues with the next part, so that a run of 40 minutes does not lose the measurements of the other
+        // parts.
         console.error(`web: ${part} failed:`, error);
         failed.push(part);
       }

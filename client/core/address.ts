@@ -15,7 +15,7 @@ export interface ServerAddress {
   /** `frames`: WebSocket; `lines`: one JSON text per line. */
   readonly transport: 'frames' | 'lines';
   readonly isEncrypted: boolean;
-  /** Whether the connection stays on this machine, where no network carries it. */
+  /** Whether the connection stays on this machine, so that no network carries its bytes. */
   readonly isLoopback: boolean;
 }
 
@@ -37,7 +37,9 @@ function parseLiveEndpoint(text: string): ServerAddress | null {
   return { url: url.href, transport, isEncrypted, isLoopback: LOOPBACK_HOST_PATTERN.test(url.hostname) };
 }
 
-/** The problem of an address that a person typed, as the rest of a sentence; null: the client can try it. */
+/**
+ * What is wrong with an address that a person typed, as the rest of a sentence; null: the client can try the address.
+ */
 export function addressProblem(text: string): string | null {
   const url = parseUrlRefusingCredentialsAndQuery(text);
   if (url !== null && (url.protocol === 'http:' || url.protocol === 'https:')) return null;
@@ -65,8 +67,10 @@ export async function discoverServerAddress(text: string): Promise<ServerAddress
 }
 
 /**
- * The base URL for uploads and downloads, which use HTTP: the address itself, or the address of a WebSocket on the HTTP
- * port without its path. Null for other endpoints, which do not show the HTTP port.
+ * The base URL for uploads and downloads, which use HTTP:
+ * - of an http or https address: the address itself
+ * - of a WebSocket on the HTTP port: its address without the path
+ * - of other endpoints: null, because they do not show the HTTP port
  */
 export function deriveHttpBaseUrl(httpOrWsLiveUrl: string): string | null {
   const url = parseUrlRefusingCredentialsAndQuery(httpOrWsLiveUrl);
@@ -114,7 +118,7 @@ async function readBoundedText(response: Response): Promise<string> {
   }
 }
 
-/** An absolute address without a user, a password, a query or a fragment. */
+/** Parses an absolute address; null if it has a user, a password, a query or a fragment. */
 function parseUrlRefusingCredentialsAndQuery(text: string): URL | null {
   const url = URL.parse(text);
   if (url === null || url.hostname === '' || url.search !== '' || url.hash !== '') return null;

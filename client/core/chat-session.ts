@@ -11,14 +11,17 @@ export const SESSION_ENDED_CLOSE_CODE = 4002;
 export interface SessionBounds extends ConnectionBounds {
   readonly maxPendingRequests: number;
   readonly answerTimeoutMs: number;
-  /** After this time without a byte from the server the client pings it. Without an answer it closes the connection. */
+  /**
+   * After this time without a text from the server, the client pings the server. If no answer comes in the same time
+   * again, the client closes the connection.
+   */
   readonly quietBeforePingMs: number;
 }
 
 export const DEFAULT_SESSION_BOUNDS: SessionBounds = {
   connectTimeoutMs: 10_000,
-  // A server can be configured to accept 200,000 characters at most: 1.2 MB of escaped JSON. A page has several
-  // messages.
+  // A server can be configured to accept 200,000 characters at most: 1.2 MB of escaped JSON. A page contains several
+  // messages, and needs more.
   maxInboundTextBytes: 16 * 1024 * 1024,
   maxPendingRequests: 1_000,
   answerTimeoutMs: 30_000,
@@ -37,7 +40,7 @@ export class ChatSession {
   #endAnnouncedByServer: ConnectionEnd | null = null;
   #quietPeriodStartMs = performance.now();
   #livenessTimer: ReturnType<typeof setInterval> | null = null;
-  /** `requestPause` was called. The connection pauses only while no call waits for its answer. */
+  /** Whether the caller wants a pause. The connection pauses only while no call waits for an answer. */
   #isPauseRequested = false;
   #isPaused = false;
   #pendingCallCount = 0;
@@ -144,7 +147,8 @@ export class ChatSession {
 
   /** Returns whether the notification is about the connection itself. */
   #handleConnectionNotification({ method, params }: Notification): boolean {
-    // On line connections the server checks that the client is alive; WebSocket has ping frames for that.
+    // Over TCP and TLS the server asks with this notification whether the client is alive; WebSocket has ping frames
+    // for that.
     if (method === 'ping') this.#ping();
     if (method === 'session.ended') {
       const said = decodeOrNull(decodeSessionEnded, params);
@@ -153,7 +157,7 @@ export class ChatSession {
     return method === 'ping' || method === 'session.ended';
   }
 
-  /** A path that drops packets reports no error: only a ping without an answer shows it. */
+  /** Pings a server that sends nothing: if the network drops all packets, only a ping without an answer shows that. */
   #pingIfQuiet(): void {
     if (this.#isPaused || performance.now() - this.#quietPeriodStartMs < this.#bounds.quietBeforePingMs) return;
     this.#quietPeriodStartMs = performance.now();

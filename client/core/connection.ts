@@ -7,7 +7,7 @@ export interface ConnectionEnd {
 
 /** The callbacks of the user of a connection. */
 export interface ConnectionCallbacks {
-  /** One JSON text. */
+  /** Called with each JSON text that the server sends. */
   readonly onText: (text: string) => void;
   /** Called once, also after `close` and `destroy`, and never before the connection was open. */
   readonly onEnd: (end: ConnectionEnd) => void;

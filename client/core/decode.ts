@@ -18,7 +18,7 @@ export class DecodeError extends Error {
     this.#expected = expected;
   }
 
-  /** The same error, with the name or index of this value in its parent at the beginning of the path. */
+  /** The same error with a longer path: `step` is the name or index of this value in its parent. */
   withPathPrefix(step: string): DecodeError {
     return new DecodeError(this.#expected, this.#path === '' ? step : `${step}.${this.#path}`);
   }

@@ -3,9 +3,9 @@ import type { Account, Change } from './shapes.ts';
 /** The events that a follower delivers, one after the other. Each change of a conversation comes once, in order. */
 export type ChatEvent =
   | { readonly type: 'change'; readonly conversation: number; readonly change: Change }
-  /** The account joined a conversation: its changes follow from here. */
+  /** The account joined the conversation: the changes of the conversation come after this event. */
   | { readonly type: 'joined'; readonly conversation: number }
-  /** The account left the conversation: no event of it follows. */
+  /** The account left the conversation: no more events of it follow. */
   | { readonly type: 'left'; readonly conversation: number }
   /**
    * The server lost changes of a conversation that this client had received, as after a restored backup. Changes after
@@ -13,7 +13,10 @@ export type ChatEvent =
    */
   | { readonly type: 'reset'; readonly conversation: number; readonly rev: number }
   | { readonly type: 'connected'; readonly account: Account }
-  /** Changes since the last connection follow; `isSubscribedToAll`: of all conversations that the account is in. */
+  /**
+   * The next events are the changes since the last connection. `isSubscribedToAll` false: the account is in more
+   * conversations than a client can follow.
+   */
   | { readonly type: 'following'; readonly conversations: number; readonly isSubscribedToAll: boolean }
   | { readonly type: 'disconnected'; readonly reason: string; readonly retryInMs: number }
   /** All other notifications: read positions, typing, presence, and methods that this client does not know. */

@@ -18,21 +18,27 @@ import {
 export interface FollowOptions {
   /** For each conversation, the rev of the last change that the client has. */
   readonly resumeRevByConversation: ReadonlyMap<number, number>;
-  /** The epoch of the server's log that each of these revs belongs to; 0 for conversations that are not in the map. */
+  /**
+   * The epoch of the server's log that each rev in `resumeRevByConversation` belongs to; 0 for conversations that are
+   * not in the map.
+   */
   readonly resumeEpochByConversation?: ReadonlyMap<number, number>;
-  /** For conversations without a rev to resume from: begin with the changes from now on, or with their first change. */
+  /** The beginning for conversations without a rev to resume from. `now`: changes from now on. `start`: all changes. */
   readonly unknownStartAt: 'now' | 'start';
-  /** The follower ignores all other conversations; null: it follows all. */
+  /** The conversations to follow; null: all. */
   readonly onlyConversations: ReadonlySet<number> | null;
 }
 
 /**
- * The number of changes of a page. Each page that arrives doubles this number. Each page that fails divides it by four,
- * because a large page never arrives whole over a connection that keeps breaking.
+ * The number of changes of a page in `conversations.sync`. Each page that arrives doubles this number. Each page that
+ * fails divides it by four, because a large page never arrives whole over a connection that keeps breaking.
  */
 const SYNC_PAGE_SIZES = { first: 32, max: 500 } as const;
 const MAX_REMEMBERED_LEFT_CONVERSATIONS = 1_000;
-/** The number of conversations that `live.subscribe` accepts. The client names those with the lowest numbers. */
+/**
+ * The maximum number of conversations that `live.subscribe` accepts. If there are more, the client names those with the
+ * lowest numbers.
+ */
 const MAX_SUBSCRIBED_CONVERSATIONS = 20_000;
 /**
  * An account that was added to a conversation while it was disconnected gets this many of the last changes. The server
@@ -41,9 +47,9 @@ const MAX_SUBSCRIBED_CONVERSATIONS = 20_000;
 const BACKFILL_CHANGES_WHEN_JOINED_AWAY = 200;
 
 /**
- * Turns the notifications of successive connections into each change once and in order. It drops changes that it has
- * already handled. Where revs are missing, it fetches all changes of the gap from the server: an edit may have moved a
- * message to a newer rev, or a notification was lost, and only the server can tell which.
+ * Follows conversations over successive connections, and passes each change to the listener once and in order. It drops
+ * changes that it has already handled. Where revs are missing, it fetches all changes of the gap from the server. Only
+ * the server knows the reason: an edit moved a message to a newer rev, or a notification was lost.
  */
 export class ConversationFollower {
   /** The rev of the last handled change of each conversation. */
@@ -56,7 +62,7 @@ export class ConversationFollower {
   readonly #revByLeftConversation = new Map<number, number>();
   readonly #options: FollowOptions;
   readonly #listener: ChatListener;
-  /** Conversations with a gap that was still open when the connection broke. */
+  /** Conversations of which the client has not yet fetched all missing changes, as after a broken connection. */
   readonly #conversationsWithGap = new Set<number>();
   #hasFollowedBefore = false;
   #handledChangeCount = 0;
@@ -82,7 +88,7 @@ export class ConversationFollower {
     return this.#epochByConversation;
   }
 
-  /** Changes that the listener has handled. */
+  /** The number of changes that the listener has handled. */
   get handledChangeCount(): number {
     return this.#handledChangeCount;
   }
@@ -122,8 +128,8 @@ export class ConversationFollower {
   }
 
   /**
-   * Forgets handled changes that the server has lost since: the changes after `epoch_rev` if the log's epoch rose only
-   * once, otherwise all changes. It runs before any fetch, so that the next subscription repeats an interrupted
+   * Forgets handled changes that the server has lost since the last connection: those after `epoch_rev` if the log's
+   * epoch rose once, otherwise all. It runs before any fetch, so that the next subscription repeats an interrupted
    * reconciliation.
    */
   async #dropLostChanges(
@@ -143,7 +149,7 @@ export class ConversationFollower {
     }
   }
 
-  /** Handles a notification of the server. The caller waits for it before it passes the next. */
+  /** Handles a notification of the server. The caller waits for the result before it passes the next notification. */
   handle(session: ChatSession, { method, params }: Notification): Promise<void> | void {
     if (method === 'conversation.change') return this.#onChange(session, params);
     if (method === 'conversation.joined') return this.#onJoined(session, params);
@@ -161,7 +167,7 @@ export class ConversationFollower {
   #onChange(session: ChatSession, params: unknown): Promise<void> | void {
     const { conversation, ...change } = decodeNotification(decodeConversationChange, params);
     const have = this.#handledRevByConversation.get(conversation);
-    // The account has left the conversation, or the user did not select it: the follower drops the change.
+    // Drops a change that the follower has handled already, and changes of a conversation that it does not follow.
     if (have === undefined || change.rev <= have) return undefined;
     if (change.rev === have + 1) return this.#passToListener(conversation, change);
     return this.#catchUp(session, conversation, have);
@@ -173,7 +179,9 @@ export class ConversationFollower {
     return done.then(() => this.#recordHandled(conversation, change.rev));
   }
 
-  /** Runs after the listener: a change that the listener did not handle has to come again. */
+  /**
+   * Runs only after the listener has handled the change: otherwise the next connection has to deliver the change again.
+   */
   #recordHandled(conversation: number, rev: number): void {
     this.#handledRevByConversation.set(conversation, rev);
     this.#handledChangeCount += 1;
@@ -217,7 +225,10 @@ export class ConversationFollower {
     else if (have < rev) await this.#catchUp(session, conversation, have);
   }
 
-  /** Adds a conversation to follow. `isStreamComplete`: the stream contains all its changes that the client wants. */
+  /**
+   * Adds a conversation to follow. `isStreamComplete`: the stream contains all changes of the conversation that the
+   * client wants.
+   */
   async #addConversation(
     session: ChatSession,
     { id, rev }: { id: number; rev: number },

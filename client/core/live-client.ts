@@ -17,14 +17,19 @@ import { NotificationQueue } from './notification-queue.ts';
 import { decodeAuthenticated, type Account } from './shapes.ts';
 import { waitOrUntilAborted } from './wait.ts';
 
-/** After a connection that lasted this long, the client makes the next attempt to connect soon. */
+/**
+ * If a connection lasted longer than this, the wait before the next attempt to connect starts again at its shortest.
+ */
 const STABLE_CONNECTION_MS = 5_000;
 const MAX_CALLS_AWAITING_CONNECTION = 1_000;
-/** Bound of the delay before a repeat that the server asked for. */
+/** The longest wait before the client repeats a call that the server refused for a transient reason. */
 const MAX_CALL_RETRY_DELAY_MS = 10_000;
-/** Bytes that may wait for a slow listener before the client stops reading. */
+/** If more bytes than this wait for a slow listener, the client stops reading from the connection. */
 const NOTIFICATION_QUEUE_HIGH_WATER_BYTES = 1024 * 1024;
-/** While calls wait for answers, a slow listener does not stop the reading. Beyond this bound the client reconnects. */
+/**
+ * While calls wait for answers, the client does not stop reading. If more bytes than this wait for a slow listener, it
+ * reconnects.
+ */
 const NOTIFICATION_QUEUE_OVERFLOW_BYTES = 64 * 1024 * 1024;
 
 /** The account, the connection and the purpose of a client. */
@@ -44,9 +49,11 @@ export interface LiveClientOptions {
 
 interface CallOptions<Result> {
   readonly decode: Decoder<Result>;
-  /** Bound of all attempts together, the wait for a connection included. */
+  /** The longest time for all attempts together, the wait for a connection included. */
   readonly timeoutMs?: number;
-  /** True: the operation is idempotent, so the client calls it again when the connection breaks. */
+  /**
+   * True: the operation is idempotent, so the client repeats it after a transient failure, such as a broken connection.
+   */
   readonly isRepeatable?: boolean;
   /** Rejects with ConnectionError instead of waiting for a connection, as listeners need. */
   readonly failsWhenDisconnected?: boolean;
@@ -70,7 +77,7 @@ export class LiveClient {
   #connectedSession: ChatSession | null = null;
   /** The connection while the client can make requests on it; otherwise null. */
   #authenticatedSession: ChatSession | null = null;
-  /** When the server authenticated the last connection. */
+  /** The time at which the server authenticated the last connection, as `performance.now` counts. */
   #lastAuthenticatedAtMs = 0;
   #account: Account | null = null;
   #signInSessionNumber: number | null = null;
@@ -138,7 +145,7 @@ export class LiveClient {
   }
 
   /**
-   * Resolves when the first attempt to connect has succeeded. Rejects with the reason of its failure, while the client
+   * Resolves when the first attempt to connect has succeeded. Rejects if that attempt has failed, while the client
    * makes further attempts.
    */
   async awaitFirstAttempt(): Promise<Account> {
@@ -153,7 +160,7 @@ export class LiveClient {
   /**
    * Calls an operation. Waits for a connection where there is none. Rejects with:
    * - ServerError
-   * - ConnectionError or AnswerTimeoutError: the server may have carried the request out, unless it `isRepeatable`
+   * - ConnectionError or AnswerTimeoutError: the server may have carried the request out
    * - SessionOverError
    * - ClientStoppedError
    */
@@ -288,8 +295,8 @@ export class LiveClient {
     this.#lastAuthenticatedAtMs = performance.now();
     this.counts.authenticatedConnections += 1;
     this.#lastConnectionError = null;
-    // Set before the listener gets an event, because it may make a call. Otherwise that call would fail or wait for a
-    // connection, and the connection for the listener.
+    // Set before the listener gets an event, because the listener may make a call. Without this session the call would
+    // fail, or would wait for a connection that waits for the listener.
     this.#authenticatedSession = session;
     await this.#options.listener({ type: 'connected', account });
     this.#wakeWaiters();

@@ -1,7 +1,7 @@
 import type { Notification } from './rpc-client.ts';
 
 interface NotificationQueueOptions {
-  /** Called for one notification after the other; the next waits until it has resolved. */
+  /** Called for one notification after the other: the next call waits until the result of this call has resolved. */
   readonly handle: (notification: Notification) => Promise<void> | void;
   /** Called when the queue exceeds `highWaterBytes`; called again only after `onLowWater`. */
   readonly onHighWater: () => void;
@@ -19,7 +19,7 @@ const COMPACT_AFTER_DEQUEUED = 1_000;
 
 /** Keeps the notifications of a server in order until they are handled. */
 export class NotificationQueue {
-  /** Bytes of the waiting notifications. */
+  /** An estimate of the memory that the waiting notifications take. */
   #estimatedQueuedBytes = 0;
   #queued: Notification[] = [];
   #nextIndex = 0;

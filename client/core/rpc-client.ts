@@ -13,7 +13,7 @@ interface RpcClientOptions {
   readonly send: (text: string) => void;
   /** Called within `receive`, in the order of the texts. */
   readonly onNotification: (notification: Notification) => void;
-  /** Bound of the requests that wait for their answer. */
+  /** The maximum number of requests that wait for their answers. */
   readonly maxPendingRequests: number;
 }
 
@@ -96,7 +96,7 @@ export class RpcClient {
     for (const id of this.#pendingById.keys()) this.#removePending(id)?.reject(this.#endError);
   }
 
-  /** Returns undefined for an answer that came after its timeout. */
+  /** Returns undefined if no request with this id waits, as for an answer that came after the timeout. */
   #removePending(id: number): PendingCall | undefined {
     const pending = this.#pendingById.get(id);
     this.#pendingById.delete(id);

@@ -30,7 +30,7 @@ export const decodeAttachment = objectWithAtLeast({
   name: string,
   type: string,
   size: number,
-  /** Size of a picture as it is shown, in pixels, where its first bytes contain it. */
+  /** The size of a picture as it is shown, in pixels; absent if the first bytes of the file do not contain it. */
   width: optional(positiveInteger),
   height: optional(positiveInteger),
 });
@@ -58,7 +58,7 @@ export const decodeMessage = objectWithAtLeast({
   sent_at: string,
   edited_at: optional(string),
   deleted: optional(constant(true)),
-  /** Absent from servers older than attachments. */
+  /** Absent if the server is too old for attachments. */
   attachments: optional(arrayOf(decodeAttachment)),
   cards: optional(arrayOf(decodeCard)),
   mentions: optional(arrayOf(string)),
@@ -127,7 +127,7 @@ export const decodeSubscribeResult = objectWithAtLeast({
 });
 export const decodeChangePage = objectWithAtLeast({ changes: arrayOf(decodeChange), rev, more: boolean, epoch });
 
-/** Notifications, by method. */
+/** The parameters of the server's notifications, such as `conversation.change`. */
 export const decodeConversationChange = objectWithAtLeast({ ...changeFields, conversation: id });
 export const decodeConversationJoined = objectWithAtLeast({ conversation: id, rev });
 export const decodeConversationLeft = objectWithAtLeast({ conversation: id });

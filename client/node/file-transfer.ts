@@ -7,7 +7,7 @@ import { ConnectionError, ProtocolError, ServerError } from '../core/chat-error.
 import { decodeOrNull, decodeReceived, objectWithAtLeast, optional, string } from '../core/decode.ts';
 import { decodeAttachment, type Attachment } from '../core/shapes.ts';
 
-/** The server for files, and the session. */
+/** The server that stores the files, and the token of the session. */
 export interface FileServer {
   /** `http(s)://host`, without `/v1`. */
   readonly baseUrl: string;
@@ -42,7 +42,8 @@ export function uploadFile(server: FileServer, file: OutgoingFile): Promise<Atta
 }
 
 /**
- * `expectsContinue`: waits for the server to ask for the body. A refusal during the transfer of the body can get lost.
+ * `expectsContinue`: waits a second for the server to ask for the body (100 Continue) or to refuse it. A refusal during
+ * the transfer of the body can get lost.
  */
 async function upload(server: FileServer, file: OutgoingFile, expectsContinue: boolean): Promise<Attachment> {
   const url = new URL(`${server.baseUrl}/v1/files?name=${encodeURIComponent(file.name)}`);
@@ -55,7 +56,7 @@ async function upload(server: FileServer, file: OutgoingFile, expectsContinue: b
   const answered = awaitResponse(request);
   answered.catch(() => {});
   let fileReadFailure: { readonly error: unknown } | null = null;
-  // The stream opens the file at once, perhaps before anybody reads it.
+  // Listens before the pipeline does: the stream opens the file at once, and the opening can fail.
   file.content.once('error', (error) => {
     fileReadFailure = { error };
     request.destroy();
@@ -80,7 +81,7 @@ async function upload(server: FileServer, file: OutgoingFile, expectsContinue: b
   });
   const text = await readResponseText(response);
   request.destroy();
-  // A proxy may not support `Expect` (RFC 9110, 10.1.1).
+  // Repeats the upload without `Expect`, which a proxy may not support (RFC 9110, 10.1.1).
   if (response.statusCode === 417 && expectsContinue && !(await asked)) return upload(server, file, false);
   file.content.destroy();
   if (response.statusCode !== 201) throw responseError(response, text);
@@ -97,10 +98,7 @@ function awaitSocketConnected(request: ReturnType<typeof requestPlain>): Promise
   });
 }
 
-/**
- * Resolves to true when the client should send the body, to false when the answer came first. Rejects as `answered`
- * does.
- */
+/** Resolves to true when the client should send the body, and to false if the server has already answered. */
 async function shouldSendBody(request: ReturnType<typeof requestPlain>, answered: Promise<unknown>): Promise<boolean> {
   const waited = new AbortController();
   try {
@@ -142,7 +140,7 @@ export async function downloadFile(
       throw responseError(response, await readResponseText(response));
     }
     response.destroy();
-    // The token is for this server, not for the bucket.
+    // Sends no token to the bucket: the token is for the server only.
     [url, headers] = [next, {}];
   }
 }

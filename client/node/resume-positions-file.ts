@@ -13,7 +13,10 @@ import {
   type Decoder,
 } from '../core/decode.ts';
 
-/** Conversations that the file keeps; it forgets those without changes for the longest time. */
+/**
+ * The maximum number of conversations in the file. If there are more, the file drops those that come first in the map
+ * of positions.
+ */
 const MAX_SAVED_CONVERSATIONS = 20_000;
 /** The shortest time between two writes. After a kill, the client receives the unsaved changes again. */
 const MIN_SAVE_INTERVAL_MS = 1_000;
@@ -27,10 +30,10 @@ const decodeNumbersByConversation: Decoder<Record<string, number>> = (value) => 
 
 const decodeResumeState = objectWithAtLeast({
   version: constant(1),
-  /** The sign-in that the positions belong to; they mean nothing for another one. */
+  /** The sign-in that the positions belong to; for another sign-in they are invalid. */
   sign_in: string,
   revs: decodeNumbersByConversation,
-  /** By conversation, the epoch of the server's log; 0 for conversations that it does not contain. */
+  /** By conversation, the epoch of the server's log that the rev belongs to; absent conversations have epoch 0. */
   epochs: optional(decodeNumbersByConversation),
 });
 
@@ -49,8 +52,8 @@ export class ResumePositionsFile {
   }
 
   /**
-   * The positions of the last client. Null if the file does not exist, belongs to another sign-in, or has another
-   * shape. Throws any other error of reading the file.
+   * The last handled revs that an earlier client stored, by conversation. Null if the file does not exist, belongs to
+   * another sign-in, or has another shape. Throws any other error of reading the file.
    */
   loadRevs(): Map<number, number> | null {
     const state = this.#load();
@@ -58,7 +61,7 @@ export class ResumePositionsFile {
   }
 
   /**
-   * By conversation, the epoch of the server's log that its position belongs to; 0 for conversations that are not in
+   * By conversation, the epoch of the server's log that the stored rev belongs to; 0 for conversations that are not in
    * the map.
    */
   loadEpochs(): Map<number, number> {
@@ -77,7 +80,9 @@ export class ResumePositionsFile {
     return state === null || state.sign_in !== this.#signInId ? null : state;
   }
 
-  /** Writes soon, at most once a second; called after every change. Throws the error of an earlier scheduled write. */
+  /**
+   * Schedules a write, at most one a second; called after every change. Throws the error of an earlier scheduled write.
+   */
   scheduleSave(
     getRevs: () => ReadonlyMap<number, number>,
     getEpochs: () => ReadonlyMap<number, number> = () => new Map(),

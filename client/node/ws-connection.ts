@@ -47,7 +47,7 @@ export class WsConnection implements Connection {
   }
 
   send(text: string): void {
-    // Without a callback the library would throw an error that `close` reports as well.
+    // Without a callback the library would throw an error that its event `close` reports as well.
     if (this.#socket.readyState === WebSocket.OPEN) this.#socket.send(text, () => {});
   }
 

@@ -52,7 +52,9 @@ export function loadProfileAndServer(
   return { profile, server: server ?? profile.server };
 }
 
-/** Finds the address for clients of the server whose address a person typed. Throws ChatCommandError. */
+/**
+ * Finds the address at which a server accepts clients, from the address that a person typed. Throws ChatCommandError.
+ */
 export async function requireServerAddress(text: string): Promise<ServerAddress> {
   const problem = addressProblem(text);
   if (problem !== null) throw new ChatCommandError('usage', `--server: ${problem}`);
@@ -92,7 +94,7 @@ export async function withClientStartedAndStopped<Result>(
   }
 }
 
-/** Creates a client that follows. */
+/** Creates a client that follows conversations. */
 export function createFollowingClient(
   { profile, address }: ProfileAndAddress,
   { follow, listener }: Pick<LiveClientOptions, 'follow' | 'listener'>,

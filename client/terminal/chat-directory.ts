@@ -6,7 +6,7 @@ import { conversationName } from './chat-text.ts';
 import { ChatCommandError } from './command-error.ts';
 
 const CONVERSATIONS_PER_PAGE = 500;
-/** A server can be configured to allow 100,000 conversations at most. */
+/** Enough for 100,000 conversations, the most that a server can be configured to allow an account. */
 const MAX_CONVERSATION_PAGES = 200;
 
 const decodeConversationPage = objectWithAtLeast({
@@ -18,7 +18,7 @@ const decodeConversationPage = objectWithAtLeast({
 export const CONVERSATION_HELP =
   'the number of the conversation, the title of a group that no other of yours has, or @nick for a private one';
 
-/** All conversations of the signed-in account, by number. */
+/** All conversations of the signed-in account, in the order of their numbers. */
 export async function listConversations(client: LiveClient): Promise<Conversation[]> {
   const all: Conversation[] = [];
   for (let after = 0, pages = 0; pages < MAX_CONVERSATION_PAGES; pages += 1) {
@@ -34,7 +34,10 @@ export async function listConversations(client: LiveClient): Promise<Conversatio
   return all;
 }
 
-/** The conversation that a person means. Throws ChatCommandError if no conversation or more than one matches. */
+/**
+ * The conversation that a person named by number, title or @nick. Throws ChatCommandError if no conversation or more
+ * than one matches.
+ */
 export async function findConversation(client: LiveClient, text: string): Promise<Conversation> {
   if (/^\d{1,15}$/.test(text)) return fetchConversation(client, Number(text));
   return matchConversation(await listConversations(client), text);
@@ -73,7 +76,7 @@ export class ConversationNameCache {
     this.#client = client;
   }
 
-  /** The name in the cache; null: it was not fetched, or was forgotten since. */
+  /** The name in the cache; null: the name was not fetched, or was forgotten after that. */
   cachedName(conversation: number): string | null {
     return this.#nameById.get(conversation) ?? null;
   }

@@ -15,7 +15,7 @@ import { print, type ChatContext } from './context.ts';
 import { ChatCommandError } from './command-error.ts';
 
 const PROGRESS_INTERVAL_MS = 200;
-/** Bytes; longer names are cut, since file systems bound them. */
+/** The longest name of a downloaded file. Longer names are cut, since file systems limit names. */
 const MAX_FILE_NAME_BYTES = 200;
 
 interface DownloadOptions extends ChatOptions {
@@ -59,7 +59,7 @@ async function saveNewFile(bytes: Readable, path: string): Promise<void> {
   try {
     await pipeline(bytes, file);
   } catch (error) {
-    // An incomplete file would look like the whole one.
+    // Removes the incomplete file, which would look like the whole one.
     if (isOurs) rmSync(path, { force: true });
     const { code } = error as NodeJS.ErrnoException;
     if (!isOurs && code !== undefined) {

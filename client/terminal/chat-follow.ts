@@ -60,7 +60,7 @@ async function follow(context: ChatContext, names: readonly string[], options: F
     follow: followOptionsFrom(options.since, { savedRevs: saved, savedEpochs, onlyConversations: only }),
     listener: async (event) => {
       await printer.show(event);
-      // Positions of conversations that this command does not follow stay as they are.
+      // Keeps the saved positions of conversations that this command does not follow.
       if (event.type === 'left') saved.delete(event.conversation);
       if (event.type === 'change' || event.type === 'left' || event.type === 'reset')
         state.scheduleSave(
@@ -82,7 +82,7 @@ async function follow(context: ChatContext, names: readonly string[], options: F
   }
 }
 
-/** The positions at which the stream begins. */
+/** The positions at which the stream of changes begins. */
 export function followOptionsFrom(
   since: Since,
   {
@@ -169,7 +169,10 @@ class ChatEventPrinter {
     printError(this.#context, `klatch: ${text}`);
   }
 
-  /** A slow reader slows the reading of the connection, so that no lines accumulate here. */
+  /**
+   * Waits while the reader of the output is slow. The client then reads the connection more slowly, and no lines
+   * accumulate here.
+   */
   async #writeLine(line: string): Promise<void> {
     if (!this.#context.output.write(`${line}\n`)) await once(this.#context.output, 'drain');
   }
@@ -179,7 +182,7 @@ export function disconnectedLine({ reason, retryInMs }: { reason: string; retryI
   return `${sanitize(reason)}; connecting again in ${formatDuration(Math.max(1_000, retryInMs))}`;
 }
 
-/** For an account in more conversations than a connection follows. */
+/** Printed if the account is in more conversations than a connection follows. */
 export const NOT_ALL_FOLLOWED_LINE =
   'this account is in more conversations than can be followed: those with the highest numbers are left out';
 

@@ -34,7 +34,7 @@ export function addListConversations(chat: Command, context: ChatContext): void 
   ]);
 }
 
-/** One JSON value per line, so that a program can process a long list as it arrives. */
+/** Adds the option `--json`, which prints one JSON value per line: a program can process a long list as it arrives. */
 export function withJsonLines(command: Command, what: string): Command {
   return command.option('--json', `print each ${what} as a line of JSON`);
 }

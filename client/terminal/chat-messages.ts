@@ -176,7 +176,7 @@ async function uploadAndSend(
   const waitMs = options.wait * 1_000;
   const uploads = await prepareUploads(context, options, paths);
   return withSignedInClient(context, { ...options, waitMs }, async (client) => {
-    // An unknown conversation fails before the upload.
+    // Finds the conversation first, so that an unknown one fails before the upload.
     const { id } = await findConversation(client, conversation);
     const files = uploads === null ? [] : await uploadAll(context, client, uploads);
     try {

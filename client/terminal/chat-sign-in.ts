@@ -167,7 +167,9 @@ function signInLinkProblem(text: string): string | null {
   return 'this is no sign-in link: give the whole first line of what `klatch user invite` prints';
 }
 
-/** Reads a secret, and not from the command line, which other users of the machine can see. */
+/**
+ * Reads a secret from the terminal or from standard input. Other users of the machine could see it on the command line.
+ */
 async function readSecretFromPromptOrStdin(
   context: ChatContext,
   { text, check }: { text: string; check: (typed: string) => string | null },
@@ -180,7 +182,10 @@ async function readSecretFromPromptOrStdin(
   throw new ChatCommandError('usage', `${text} is expected on standard input, which is empty`);
 }
 
-/** Uses a connection for each step: a person takes longer than a server waits for an unauthenticated client. */
+/**
+ * Signs in by a code. Uses a connection for each step: a person takes longer than a server waits for an unauthenticated
+ * client.
+ */
 async function signInByCode(context: ChatContext, connect: ConnectFunction, options: SignInOptions): Promise<SignedIn> {
   const { address: mail, label } = options;
   const invite = options.invite === undefined ? {} : { invite: extractInviteToken(options.invite) };
@@ -295,7 +300,7 @@ async function endSessionOnServer(context: ChatContext, options: ChatOptions): P
   } catch (error) {
     const { cause, message } = error as Error;
     if (cause instanceof SessionOverError) return;
-    // A bot's token without the scope cannot end its session: its owner does that.
+    // The token of a bot may lack the scope for ending its own session: then only the bot's owner can end it.
     if (!(cause instanceof ServerError) || cause.code !== 'missing_scope') throw error;
     printError(context, `klatch: the token goes on being good: ${message}`);
   }

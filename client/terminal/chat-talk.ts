@@ -22,7 +22,7 @@ export function addInteractiveChat(chat: Command, context: ChatContext): void {
     )
     .argument('[conversation]', `begin in this one: ${CONVERSATION_HELP}`)
     .action(async (conversation: string | undefined, options: ChatOptions) => {
-      // As the default command, `talk` also gets names that are no command.
+      // `talk` is the default command, so it also gets the name of a command that does not exist.
       if (conversation !== undefined && !chat.args.includes(command.name())) context.refuseCommand(chat, conversation);
       await runInteractiveChat(context, conversation ?? null, options);
     });

@@ -4,7 +4,7 @@ import { sanitize, toSafeJson } from '../core/safe-text.ts';
 import type { Attachment, Actor, Card, Change, Conversation, Message } from '../core/shapes.ts';
 import type { PaintMood } from './mood-colours.ts';
 
-/** The mark that the server puts before a title for the mood of a card. */
+/** The emoji that the server puts before the title of a card for its mood. */
 const MARK_PATTERN = /^\p{Extended_Pictographic} /u;
 const LINE_BREAK = /\r\n|[\n\r\u2028\u2029\u0085\v\f]/;
 

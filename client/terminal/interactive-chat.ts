@@ -16,14 +16,16 @@ import { ChatCommandError } from './command-error.ts';
 
 const DEFAULT_SHOWN_MESSAGES = 20;
 const MAX_SHOWN_MESSAGES = 200;
-/** Messages that the screen shows when the person switches to a conversation without unread ones. */
+/** The number of messages that the screen shows when the person switches to a conversation without unread ones. */
 const MIN_MESSAGES_ON_SWITCH = 5;
-/** Delay of a read receipt. The receipt also covers the messages that come during the delay. */
+/**
+ * The delay before the client sends a read position. The request also covers the messages that come during the delay.
+ */
 const READ_RECEIPT_DELAY_MS = 500;
 const MAX_PROMPT_NAME_LENGTH = 30;
 /** How long the screen tries to send a line while the server is unreachable. */
 const SEND_TIMEOUT_MS = 60_000;
-/** Lines that wait until the earlier ones are sent. */
+/** The maximum number of typed lines that wait until the earlier ones are sent. */
 const MAX_QUEUED_LINES = 100;
 
 const decodeMembers = objectWithAtLeast({
@@ -52,22 +54,22 @@ interface InteractiveChatOptions {
  * A conversation on a terminal: it prints new messages above the line that the person is typing, and keeps that line.
  */
 export class InteractiveChat {
-  /** Resolves when the person leaves. */
+  /** Resolves when the person ends the chat. */
   readonly userLeft: Promise<void>;
   readonly #options: InteractiveChatOptions;
   readonly #readline: Interface;
   readonly #names: ConversationNameCache;
   readonly #paint: PaintMood;
   #currentConversation: Conversation | null = null;
-  /** By conversation, the seq of the last shown message: history and stream overlap, and it is shown only once. */
+  /** By conversation, the seq of the last shown message: a message in both the history and the stream is shown once. */
   readonly #lastShownSeqByConversation = new Map<number, number>();
   #mayDrawPrompt = false;
   #isDisconnected = false;
-  /** A read position that the client has not sent yet. */
+  /** A read position that the client has not sent yet; null: none waits. */
   #unsentReadPosition: { readonly conversation: number; readonly seq: number } | null = null;
   #hasStopped = false;
   #hasTypedQuit = false;
-  /** Handles typed lines one after the other, so that messages keep their order. */
+  /** Resolves when all typed lines are handled: one after the other, so that messages keep their order. */
   #lineQueue: Promise<void> = Promise.resolve();
   #queuedLineCount = 0;
   #resolveUserLeft: () => void = () => {};
@@ -87,8 +89,8 @@ export class InteractiveChat {
   }
 
   /**
-   * Greets, and shows `conversation`; if it is null, the only conversation of the account, or else the list of
-   * conversations. Rejects with ChatCommandError if `conversation` matches none or several.
+   * Greets the person, and shows `conversation`; if it is null, the only conversation of the account, or else the list
+   * of conversations. Rejects with ChatCommandError if `conversation` matches none or several.
    */
   async greetAndShow({ nick }: Account, conversation: string | null): Promise<void> {
     const all = await listConversations(this.#client);
@@ -165,7 +167,10 @@ export class InteractiveChat {
     );
   }
 
-  /** Messages of the current conversation count as read; one request covers those that come together. */
+  /**
+   * Marks the messages of the current conversation as read up to `seq`, after a delay: one request covers messages that
+   * come together.
+   */
   #scheduleMarkRead(seq: number): void {
     const { id: conversation } = this.#currentConversation!;
     if (this.#unsentReadPosition !== null && this.#unsentReadPosition.conversation !== conversation)
@@ -252,7 +257,7 @@ export class InteractiveChat {
     );
   }
 
-  /** Shows the last messages, but only those after a seq. */
+  /** Shows those of the last `count` messages whose seq is above `afterSeq`. */
   async #showLastMessages(count: number, afterSeq = 0): Promise<void> {
     const here = this.#requireCurrent();
     const last = await fetchLastMessages(this.#client, here.id, count);

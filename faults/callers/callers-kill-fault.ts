@@ -13,11 +13,11 @@ import { readStoredTexts } from './past-the-server.ts';
 import { SilentJobs } from './silent-jobs.ts';
 
 /**
- * The kill comes at random within this time. Both Alertmanagers may post in it: the second one waits a second for the
- * first.
+ * The kill comes after a random time of at most this. So it may hit the posts of both Alertmanagers: the second one
+ * waits a second for the first.
  */
 const MAX_DELAY_MS = 2_500;
-/** Pause of each of the stage's own callers, which leaves room for the programs. */
+/** Pause of each of the stage's own callers after an answer. It leaves capacity for the posts of the real programs. */
 const GAP_MS = 30;
 
 async function lacksPrograms(): Promise<Lack> {
@@ -69,7 +69,7 @@ async function open(cleanUp: CleanUp): Promise<Scene> {
   };
 }
 
-/** Kills the server while real programs post. The group has to show each report once, in its last state. */
+/** Kills the server while real programs post. Their groups have to show each report once, in its last state. */
 export const callersKillFault: Fault = {
   name: 'callers-kill',
   title: 'kill -9 of the server among real callers',

@@ -14,16 +14,16 @@ import { RepeatingCaller } from './repeating-caller.ts';
 
 /** Pause of the person between two commands. */
 const GAP_MS = 50;
-/** The bot takes up to this time for a command, so that a kill may interrupt it. */
+/** The bot works for a random time of at most this on each command, so that a kill may interrupt the delivery. */
 const MAX_WORK_MS = 300;
 const COMMAND = /^!cmd (\d+)$/;
 const REPLY = /^done (\d+) by call \d+$/;
 
 /** A bot that was written for Mattermost, and a person who sends it commands. */
 export class CommandedBot {
-  /** Commands that the server answered with 200. */
+  /** The number of commands that the server answered with 200. */
   commands = 0;
-  /** Calls that the bot received. */
+  /** The number of deliveries that the bot received. */
   calls = 0;
   readonly #server: ServerProcess;
   readonly #group: TestGroup;
@@ -72,7 +72,7 @@ export class CommandedBot {
     await until('every command has its reply', async () => (await this.#replies()).length >= this.commands);
   }
 
-  /** The differences between the expected and the shown messages of the group, after `finish`. */
+  /** The violations in words: commands without a reply or with several, and wrong answers. Call it after `finish`. */
   async violations(): Promise<string[]> {
     const count = new Map<number, number>();
     for (const command of await this.#replies()) count.set(command, (count.get(command) ?? 0) + 1);

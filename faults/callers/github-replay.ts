@@ -14,7 +14,7 @@ const examples = createRequire(import.meta.url)('@octokit/webhooks-examples') as
 
 /** Pause between two deliveries. */
 const GAP_MS = 20;
-/** One of this many deliveries comes a second time after its 200, as a person can request on GitHub's page. */
+/** One of this many deliveries is sent a second time after its 200, as a person can request on GitHub's page. */
 const REDELIVERED_EACH = 10;
 
 interface Event {
@@ -23,15 +23,15 @@ interface Event {
 }
 
 /**
- * The text of the message that shows the event. Null: the group shows none, or an alert, whose message may show several
- * events.
+ * The text of the message that shows the event. Null: the group shows no message, or shows an alert, whose message may
+ * cover several events.
  */
 function textOf({ name, body }: Event): string | null {
   const form = github.read({ body, headers: { 'x-github-event': name }, query: new URLSearchParams() });
   return isIgnored(form) || form.alert !== null ? null : renderText(form);
 }
 
-/** The same event of another repository; its text contains the name. */
+/** The event with the name of another repository, so that the texts of all events differ. */
 const numbered = ({ name, body }: Event, n: number): Event => ({
   name,
   body: { ...body, repository: { ...objectOf(body['repository']), full_name: `analytical/engine-${n}` } },
@@ -47,7 +47,7 @@ const shownEvents = examples
  * Posts one event of GitHub after the other. It repeats each with the same delivery id until the server answers 200.
  */
 export class GithubReplay {
-  /** Events that the server answered with 200. */
+  /** The number of events that the server answered with 200. */
   delivered = 0;
   readonly #webhook: string;
   readonly #caller = new RepeatingCaller('GitHub');
@@ -74,7 +74,7 @@ export class GithubReplay {
     await this.stop();
   }
 
-  /** The differences between the expected and the shown messages of a group, after `stop`. */
+  /** The violations in words, for the texts that the group shows. Call it after `stop`. */
   violationsOf(shown: readonly string[]): string[] {
     const count = new Map<string, number>();
     for (const text of shown) count.set(text, (count.get(text) ?? 0) + 1);

@@ -17,7 +17,10 @@ receivers:
 
 const nameOf = (alert: number): string => `Alert${alert}`;
 
-/** The messages that show an alert after a step: one that the server edits, and one for each later change. */
+/**
+ * The texts of the messages that show an alert after a step: first the message that the server edits, then one for each
+ * later change.
+ */
 function textsOf(alert: number, step: number): string[] {
   const name = nameOf(alert);
   const [web1, web2] = ['instance=web-1 · since 03:04 UTC', 'instance=web-2 · since 03:04 UTC'] as const;
@@ -28,7 +31,7 @@ function textsOf(alert: number, step: number): string[] {
   return [`${resolved}\n${[web1, web2].join('\n').replaceAll('since 03:04', '03:04 to 03:14')}`, added, resolved];
 }
 
-/** The alerts that the Alertmanagers get at one of the steps, as Prometheus posts them. */
+/** The alert of each instance, as Prometheus posts it to the Alertmanagers at this step. */
 function reportOf(alert: number, step: number): FiredAlert[] {
   const endsAt = step === STEPS - 1 ? RESOLVED_AT : new Date(Date.now() + FIRES_FOR_MS).toISOString();
   const instances = step === 0 ? ['web-1'] : ['web-1', 'web-2'];
@@ -71,7 +74,7 @@ export class PairedAlertmanagers {
     await this.#reportNextSteps();
   }
 
-  /** Resolves when the group shows the last report. */
+  /** Resolves when the group shows the state that was reported last. */
   async areShown(): Promise<void> {
     const expected = this.#current().flatMap(({ alert, step }) => textsOf(alert, step));
     await until('what the Alertmanagers reported is shown', async () => {
@@ -80,7 +83,7 @@ export class PairedAlertmanagers {
     });
   }
 
-  /** Resolves every alert, and waits until the group shows that. */
+  /** Reports every alert as resolved. Resolves when the group shows that. */
   async finish(): Promise<void> {
     for (let left = STEPS - 1; left > 0; left -= 1) {
       await this.#reportNextSteps();
@@ -88,12 +91,12 @@ export class PairedAlertmanagers {
     }
   }
 
-  /** Alerts that have begun. */
+  /** The number of alerts that have begun. */
   get count(): number {
     return this.#alerts;
   }
 
-  /** The differences between the expected and the shown messages of the group, after `finish`. */
+  /** The differences between the expected and the shown messages of the group, in words. Call it after `finish`. */
   async violations(): Promise<string[]> {
     const texts = await this.#readTexts();
     const expected = Array.from({ length: this.#alerts }, (_, alert) => textsOf(alert, STEPS - 1));
@@ -112,7 +115,7 @@ export class PairedAlertmanagers {
     for (const alertmanager of this.#pair) await alertmanager.put(alerts);
   }
 
-  /** The alerts of this round. Each begins one round after the previous one. */
+  /** The alerts that take a step in this round, with that step. Each alert begins one round after the previous one. */
   #current(): { alert: number; step: number }[] {
     const steps = Array.from({ length: STEPS }, (_, step) => ({ alert: this.#round - step, step }));
     return steps.filter(({ alert }) => alert >= 0 && alert < this.#alerts);

@@ -7,7 +7,7 @@ import type { ServerProcess } from '../../test/support/server-process.ts';
 
 const QUERY_MS = 10_000;
 
-/** Runs a statement on the embedded database of a server, without the server. */
+/** Runs a statement on the embedded database of a server, over a connection of its own. */
 export async function queryDatabase<Result>(
   server: ServerProcess,
   work: (sql: Sql) => PromiseLike<Result>,

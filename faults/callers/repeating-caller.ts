@@ -5,7 +5,7 @@ const ANSWER_TIMEOUT_MS = 3_000;
 
 /** A caller that repeats each request until the server answers 200. */
 export class RepeatingCaller {
-  /** Answers other than 200 and 503, in words. */
+  /** The answers other than 200 and 503, in words. */
   readonly violations = new Set<string>();
   readonly #name: string;
   #isAborted = false;
@@ -14,12 +14,15 @@ export class RepeatingCaller {
     this.#name = name;
   }
 
-  /** Gives up the unanswered requests. */
+  /** Stops repeating: every `post` that is unanswered returns false. */
   abort(): void {
     this.#isAborted = true;
   }
 
-  /** Returns false when `abort` ended it. `headers` or `body` contain a key by which the server recognises a repeat. */
+  /**
+   * Returns true after the answer 200, and false after `abort`. `headers` or `body` contain the key by which the server
+   * recognises a repeat.
+   */
   async post(url: string, { body, headers }: { body: object; headers?: Record<string, string> }): Promise<boolean> {
     const request = {
       method: 'POST',

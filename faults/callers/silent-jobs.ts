@@ -11,15 +11,15 @@ const backText = (job: number): string => `🟢 ${nameOf(job)} is back`;
 const silenceBeginning = (job: number): string => `🔴 nothing from ${nameOf(job)} since `;
 
 /**
- * Jobs with an expectation in a group, which stop posting and later post again. The group has to show each silence
- * once, and each return once.
+ * Jobs with an expectation (a post is due in a given time). They stop posting and later post again. The group has to
+ * show each silence once, and each return once.
  */
 export class SilentJobs {
   readonly #server: ServerProcess;
   readonly #group: TestGroup;
   readonly #caller = new RepeatingCaller('a job');
   #jobs = 0;
-  /** All jobs before this one have posted again after their silence. */
+  /** The number of the first job that has not posted again after its silence; all jobs before it have. */
   #firstSilent = 0;
 
   constructor(server: ServerProcess, group: TestGroup) {
@@ -35,7 +35,7 @@ export class SilentJobs {
     this.#caller.abort();
   }
 
-  /** A new job posts, and its expectation is due at once. Each job whose silence the group shows posts again. */
+  /** A new job posts, and its next post is due at once. Each job whose silence the group shows posts again. */
   async report(): Promise<void> {
     await this.#comeAgain(await this.#texts());
     const job = this.#jobs++;
@@ -47,7 +47,7 @@ export class SilentJobs {
     );
   }
 
-  /** Resolves when every job has come back, and the group shows that. */
+  /** Resolves when every job has posted again and the group shows its return. */
   async finish(): Promise<void> {
     await until('every silence was said, and its end', async () => {
       const texts = await this.#texts();
@@ -56,7 +56,7 @@ export class SilentJobs {
     });
   }
 
-  /** The differences between the expected and the shown messages of the group, after `finish`. */
+  /** The differences between the expected and the shown messages of the group, in words. Call it after `finish`. */
   async violations(): Promise<string[]> {
     const texts = await this.#texts();
     const wrong = Array.from({ length: this.#jobs }, (_, job) => job).filter((job) => {

@@ -7,10 +7,10 @@ import { lossyFailoverFault } from './lossy-failover-fault.ts';
 import { lacksCluster } from './patroni-cluster.ts';
 import { stalledStandbyFault } from './stalled-standby-fault.ts';
 
-/** The `ttl` of docs/cluster/patroni.yml. */
+/** The `ttl` of docs/cluster/patroni.yml: the time after which the lock of a primary expires unless it is renewed. */
 const TTL_MS = 30_000;
 const RUN_MS = 120_000;
-/** Messages that every hook has to get after the former primary is back, so that any harm that it does shows. */
+/** Messages that every hook has to get after the former primary is back, so that any damage by it shows. */
 const MESSAGES_AFTER = 25;
 
 /** A fault of the primary, and its repair. */
@@ -39,8 +39,7 @@ function clusterFault({ strike, repair, patroniTexts = {}, ...fault }: ClusterFa
           await strike(scene, struck);
           await scene.untilPostsAreTaken();
           stage.faultEnds();
-          // The repair begins at once. The lanes still wait for a lease then, and an administrator would not wait for
-          // them either.
+          // The repair begins while the lanes still wait for a lease: an administrator would not wait for them either.
           repaired = repair?.(scene, struck, struckAt);
           repaired?.catch(() => {});
         },
@@ -48,8 +47,8 @@ function clusterFault({ strike, repair, patroniTexts = {}, ...fault }: ClusterFa
           await repaired;
           await cluster.untilHealthy();
           await stage.goOn(MESSAGES_AFTER);
-          // Two cores deliver hardly more than the callers post. Without this pause of the callers, the backlog from
-          // the lanes' pause would grow from run to run.
+          // Two cores deliver hardly more than the callers post. Unless the callers pause here, the backlog from the
+          // outage would grow from run to run.
           await stage.catchUpWithoutPosts();
         },
       };
@@ -59,7 +58,7 @@ function clusterFault({ strike, repair, patroniTexts = {}, ...fault }: ClusterFa
 
 const killPostgresql = (_scene: ClusterScene, primary: DatabaseMachine): void => primary.killPostgresql();
 
-/** The faults run with Patroni, etcd and HAProxy as docs/cluster.md configures them. */
+/** Faults of a database cluster with Patroni, etcd and HAProxy, as docs/cluster.md configures them. */
 export const clusterFaults: readonly Fault[] = [
   clusterFault({
     name: 'cluster-switchover',

@@ -11,17 +11,22 @@ import { PatroniCluster } from './patroni-cluster.ts';
 /** With this pause after each answer, the callers together post about 300 messages a second. */
 const CALLERS = 16;
 const GAP_MS = 30;
-/** Longer than `limits.intake-timeout`, after which the server answers posts that wait for the end of an outage. */
+/**
+ * The time after which a caller repeats a post. It is longer than `limits.intake-timeout`, after which the server
+ * answers posts that wait for the end of an outage.
+ */
 const ANSWER_TIMEOUT_MS = 12_000;
 const LOAD = { clients: CALLERS, gapMs: GAP_MS, answerTimeoutMs: ANSWER_TIMEOUT_MS };
 export const CATCH_UP_MS = 120_000;
-/** Each group has one such hook, in addition to the hooks of every fault, which request no events. */
+/**
+ * Each group has one such hook, in addition to the hooks that the groups of every fault have, which request no events.
+ */
 const ASKS_FOR_EVENTS: HookKind = { order: 'strict', batch: 1, events: ['message.updated'] };
 
 interface ClusterSceneOptions {
   readonly patroniTexts?: Readonly<Record<string, string>>;
   readonly isSynchronous?: boolean;
-  /** The time after which a caller gives up a post. */
+  /** A post that no server accepts within this time fails the run. */
   readonly giveUpMs?: number;
 }
 
@@ -64,7 +69,7 @@ export class ClusterScene {
     await until('posts are taken again', () => load.lastTakenSentAt > struckAt);
   }
 
-  /** The checks that all faults of a cluster share in which the servers may lose nothing. */
+  /** The checks of every cluster fault in which the servers may lose nothing. */
   get judgement(): Pick<Scene, 'settle' | 'violations' | 'precautions' | 'remark'> {
     return {
       settle: () => this.liveClients.catchUp(CATCH_UP_MS),
@@ -87,8 +92,8 @@ export class ClusterScene {
   }
 
   /**
-   * Reports a new epoch although nothing was lost. As docs/database.md says, one begins if a server does not answer
-   * within 3 s.
+   * Reports a new log epoch that began although nothing was lost. As docs/database.md says, one begins if a server does
+   * not answer within 3 s.
    */
   precautions(): string[] {
     const { resets } = this.liveClients;

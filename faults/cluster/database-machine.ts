@@ -4,17 +4,17 @@ import { readPasswd } from '../../src/data-dir/passwd.ts';
 import { readDocumentedFile } from './documented-file.ts';
 import type { Machine, ProgramFilter } from './machine.ts';
 
-/** Debian's user for PostgreSQL. It owns the server, and peer authentication makes it the administrator. */
+/** Debian's user for PostgreSQL. It runs the database server, and peer authentication makes it the superuser. */
 const DATABASE_USER = 'postgres';
 export const PATRONI_PORT = 8008;
 export const DATABASE_PORT = 5432;
 const LOG_TAIL_LINES = 15;
 
-/** Every program of the machine except etcd. */
+/** Selects every program of the machine except etcd. */
 const isDatabaseProgram: ProgramFilter = (program) => program !== 'etcd';
 const isPostgresql: ProgramFilter = (program) => program === 'postgres';
 
-/** The values that replace those of docs/cluster.md. */
+/** The values that replace those of docs/cluster.md in its files. */
 export interface ClusterValues {
   readonly prefix: string;
   /** The parent of each machine's own folder. */
@@ -24,7 +24,7 @@ export interface ClusterValues {
   readonly patroniTexts: Readonly<Record<string, string>>;
 }
 
-/** A machine with etcd, and with Patroni, which runs PostgreSQL. */
+/** A machine that runs etcd, and Patroni with its PostgreSQL. */
 export class DatabaseMachine {
   readonly machine: Machine;
   readonly #hostNumber: number;
@@ -64,7 +64,7 @@ export class DatabaseMachine {
     await this.machine.start(['etcd'], { logFile: this.#logFile('etcd'), env });
   }
 
-  /** Starts Patroni, which creates PostgreSQL's data, copies it, or starts the existing server. */
+  /** Starts Patroni. Patroni then creates the data of PostgreSQL, copies it from the primary, or starts what exists. */
   async startPatroni(): Promise<void> {
     const options = { user: DATABASE_USER, logFile: this.#logFile('patroni'), env: { HOME: this.#folder } };
     await this.machine.start(['patroni', this.configFile], options);
@@ -80,7 +80,7 @@ export class DatabaseMachine {
     this.machine.signal('SIGKILL', isPostgresql);
   }
 
-  /** Suspends Patroni and all processes of PostgreSQL: connections stay open, and nothing answers. */
+  /** Suspends Patroni and all processes of PostgreSQL: their connections stay open, and they do not answer. */
   pause(): void {
     this.machine.signal('SIGSTOP', isDatabaseProgram);
   }
@@ -89,7 +89,7 @@ export class DatabaseMachine {
     this.machine.signal('SIGCONT', isDatabaseProgram);
   }
 
-  /** Runs a statement as the administrator. Returns its rows, with `|` between columns. */
+  /** Runs a statement as the superuser. Returns its rows, with `|` between columns. */
   async sql(statement: string, database = 'postgres'): Promise<string[]> {
     const options = ['-h', this.#folder, '-d', database, '-X', '-A', '-t', '-v', 'ON_ERROR_STOP=1'];
     const output = await this.machine.run(['psql', ...options, '-c', statement], DATABASE_USER);
@@ -129,7 +129,7 @@ export class DatabaseMachine {
       server,
       texts: {
         '/var/lib/postgresql/15/klatch': join(this.#folder, 'data'),
-        // All machines share one file system, so each has its own folder for the socket.
+        // All machines share one file system, so each has its own folder for the socket of PostgreSQL.
         '/var/run/postgresql': this.#folder,
         '<password of postgres>': passwords.postgres,
         '<password of replicator>': passwords.replicator,

@@ -2,15 +2,15 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 const FOLDER = join(import.meta.dirname, '../../docs/cluster');
-/** The network and the first server of docs/cluster.md. */
+/** The network and the first server in the files of docs/cluster.md. */
 const DOCUMENTED_PREFIX = '192.0.2.';
 const DOCUMENTED_SERVER = { name: 'db1', hostNumber: 11 };
 
-/** The values that replace those of docs/cluster.md. */
+/** The values that replace those in the files of docs/cluster.md. */
 interface DocumentedValues {
   /** The first three numbers of all addresses, with a dot at the end. */
   readonly prefix: string;
-  /** The server for the lines that differ between servers; by default db1, as documented. */
+  /** The server whose values the lines get that differ between servers; by default db1, as documented. */
   readonly server?: { readonly name: string; readonly hostNumber: number };
   /** Further replacements; the file has to contain each of these texts. */
   readonly texts?: Readonly<Record<string, string>>;
@@ -40,7 +40,7 @@ export async function readDocumentedFile(
   return text.replaceAll(DOCUMENTED_PREFIX, prefix);
 }
 
-/** Whether a line differs between the servers, as comments in the files say. */
+/** Whether a line differs between the servers, according to the comments in the files. */
 function isOwnLine(line: string): boolean {
   return /^(?:name: |ETCD_NAME=|ETCD_\w+_URLS=|\s+connect_address: )/.test(line);
 }

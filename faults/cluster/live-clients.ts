@@ -22,13 +22,13 @@ const decodeEdited = objectWithAtLeast({ rev: integer });
 
 /** The state of one conversation at one client. */
 class HeardConversation {
-  /** By seq, the post that the message belongs to. */
+  /** By seq: the post that the message belongs to. */
   readonly posts = new Map<number, number>();
-  /** All posts, also those whose seq was given to another message later. */
+  /** All received posts, also those whose seq the server later gave to another message (after a loss). */
   readonly allPosts = new Set<number>();
-  /** By seq, the rev of the message's last known state. */
+  /** By seq: the rev of the last state of the message that the client received. */
   readonly #revs = new Map<number, number>();
-  /** By seq, the number of the last received edit. */
+  /** By seq: the number of the last edit that the client received. */
   readonly edits = new Map<number, number>();
   firstSeq = Number.POSITIVE_INFINITY;
   newestSeq = 0;
@@ -46,7 +46,7 @@ class HeardConversation {
     if (edit > (this.edits.get(seq) ?? 0)) this.edits.set(seq, edit);
   }
 
-  /** Forgets the changes that the server has lost. */
+  /** Forgets the changes after this rev, which the server has lost. */
   reset(rev: number): void {
     for (const [seq, knownRev] of this.#revs) {
       if (knownRev <= rev) continue;
@@ -59,7 +59,7 @@ class HeardConversation {
 }
 
 /**
- * Live clients of people who follow all groups of a stage, across all reconnects. The clients edit messages in turn.
+ * Live clients that follow all groups of a stage and reconnect after each failure. The clients edit messages in turn.
  */
 export class LiveClients {
   /** Violations, in words. */
@@ -68,9 +68,9 @@ export class LiveClients {
   resets = 0;
   readonly #stage: Stage;
   readonly #clients: { readonly client: LiveClient; readonly heard: Map<number, HeardConversation> }[] = [];
-  /** By conversation and seq: the last edit that the server answered. */
+  /** By conversation and seq: the number of the last edit that the server acknowledged. */
   readonly #edited = new Map<string, number>();
-  /** Group and rev of each edit that the server answered. */
+  /** Group and rev of each edit that the server acknowledged. */
   readonly #editedRevs: { readonly group: number; readonly rev: number }[] = [];
   #lastEdit = 0;
   #isEditing = false;
@@ -101,12 +101,12 @@ export class LiveClients {
     return liveClients;
   }
 
-  /** Edits that the server answered. */
+  /** The number of edits that the server acknowledged. */
   get edits(): number {
     return this.#editedRevs.length;
   }
 
-  /** Acknowledged edits of which a hook with events got no event, counted per hook. */
+  /** The number of acknowledged edits whose event a hook that requests events did not get, summed over the hooks. */
   get lostEvents(): number {
     const asking = this.#stage.hooks.filter(({ kind }) => kind.events?.includes(EDIT_EVENT));
     return asking
@@ -138,7 +138,7 @@ export class LiveClients {
     await until('live clients have caught up', isThere, timeoutMs).catch(() => {});
   }
 
-  /** Acknowledged messages and edits that a client never received, counted per client. */
+  /** The number of acknowledged messages and edits that a client never received, summed over the clients. */
   get lost(): number {
     let lost = 0;
     for (const { heard } of this.#clients) {
@@ -163,7 +163,7 @@ export class LiveClients {
     return lost;
   }
 
-  /** The number of clients that never received a post of a group, under any seq. */
+  /** The number of clients that never received this post of the group, under any seq. */
   clientsWithout(group: number, post: number): number {
     const { id } = this.#stage.groups[group]!;
     return this.#clients.filter(({ heard }) => !heard.get(id)!.allPosts.has(post)).length;

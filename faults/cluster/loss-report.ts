@@ -1,8 +1,8 @@
 import type { Stage } from '../stage.ts';
 
-/** A server's log line: a new primary lacks acknowledged changes. */
+/** Matches the log line by which a server reports that a new primary lacks acknowledged changes. */
 const LOST_HISTORY = /history was lost/;
-/** The same line, or the one for a possible loss, because another server did not answer in time. */
+/** Matches that line, and the line for a possible loss, when another server did not answer in time. */
 const POSSIBLY_LOST_HISTORY = /history was lost|the epoch of the log was raised/;
 
 /** The log line in which a server of the stage reports lost or possibly lost history; null: there is none. */

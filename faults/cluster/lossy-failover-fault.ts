@@ -9,17 +9,20 @@ import { CATCH_UP_MS, ClusterScene } from './cluster-scene.ts';
 import { reportedLoss } from './loss-report.ts';
 import { lacksCluster } from './patroni-cluster.ts';
 
-/** The time for which the primary runs while no standby copies it. */
+/** The time for which the primary runs before its kill while no standby copies it. */
 const UNCOPIED_MS = 2_000;
 const MESSAGES_AFTER = 200;
 
-/** Commits do not wait for a standby, and Patroni may promote one that lacks several seconds of changes. */
+/**
+ * With these replacements in patroni.yml, commits do not wait for a standby. Patroni may promote a standby that lacks
+ * several seconds of changes.
+ */
 const ASYNCHRONOUS = {
   'synchronous_mode: true': 'synchronous_mode: false',
   'maximum_lag_on_failover: 1048576': 'maximum_lag_on_failover: 67108864',
 };
 
-/** Records the arrived posts by their text: the server gives the numbers of lost messages to later ones. */
+/** Records the arrived posts by their text, not by seq: the server gives the seqs of lost messages to later ones. */
 class ArrivedPosts {
   readonly #byPath = new Map<string, Set<number>>();
 
@@ -40,7 +43,7 @@ class ArrivedPosts {
 class LossRecord {
   readonly #scene: ClusterScene;
   readonly #arrived = new ArrivedPosts();
-  /** By kill, then by group: the posts that were acknowledged before it. */
+  /** By kill, then by group: the posts that were acknowledged before that kill. */
   readonly #acknowledged: (readonly ReadonlySet<number>[])[] = [];
   #begunByLastKill = 0;
   #kept: readonly ReadonlySet<number>[] = [];
@@ -61,24 +64,27 @@ class LossRecord {
     this.#kept = await readPosts(this.#scene);
   }
 
-  /** Acknowledged posts that the database lacks. */
+  /** The number of acknowledged posts that the database lacks. */
   get lost(): number {
     return this.#groups.reduce((sum, group) => sum + this.#lostOf(group).length, 0);
   }
 
-  /** Of the lost posts, those that began after the last kill: nothing excuses their loss. */
+  /** The number of lost posts that began after the last kill: no kill explains their loss. */
   get lostAfterKills(): number {
     return this.#groups.flatMap((group) => this.#lostOf(group)).filter((post) => post >= this.#begunByLastKill).length;
   }
 
-  /** Posts in the database that were not acknowledged before the first kill and did not arrive, counted per hook. */
+  /**
+   * The number of posts that the database contains, that were not acknowledged before the first kill, and that did not
+   * arrive. Summed over the hooks.
+   */
   get missedByHooks(): number {
     return this.#scene.stage.hooks
       .map(({ record, group }) => this.#due(group).filter((post) => !this.#arrived.has(record.path, post)).length)
       .reduce((sum, missed) => sum + missed, 0);
   }
 
-  /** The same for live clients, counted per client. */
+  /** Like `missedByHooks` for live clients, summed over the clients. */
   get missedByClients(): number {
     const { liveClients } = this.#scene;
     return this.#groups
@@ -128,14 +134,15 @@ async function openLossyFailover(cleanUp: CleanUp): Promise<Scene> {
   };
 }
 
-/** Every second run also kills a node: its witness may be the newest, and no other node has it. */
+/** Kills the primary, and in every second run a node too: its witness may be the newest, and no other node has it. */
 async function strike(scene: ClusterScene, record: LossRecord, run: number): Promise<void> {
   const { cluster, stage } = scene;
   const primary = await cluster.primary();
   await cluster.cutReplication(primary);
   // During this wait only this primary has the posts that are acknowledged.
   await wait(UNCOPIED_MS);
-  // A later edit would give the text of a lost message to the message that gets its number.
+  // After the failover another message gets the seq of a lost one. An edit by that seq would give it the text of the
+  // lost message.
   await scene.liveClients.stopEditing();
   await primary.kill();
   record.noteKill();
@@ -179,7 +186,8 @@ export const lossyFailoverFault: Fault = {
   title: 'cluster: asynchronous, replication cut 2 s before the kill',
   runs: { full: 4, quick: 2, test: 1 },
   runMs: 180_000,
-  // Numbers repeat in this fault; the verdict identifies messages by their text.
+  // Seqs repeat in this fault, so that the usual count of duplicates does not apply: its verdict identifies messages by
+  // text.
   repeatsPerLane: 0,
   lacks: lacksCluster,
   open: openLossyFailover,

@@ -8,7 +8,7 @@ const run = promisify(execFile);
 
 const MAX_OUTPUT_BYTES = 256 * 1024 * 1024;
 
-/** Options of a machine's program. */
+/** Options of a program that a machine runs. */
 interface ProgramOptions {
   /** The user of the process; root by default. */
   readonly user?: string;
@@ -18,7 +18,7 @@ interface ProgramOptions {
 
 interface MachineProcess {
   readonly pid: number;
-  /** The kernel's name of the process: the name of its file. */
+  /** The kernel's name of the process (`comm`): the name of its executable file. */
   readonly program: string;
 }
 
@@ -54,13 +54,13 @@ export class Machine {
       env: { PATH: process.env['PATH'], LC_ALL: 'C.UTF-8', TZ: 'UTC', ...env },
       stdio: ['ignore', log.fd, log.fd],
     });
-    // The error needs no handling: the caller that waits for the program notices.
+    // A failed start needs no handling here: the caller that waits for the program notices it.
     child.on('error', () => {});
     await log.close();
     return child;
   }
 
-  /** Runs a program to its end and resolves to its output. Rejects with its errors. */
+  /** Runs a program to its end and resolves to its output. Rejects if the program fails, with its error output. */
   async run(command: readonly string[], user = 'root'): Promise<string> {
     const [program, ...args] = this.#commandOf(command, user);
     const env = { ...process.env, LC_ALL: 'C.UTF-8' };
@@ -82,12 +82,12 @@ export class Machine {
     return found.length;
   }
 
-  /** Kills the processes with -9, and those that they start in the meantime; resolves when none is left. */
+  /** Kills the chosen processes with -9, and those that they start in the meantime. Resolves when none is left. */
   async killAll(chosen: ProgramFilter): Promise<void> {
     await until(`no such program runs on ${this.name}`, () => this.signal('SIGKILL', chosen) === 0);
   }
 
-  /** Whether such a process runs. */
+  /** Whether a process that `chosen` selects runs. */
   runs(chosen: ProgramFilter): boolean {
     return this.#processes().some(({ program }) => chosen(program));
   }
@@ -102,7 +102,7 @@ export class Machine {
     return readdirSync('/proc').flatMap((entry) => {
       if (!/^\d+$/.test(entry)) return [];
       try {
-        // A zombie has no namespace.
+        // A zombie has no namespace, so it is left out.
         if (readlinkSync(`/proc/${entry}/ns/net`) !== this.#link) return [];
         return [{ pid: Number(entry), program: readFileSync(`/proc/${entry}/comm`, 'utf8').trim() }];
       } catch {

@@ -7,9 +7,9 @@ import { Machine } from './machine.ts';
 
 const run = promisify(execFile);
 
-/** A MAC address that no machine has: frames to it get lost silently, as after an unplugged cable. */
+/** A MAC address that no machine has: frames to it are lost silently, as after a cable was unplugged. */
 const UNUSED_MAC_ADDRESS = '02:00:00:00:00:99';
-/** The address of the bridge in the run's own namespace; machines get higher numbers. */
+/** The last number of the bridge's address, in the namespace of the run itself. Machines get higher numbers. */
 const OWN_HOST_NUMBER = 1;
 
 /** Machines that are network namespaces of this kernel. A bridge connects them with the run's own namespace. */
@@ -19,7 +19,8 @@ export class Network {
   readonly #id: string;
 
   private constructor() {
-    // 198.18.0.0/15 is reserved for network tests. The number is random, since another run may have a network too.
+    // 198.18.0.0/15 is reserved for network tests. The third number is random, since another run may have a network
+    // too.
     const number = randomInt(1, 255);
     this.prefix = `198.18.${number}.`;
     this.#id = `kl${number}`;
@@ -38,7 +39,7 @@ export class Network {
   async addMachine(name: string, hostNumber: number, cleanUp: CleanUp): Promise<Machine> {
     const namespace = `${this.#id}-${name}`;
     await ip('netns', 'add', namespace);
-    // The deletion removes the veth pair as well.
+    // The deletion of the namespace removes the veth pair as well.
     await cleanUp.add(`machine ${name}`, () => ip('netns', 'del', namespace));
     await ip('link', 'add', namespace, 'type', 'veth', 'peer', 'name', 'eth0', 'netns', namespace);
     await ip('link', 'set', namespace, 'master', this.#bridge, 'up');
@@ -74,7 +75,7 @@ export async function restorePackets(one: Machine, other: Machine): Promise<void
   }
 }
 
-/** Does the same as `dropPackets` for a server's TCP port alone. */
+/** Does the same as `dropPackets`, but only for packets to and from one TCP port of a server. */
 export async function dropPortPackets(server: Machine, client: Machine, port: number): Promise<void> {
   await server.ip('rule', 'add', ...portRule('sport', client, port));
   await client.ip('rule', 'add', ...portRule('dport', server, port));
@@ -89,7 +90,7 @@ function portRule(kind: 'sport' | 'dport', to: Machine, port: number): string[] 
   return ['to', to.address, 'ipproto', 'tcp', kind, String(port), 'blackhole'];
 }
 
-/** Checks whether a machine can be created here. It tries, since root may lack the right in a container. */
+/** Checks whether a network namespace can be created here. It tries, since root may lack the right in a container. */
 export async function lacksNetwork(): Promise<Lack> {
   if (process.getuid?.() !== 0) return 'network namespaces need root: run it as root';
   const name = `kl-${process.pid}`;

@@ -19,26 +19,26 @@ const SERVERS = [
 ];
 const PROXY = { name: 'haproxy', hostNumber: 20 };
 const ASK_TIMEOUT_MS = 3_000;
-/** Pause between two queries: Patroni's answers cost more CPU time than a second of Klatch's load. */
+/** Pause between two queries of Patroni's API: its answers cost more CPU time than a second of Klatch's load. */
 const REST_MS = 300;
 /** A standby that lags by less than this counts as following the primary. */
 const FOLLOWING_BYTES = 1024 * 1024;
 const STANDBY_ROLES = new Set(['replica', 'sync_standby']);
 
-/** A server in Patroni's answer. */
+/** A database server in an answer of Patroni's API. */
 interface Member {
   readonly name: string;
   readonly role: string;
   readonly state: string;
   readonly timeline?: number;
-  /** In bytes; "unknown" before the server has reported it. */
+  /** How far the standby is behind the primary, in bytes; "unknown" before it has reported that. */
   readonly lag?: number | string;
 }
 
 interface ClusterOptions {
   /** Replacements in docs/cluster/patroni.yml: the new text by the old one. */
   readonly patroniTexts?: Readonly<Record<string, string>>;
-  /** Whether commits wait for one of the standbys; true by default, as in that file. */
+  /** Whether commits wait for one of the standbys; true by default, as in docs/cluster/patroni.yml. */
   readonly isSynchronous?: boolean;
 }
 
@@ -61,7 +61,7 @@ export class PatroniCluster {
     this.#isSynchronous = sync;
   }
 
-  /** Resolves when all servers replicate and Klatch's database exists. */
+  /** Resolves when all servers follow the primary and Klatch's database exists. */
   static async start(cleanUp: CleanUp, options: ClusterOptions = {}): Promise<PatroniCluster> {
     const { patroniTexts = {}, isSynchronous = true } = options;
     const folder = await mkdtemp(join(tmpdir(), 'klatch-patroni-'));
@@ -87,7 +87,7 @@ export class PatroniCluster {
     return cluster;
   }
 
-  /** Returns Klatch's settings, with the address of the proxy or with the list of servers. */
+  /** Klatch's settings, with the address of the proxy or with the list of database servers. */
   async settings(way: 'proxy' | 'hosts'): Promise<string> {
     const file = way === 'proxy' ? 'server-haproxy.conf' : 'server.conf';
     const { prefix, passwords } = this.#values;
@@ -110,7 +110,9 @@ export class PatroniCluster {
     return this.servers.filter((each) => each !== server);
   }
 
-  /** Resolves when all three servers replicate. With `isSynchronous`, commits wait for one of the standbys by then. */
+  /**
+   * Resolves when both standbys follow the primary. With `isSynchronous`, commits wait for one of the standbys by then.
+   */
   async untilHealthy(): Promise<void> {
     await until('all servers of the cluster replicate', async () => {
       const members = await this.#members();
@@ -143,7 +145,7 @@ export class PatroniCluster {
     for (const other of this.#beside(server)) await restorePackets(server.machine, other);
   }
 
-  /** Cuts the replication from this primary. Patroni and etcd still reach each other. */
+  /** Cuts the replication from this primary to its standbys. Patroni and etcd still reach each other. */
   async cutReplication(primary: DatabaseMachine): Promise<void> {
     for (const { machine } of this.others(primary)) await dropPortPackets(primary.machine, machine, DATABASE_PORT);
   }
@@ -168,7 +170,8 @@ export class PatroniCluster {
     const { prefix, passwords, folder } = this.#values;
     const texts = { '<password of klatch>': passwords.klatch };
     const file = join(folder, 'klatch.sql');
-    // The user postgres reads this file. Only this folder has the password, and the clean-up removes the folder soon.
+    // The user postgres has to read this file. Only this folder has its password, and the clean-up removes the folder
+    // soon.
     await writeFile(file, await readDocumentedFile('klatch.sql', { prefix, texts }), { mode: 0o644 });
     await first.runSqlFile(file);
     await until('HAProxy leads to the primary', () => this.#isProxyReady());
@@ -189,7 +192,7 @@ export class PatroniCluster {
     await this.proxy.start(['haproxy', '-db', '-f', file], { logFile: join(this.folder, 'haproxy.log') });
   }
 
-  /** The members according to the server that knows the newest timeline; empty if no server answers. */
+  /** The members according to the database server that knows the newest timeline; empty if no server answers. */
   async #members(): Promise<readonly Member[]> {
     const answers = await Promise.all(
       this.servers.map(({ address }) => askJson<{ members: Member[] }>(`http://${address}:${PATRONI_PORT}/cluster`)),
@@ -232,7 +235,7 @@ const PROGRAMS: Readonly<Record<string, string>> = {
 };
 const POSTGRES = '/usr/lib/postgresql/15/bin/postgres';
 
-/** The programs and rights that this machine lacks for such a cluster. */
+/** The programs and rights for such a cluster that this machine lacks. */
 export async function lacksCluster(): Promise<Lack> {
   const folders = [...(process.env['PATH'] ?? '').split(delimiter), '/usr/sbin', '/sbin'];
   const missing = Object.keys(PROGRAMS).filter((name) => !folders.some((folder) => isExecutable(join(folder, name))));

@@ -8,7 +8,7 @@ import { lacksCluster } from './patroni-cluster.ts';
 
 const STALL_MS = process.env['QUICK'] ? 30_000 : 300_000;
 const POLL_MS = 1_000;
-/** The most backends of one node that may wait for a standby at once. */
+/** The most PostgreSQL backends of one node that may wait for a standby at once. */
 const MAX_WAITING_BACKENDS = 10;
 
 async function openStalledStandby(cleanUp: CleanUp): Promise<Scene> {
@@ -43,7 +43,7 @@ async function openStalledStandby(cleanUp: CleanUp): Promise<Scene> {
   };
 }
 
-/** The count of the node with the most; the database sees each node under its own address. */
+/** The greatest number of waiting backends of one node. The database sees each node under its own address. */
 async function countWaitingBackends(primary: DatabaseMachine): Promise<number> {
   const counts = await primary.sql(
     "select count(*) from pg_stat_activity where wait_event = 'SyncRep' and usename = 'klatch' group by client_addr",

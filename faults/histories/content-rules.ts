@@ -18,7 +18,7 @@ interface KnownState {
   readonly text: string;
   readonly deleted: boolean;
   readonly answered: Moment;
-  /** The moment when a restore undid it; null: it is in force. */
+  /** The moment when a restore of a backup undid this state; null: none did. */
   readonly undoneAt: Moment | null;
 }
 
@@ -43,8 +43,8 @@ export function judgeContents(history: History, { arrivals }: HookHistory, expec
 }
 
 /**
- * The last known moment before the attempt began. Strict hooks send one request at a time, so it is the end of the
- * previous request.
+ * The last known moment before the attempt began. A strict hook sends one request at a time, so for it this is the end
+ * of the previous request.
  */
 function attemptBeganAfter(arrivals: readonly Arrival[], index: number, expected: ExpectedItems): Moment {
   const previous = arrivals[index - 1];
@@ -54,15 +54,15 @@ function attemptBeganAfter(arrivals: readonly Arrival[], index: number, expected
 }
 
 /**
- * The last end of a server before the arrival. The sender started after it, and so has read every change from before
- * it. A later change may be missing for an unspecified time, since a server caches messages.
+ * The last end of a server before this arrival. The server that sent it started afterwards, so it has read every change
+ * from before that end. It may miss a later change for an unspecified time, since a server caches messages.
  */
 function serverStartedAfter({ arrived }: Arrival, actions: readonly Action[]): Moment {
   const ends = actions.filter(({ type, answered }) => ENDS.includes(type) && answered < arrived);
   return ends.at(-1)?.answered ?? 0;
 }
 
-/** Whether a batch repeats under its former id, possibly without items that the hook no longer gets. */
+/** Whether a batch repeats an earlier one under the same id, possibly without items that the hook no longer gets. */
 function isRest(arrivals: readonly Arrival[], index: number): boolean {
   const { webhookId, items } = arrivals[index]!;
   return arrivals
@@ -101,7 +101,7 @@ function judgeBatch(
   before: Moment,
   expected: ExpectedItems,
 ): string[] {
-  // A failed batch repeats unchanged, so that it may have the size of earlier settings.
+  // A failed batch repeats unchanged, so it may be as large as the `batch` of earlier settings allowed.
   const largest = Math.max(...expected.settingsWithin(expected.registeredAt, arrived).map(({ batch }) => batch));
   if (items.length > largest) return [`${webhookId} carries ${items.length}, and batch is ${largest}`];
   const inForce = expected.settingsWithin(before, arrived);
@@ -113,7 +113,7 @@ function judgeBatch(
 interface Context {
   readonly arrival: Arrival;
   readonly before: Moment;
-  /** The server that sent it started no earlier than this. */
+  /** The server that sent the request started no earlier than this. */
   readonly startedAfter: Moment;
   readonly states: ReadonlyMap<MessageKey, readonly KnownState[]>;
 }
@@ -150,7 +150,7 @@ function judgeState(item: DeliveredItem, known: ExpectedItem, { before, startedA
   return violations;
 }
 
-/** The states of each message, oldest first. */
+/** All states of each message, oldest first. */
 function statesOf(actions: readonly Action[]): Map<MessageKey, KnownState[]> {
   const states = new Map<MessageKey, KnownState[]>();
   for (const action of actions) {

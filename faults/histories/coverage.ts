@@ -9,8 +9,8 @@ import {
 } from './history.ts';
 
 /**
- * The actions, kinds of hooks and results that a run has to cover. Each has to occur in at least `MIN_SHARE` of the
- * histories.
+ * The actions, kinds of hooks and results that a run has to cover. Each has to occur in at least this share of the
+ * histories: `MIN_SHARE`.
  */
 const REQUIRED = [
   'posted',
@@ -31,7 +31,7 @@ const REQUIRED = [
 ] as const;
 const MIN_SHARE = 0.05;
 
-/** Counts the actions of histories and their results, and the histories that contain each. */
+/** Counts how often each action and result occurs, and in how many histories. */
 export class Coverage {
   #histories = 0;
   readonly #total = new Map<string, number>();
@@ -44,7 +44,7 @@ export class Coverage {
     for (const name of new Set(names)) increment(this.#historiesWith, name);
   }
 
-  /** A line for each subject, the most frequent first. */
+  /** A line for each counted subject, the most frequent first. */
   describe(): string[] {
     const sorted = [...this.#total].sort(([, a], [, b]) => b - a);
     return sorted.map(

@@ -1,6 +1,9 @@
 import { isLogged, seqOf, type History } from './history.ts';
 
-/** "Epochs": a server that lost changes begins a new epoch, so that no id of a lost message or change repeats. */
+/**
+ * The rule "Epochs": a server that lost changes begins a new epoch, so that no id of a lost message or change is used
+ * again.
+ */
 export function judgeEpochs({ actions }: History): string[] {
   const violations: string[] = [];
   const ids = new Set<string>();

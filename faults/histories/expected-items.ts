@@ -13,26 +13,28 @@ import {
   type Posted,
 } from './history.ts';
 
-/** A message or an event that a hook gets, in the order of the group. */
+/** A message or an event that a hook gets. `position` is its place in the order of the group. */
 export interface ExpectedItem {
   readonly key: DeliveryKey;
   readonly message: MessageKey;
   readonly position: number;
   readonly change: Posted | MessageChanged;
-  /** False: the hook may get it but need not, because of a change of its settings or a restore. */
+  /** False: the hook may get the item but need not, because its settings changed or a backup was restored. */
   readonly isDue: boolean;
-  /** No attempt that begins after this moment may contain it. */
+  /** No attempt that begins after this moment may contain the item; null: there is no such moment. */
   readonly notAfter: Moment | null;
 }
 
 interface SettingsPeriod {
   readonly from: Moment;
-  /** From this moment on, the settings of earlier periods cannot be in force. */
+  /**
+   * From this moment on, the settings of earlier periods are surely not in force. Between `from` and it, either may be.
+   */
   readonly surelyFrom: Moment;
   readonly settings: HookSettings;
 }
 
-/** The items that one hook has to get, computed from the actions. */
+/** The items that one hook has to get, derived from the actions on its group. */
 export class ExpectedItems {
   readonly hook: number;
   readonly actions: readonly Action[];
@@ -60,7 +62,7 @@ export class ExpectedItems {
     );
   }
 
-  /** The settings that may have been in force at any moment of a period. */
+  /** All settings that may have been in force at some moment between `from` and `to`. */
   settingsWithin(from: Moment, to: Moment): HookSettings[] {
     return this.#periods
       .filter((period, index) => period.from <= to && (this.#periods[index + 1]?.surelyFrom ?? Infinity) >= from)
@@ -87,7 +89,7 @@ export class ExpectedItems {
     return items;
   }
 
-  /** The moments when the hook began to request events. It gets no events from before the last of them. */
+  /** The moments when the hook began to request events. It gets no event of a change from before the last of them. */
   #eventBegins(): Moment[] {
     const begins: Moment[] = [];
     let asks = false;
@@ -121,7 +123,7 @@ function isWanted({ type, by }: Posted | MessageChanged, { events, skip }: HookS
   return type === 'posted' || events.includes(type);
 }
 
-/** The moment when a restore undid a change; null: the change is in force. */
+/** The moment when a restore of a backup undid the change; null: the change is in force. */
 export function undoneAt(change: Action, actions: readonly Action[]): Moment | null {
   const restore = actions.find(
     (action) => action.type === 'restored' && action.backupAt < change.asked && change.asked < action.asked,
@@ -129,7 +131,7 @@ export function undoneAt(change: Action, actions: readonly Action[]): Moment | n
   return restore?.answered ?? null;
 }
 
-/** Whether a row of the delivery log covers an item. */
+/** Whether a row of the delivery log is about this item. */
 export function coversItem(
   { seq, last_seq: lastSeq, rev, last_rev: lastRev }: LogRow,
   { change }: ExpectedItem,

@@ -1,10 +1,13 @@
 /** The record of one group that a checker judges: the actions on it, and the requests that its receivers got. */
 
-/** A number of one counter for all actions and arrivals: a smaller one was earlier. */
+/** A logical time: the value of one counter that rises with every action and arrival. */
 export type Moment = number;
-/** A message within its group: `42`, and `42.<epoch>` where its epoch is not 0. */
+/** A message within its group: `42`, or `42.<epoch>` if its log epoch is not 0. */
 export type MessageKey = string;
-/** The key of one item of a delivery: `42` for a message, `r61` for an event, each with `.<epoch>` as above. */
+/**
+ * The key of one item of a delivery: `42` for the message with seq 42, `r61` for the event with rev 61. `.<epoch>`
+ * follows if it is not 0.
+ */
 export type DeliveryKey = string;
 
 export type SenderKind = 'user' | 'bot' | 'webhook';
@@ -17,7 +20,7 @@ export interface HookSettings {
   readonly skip: readonly ('webhook' | 'bot')[];
 }
 
-/** An action with the moments of its request and of its answer. It happened in between. */
+/** The moments of the request and of the answer of an action. It happened between them. */
 interface Step {
   readonly asked: Moment;
   readonly answered: Moment;
@@ -42,12 +45,12 @@ export interface MessageChanged extends Step {
   readonly type: EventType;
   readonly message: MessageKey;
   readonly rev: EpochNumber;
-  /** The text of the message since this change: empty where it was deleted. */
+  /** The text of the message after this change; empty if the change deleted it. */
   readonly text: string;
   readonly by: SenderKind;
 }
 
-/** An action of the administrator, or an accident, that affects the server or the group. */
+/** An action of an administrator, or an accident, that affects the whole server or the group. */
 export type ServerAction = Step &
   (
     | { readonly type: 'killed' | 'stopped' }
@@ -83,7 +86,7 @@ export interface DeliveredItem {
   readonly group: number;
   readonly message: MessageKey;
   readonly seq: EpochNumber;
-  /** The rev of the message's state. */
+  /** The rev of the state of the message that the item shows. */
   readonly rev: EpochNumber;
   /** The rev of the event; null for a message. */
   readonly eventRev: EpochNumber | null;
@@ -103,7 +106,7 @@ export interface Arrival {
   readonly webhookId: string;
   /** The hook's secret signed it at most five minutes earlier. */
   readonly isGenuine: boolean;
-  /** Whether the body was an array. */
+  /** Whether the body was a JSON array. */
   readonly isArray: boolean;
   readonly items: readonly DeliveredItem[];
 }
@@ -117,22 +120,25 @@ export interface LogRow {
   readonly last_rev?: number;
 }
 
-/** A receiver's state of a message. */
+/** The state of a message at a receiver or in the database. */
 export interface MessageState {
   readonly rev: EpochNumber;
   readonly text: string;
   readonly deleted: boolean;
 }
 
-/** Everything about one hook. */
+/** The record of one hook in a history. */
 export interface HookHistory {
   readonly hook: number;
   readonly arrivals: readonly Arrival[];
   readonly log: readonly LogRow[];
-  /** The final state of its receiver, and the items in the order in which the receiver handled them. */
+  /**
+   * The final state of each message at the receiver. `handled`: the items in the order in which the receiver handled
+   * them.
+   */
   readonly messages: ReadonlyMap<MessageKey, MessageState>;
   readonly handled: readonly DeliveryKey[];
-  /** The server's count of pending items in the end, after the target has begun to accept everything. */
+  /** The server's last count of items that are pending for the hook, when the target accepted everything again. */
   readonly pending: number;
 }
 

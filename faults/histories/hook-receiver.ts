@@ -16,7 +16,7 @@ export class LogicalClock {
   }
 }
 
-/** The target's way to answer. */
+/** How a hook's target answers deliveries. */
 export type Behaviour = 'accepting' | 'failing' | 'refusing' | 'hanging up' | 'slow' | 'gone';
 
 const FAILURES: readonly number[] = [500, 503, 429, 404];
@@ -61,7 +61,7 @@ export class HookTarget {
     }
   }
 
-  /** A receiver refuses a message that it cannot read every time, so this decides once for each item. */
+  /** A receiver refuses a message that it cannot read at every attempt. So the decision for an item stays the same. */
   #isRefused(key: DeliveryKey): boolean {
     const isRefused = this.#refused.get(key) ?? this.#random.chance(0.3);
     this.#refused.set(key, isRefused);
@@ -101,12 +101,12 @@ export class HookReceiver {
     this.#targets.set(target.path, target);
   }
 
-  /** The record of the hook is complete: later arrivals are not recorded. */
+  /** Stops recording arrivals for this target: the record of its hook is complete. */
   remove({ path }: HookTarget): void {
     this.#targets.delete(path);
   }
 
-  /** Resolves when the connections of an ended server are closed. Then all its requests have arrived. */
+  /** Resolves when the connections of an ended server are closed: all its requests have arrived by then. */
   async disconnected(): Promise<void> {
     // A connection that the kernel has accepted becomes a socket in the next turn of the event loop.
     await nextTurn();
@@ -148,7 +148,7 @@ export class HookReceiver {
       ended: Infinity,
       status: null,
     });
-    // The sender may close the connection before the answer.
+    // `closed` notes that the sender closed the connection before the answer.
     const closed = new AbortController();
     res.once('close', () => closed.abort());
     const status = await target.answer(request.items.map(({ key }) => key));

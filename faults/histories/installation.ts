@@ -22,7 +22,10 @@ import { OwnDatabase } from '../own-database.ts';
 
 const run = promisify(execFile);
 
-/** The server retries failures at once, no limit slows a caller down, and calls wait for a slow database. */
+/**
+ * With these settings the server retries failures at once, no limit slows a caller down, and calls wait for a slow
+ * database.
+ */
 const SETTINGS = `
   limits {
     token-rate = 100000, token-burst = 100000, session-rate = 10000, session-burst = 10000, parse-time = 1m
@@ -31,16 +34,16 @@ const SETTINGS = `
   services.postgresql { connect-timeout = 1m, query-timeout = 2m, flush-timeout = 1m, lock-timeout = 50s }
   delivery.retry = [20ms, 40ms, 60ms]
   log.level = warn`;
-/** Catches a hang. */
+/** Only a hang exceeds this time. */
 const CALL_TIMEOUT_MS = 120_000;
 
-/** A sender of a group. */
+/** An account that sends messages into a group. */
 export interface Author {
   readonly nick: string;
   readonly token: string;
 }
 
-/** A server process on a PostgreSQL of its own. The methods do what an administrator does or what happens over time. */
+/** A server process on a PostgreSQL of its own. The methods do what an administrator or a background job does. */
 export class Installation {
   readonly server: ServerProcess;
   readonly #database: OwnDatabase;
@@ -67,7 +70,7 @@ export class Installation {
     return this.#pool.run(work);
   }
 
-  /** A person with a session, and the person's bot with a token. */
+  /** Creates a person with a session, and a bot of that person with a token. */
   async createAuthors(name: string): Promise<{ readonly user: Author; readonly bot: Author }> {
     const { id } = await this.server.operate<{ id: number }>('accounts.create', { nick: name, name });
     const { token } = newSessionToken('user');
@@ -80,7 +83,7 @@ export class Installation {
     return { user, bot: { nick: bot.nick, token: made.token } };
   }
 
-  /** The log epoch that changes belong to from now on. */
+  /** The current log epoch: the server stamps new changes with it. */
   async logEpoch(): Promise<number> {
     const [row] = await this.query(
       (sql) => sql<{ value: string }[]>`select value from setting where name = 'log_epoch'`,
@@ -88,7 +91,7 @@ export class Installation {
     return Number(row?.value ?? 0);
   }
 
-  /** Removes the messages before one, as a retention rule does. */
+  /** Removes the messages before `firstSeq`, as a retention rule does. */
   async removeMessagesBefore(group: number, firstSeq: number): Promise<void> {
     await this.query((sql) =>
       sql.begin(async (tx) => {
@@ -101,11 +104,11 @@ export class Installation {
 
   /**
    * Makes the events of a group 8 days older, and runs the job that removes expired events. Resolves with the rev of
-   * the last one.
+   * the newest of them; 0 if there was none.
    */
   expireEvents(group: number): Promise<number> {
-    // Only one runs at a time: each removes the expired events of all groups, also those that another one has just
-    // aged.
+    // Only one expiry runs at a time: each removes the expired events of all groups, also those that another expiry has
+    // just made older.
     const expiry = this.#expiry.then(async () => {
       const [last] = await this.query(
         (sql) => sql<{ rev: number }[]>`
@@ -128,13 +131,16 @@ export class Installation {
     await this.server.end('SIGKILL');
   }
 
-  /** Rejects when the server does not exit as it should. */
+  /** Ends the server by SIGTERM. Rejects if its exit status is not 0. */
   async stop(): Promise<void> {
     const code = await this.server.end('SIGTERM');
     if (code !== 0) throw new Error(`the server was asked to stop and ended with ${code}`);
   }
 
-  /** Resolves when the database has ended the sessions of a server that is gone. Until then they may commit. */
+  /**
+   * Resolves when the database has ended the sessions of a server that has ended. Until then their statements may still
+   * commit.
+   */
   async sessionsEnded(): Promise<void> {
     await eventually(
       () =>
@@ -172,7 +178,7 @@ export class Installation {
     await run(LAUNCHER, [command, '--config', config, ...args], { timeout: CALL_TIMEOUT_MS });
   }
 
-  /** Notifies the nodes that the group's hooks have changed, as the job of a node does. */
+  /** Notifies the nodes that the group's hooks have changed, as the job that removed something does. */
   async #announce(group: number): Promise<void> {
     await this.query((sql) => sql`select pg_notify('klatch', ${`histories h${group}`})`);
   }

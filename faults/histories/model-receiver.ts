@@ -56,7 +56,7 @@ interface ReceivedRequest {
 
 export class ModelReceiver {
   readonly messages = new Map<MessageKey, MessageState>();
-  /** The items in the order in which the receiver handled them, each once. */
+  /** The items that the receiver handled, each once, in that order. */
   readonly handled: DeliveryKey[] = [];
   readonly #secrets: string[];
   readonly #handledKeys = new Set<DeliveryKey>();
@@ -69,12 +69,18 @@ export class ModelReceiver {
     this.#comparesNumbers = order === 'strict';
   }
 
-  /** Adds the new secret of a rotation. Deliveries that are in flight then have only the old signature. */
+  /**
+   * Adds the new secret of a rotation and keeps the old one: deliveries in flight have only the signature of the old
+   * secret.
+   */
   addSecret(secret: string): void {
     this.#secrets.push(secret);
   }
 
-  /** The hook was changed to `none`. A receiver stores ids from then on: a retried message comes after later ones. */
+  /**
+   * Makes the receiver identify handled items by their ids, since its hook changed to `none`: from then on a retried
+   * message may come after later ones.
+   */
   keepIds(): void {
     this.#comparesNumbers = false;
   }
@@ -131,7 +137,7 @@ function itemOf({ type, data }: EventBody): DeliveredItem {
   const { message } = data;
   const seq = { number: message.seq, epoch: message.epoch ?? 0 };
   const eventRev = type === 'message.created' ? null : { number: data.rev ?? Number.NaN, epoch: data.epoch ?? 0 };
-  // The part of the id after the group is `seq` with its epoch. The checker reports any other.
+  // The part of the id after the group is `seq` with its epoch. The checker reports any other form.
   const key = message.id.slice(message.id.indexOf(':') + 1);
   return {
     type,

@@ -4,7 +4,7 @@ import { OnlyRequests } from './only-requests.ts';
 
 const MAX_AT_ONCE = { strict: 1, none: 16 } as const;
 const REFUSALS_UNTIL_SET_ASIDE = 5;
-/** Actions after which the hook continues at the same place. */
+/** Actions that do not move the place in the log at which the hook continues. */
 const IN_PLACE: readonly Action['type'][] = ['paused', 'resumed', 'redelivered only'];
 const ENDS_OR_REMOVALS: readonly Action['type'][] = [
   'killed',
@@ -13,7 +13,10 @@ const ENDS_OR_REMOVALS: readonly Action['type'][] = [
   'messages removed',
   'events expired',
 ];
-/** Only these statuses can be about the content. Any other failure counts for the hook. */
+/**
+ * Only these statuses count as refusals of the content: an item that is refused five times is set aside. Any other
+ * failure is one of the receiver.
+ */
 const REFUSALS: readonly (number | null)[] = [400, 413, 422];
 
 export const isRefused = ({ status }: Arrival): boolean => REFUSALS.includes(status);
@@ -55,7 +58,7 @@ function judgeConcurrency({ arrivals }: HookHistory, expected: ExpectedItems): s
   return violations;
 }
 
-/** Follows the requests of a hook while its order is strict. */
+/** Judges the order of the requests of a hook while its settings say `strict`. */
 class OrderJudge {
   readonly #violations: string[] = [];
   readonly #arrivals: readonly Arrival[];
@@ -76,7 +79,7 @@ class OrderJudge {
   judge(): string[] {
     for (const arrival of this.#arrivals) {
       const first = this.#expected.get(arrival.items[0]?.key ?? '');
-      // `judgeContents` reports an item that the hook does not get.
+      // An item that the hook must not get: `judgeContents` reports it.
       if (first === undefined) continue;
       const isApart = this.#only.isApart(arrival) && !this.#repeatsPrevious(arrival);
       const isInOrder = !isApart && this.#isStrictSince(first, arrival);
@@ -90,12 +93,18 @@ class OrderJudge {
     return this.#violations;
   }
 
-  /** A failed item repeats at its place in the order, also when `only` requests it in the meantime. */
+  /**
+   * Whether the request repeats the previous one, which failed. A failed item keeps its place in the order, also if
+   * `only` requests it meanwhile.
+   */
   #repeatsPrevious({ webhookId }: Arrival): boolean {
     return this.#previous !== null && !isAccepted(this.#previous) && this.#previous.webhookId === webhookId;
   }
 
-  /** A hook that is strict now may still repeat an item from its time with `none` outside the order. */
+  /**
+   * Whether the hook has been strict since the item's change. An item from its time with `none` may still repeat
+   * outside the order.
+   */
   #isStrictSince({ change }: ExpectedItem, { arrived }: Arrival): boolean {
     return this.#expected.settingsWithin(change.asked, arrived).every(({ order }) => order === 'strict');
   }
@@ -155,7 +164,7 @@ class OrderJudge {
   }
 
   /**
-   * Retention removed the failed items, or some of them: the hook skips them, although it may have read and sent them
+   * Whether retention removed a failed item. The hook then skips the failed request, although it may have sent it
    * before.
    */
   #isRemoved({ items }: Arrival, { arrived }: Arrival): boolean {
@@ -169,7 +178,8 @@ class OrderJudge {
   }
 
   /**
-   * A request can arrive after the answer to a change that it does not reflect yet; a strict hook has one such request.
+   * Whether the request may have been in flight during the action. After the answer to a change, a strict hook may have
+   * one request that does not reflect the change yet.
    */
   #wasOnItsWay({ arrived }: Arrival, action: Action): boolean {
     if (!('hook' in action)) return false;
@@ -184,7 +194,7 @@ class OrderJudge {
   }
 }
 
-/** The greatest first seq that retention ever gave the group. */
+/** The greatest first seq that retention gave the group in these actions; messages before it were removed. */
 export function firstSeqOf(actions: readonly Action[]): number {
   return Math.max(1, ...actions.map((action) => (action.type === 'messages removed' ? action.firstSeq : 1)));
 }

@@ -14,7 +14,7 @@ import {
 import { firstSeqOf, isRefused } from './order-rules.ts';
 
 const REFUSALS_UNTIL_SET_ASIDE = 5;
-/** Outcomes of items that a hook did not get. */
+/** Outcomes in the delivery log of items that a hook did not get. */
 const GIVEN_UP: readonly string[] = ['skipped', 'expired', 'dead_lettered'];
 
 export function judgeOutcome(history: History, hook: HookHistory, expected: ExpectedItems): string[] {
@@ -38,7 +38,10 @@ function isMissing(item: ExpectedItem, { arrivals, log }: HookHistory, expected:
   return !isExplainedOrRemoved(item, log, expected);
 }
 
-/** The hook skips events of messages that retention removed, without a row in its log. */
+/**
+ * Whether the log explains why the item was not delivered. No row is needed for an event whose message retention
+ * removed.
+ */
 function isExplainedOrRemoved(item: ExpectedItem, log: readonly LogRow[], expected: ExpectedItems): boolean {
   if (log.some((row) => GIVEN_UP.includes(row.outcome) && coversItem(row, item))) return true;
   return isEvent(item.change) && seqOf(item.message).number < firstSeqOf(expected.actions);
@@ -48,7 +51,7 @@ function judgeLog({ arrivals, log }: HookHistory, expected: ExpectedItems): stri
   return log.flatMap((row) => {
     const range =
       row.rev === undefined ? `${row.seq}-${row.last_seq ?? row.seq}` : `r${row.rev}-${row.last_rev ?? row.rev}`;
-    // Later items have the same numbers as items that a restore undid.
+    // Items that a restore undid are left out: later items have the same numbers.
     const standing = expected.items.filter(({ change }) => undoneAt(change, expected.actions) === null);
     const items = standing.filter((item) => coversItem(row, item));
     switch (row.outcome) {
@@ -91,7 +94,8 @@ function wasAccepted(
 ): boolean {
   const [first, last] = rev === undefined ? [seq, lastSeq ?? seq] : [rev, lastRev ?? rev];
   const range = `${rev === undefined ? '' : 'r'}${first === last ? first : `${first}-${last}`}`;
-  // The id stays the same when the hook leaves items of a batch out. Hook and group come before the range.
+  // The id of a batch stays the same if the hook leaves some of its items out. Hook and group precede the range in the
+  // id.
   return arrivals.some((arrival) => isAccepted(arrival) && arrival.webhookId.split('_')[2]?.split('.')[0] === range);
 }
 
@@ -129,7 +133,7 @@ function judgeFinalState(
   return violations;
 }
 
-/** By message, the oldest state that its receiver may have in the end. */
+/** By message: the oldest state that the receiver may show in the end. */
 function leastStates(expected: ExpectedItems, log: readonly LogRow[]): Map<MessageKey, EpochNumber> {
   const least = new Map<MessageKey, EpochNumber>();
   for (const item of expected.items) {
@@ -141,7 +145,10 @@ function leastStates(expected: ExpectedItems, log: readonly LogRow[]): Map<Messa
   return least;
 }
 
-/** A receiver that compares numbers, as the page says for `strict`, handles nothing twice and misses nothing. */
+/**
+ * Checks that the receiver handled nothing twice and missed nothing. It compares numbers, as the page says for
+ * `strict`.
+ */
 function judgeHandled({ arrivals, handled }: HookHistory, expected: ExpectedItems): string[] {
   const violations: string[] = [];
   const counted = new Set<string>();

@@ -23,12 +23,12 @@ const MAX_PAUSE_MS = 30;
 const MAX_ONLY = 4;
 const MAX_POSTS_UNTIL_END = 10;
 const MAX_SEED = 1_000_000;
-/** The senders. One that is listed more often posts more often. */
+/** The kinds of senders. A kind that is listed more often posts more often. */
 const SENDERS: readonly SenderKind[] = ['user', 'user', 'user', 'bot', 'webhook'];
-/** The most messages that retention removes at once. */
+/** One removal raises the first seq of the group by at most this. */
 const MAX_REMOVED = 5;
 
-/** The parts that the groups of a round share. */
+/** Objects that all groups of a round share. */
 export interface RoundContext {
   readonly installation: Installation;
   readonly receiver: HookReceiver;
@@ -36,7 +36,7 @@ export interface RoundContext {
   readonly authors: { readonly user: Author; readonly bot: Author };
 }
 
-/** A message to post. */
+/** A message that the group posts; `asked` is the moment of its request. */
 interface Post {
   readonly text: string;
   readonly by: SenderKind;
@@ -48,7 +48,7 @@ interface OwnMessage {
   readonly by: SenderKind;
 }
 
-/** A group with random actions, and the record of them. */
+/** Performs random actions on one group, and records them. */
 export class PlayedGroup {
   readonly id: number;
   readonly actions: Action[] = [];
@@ -56,14 +56,14 @@ export class PlayedGroup {
   readonly #round: RoundContext;
   readonly #random: Random;
   readonly #context: HookContext;
-  /** The stored messages, deleted ones included. */
+  /** The messages that the database stores, deleted ones included. */
   #messages: OwnMessage[] = [];
-  /** Messages of a person or a bot that are not deleted. */
+  /** The messages of the person or the bot that are not deleted. */
   #editable: OwnMessage[] = [];
   #firstSeq = 1;
   #epoch = 0;
   #texts = 0;
-  /** The messages of the last `only`. */
+  /** The messages of the last redelivery with `only`. */
   #lastOnly: readonly MessageKey[] = [];
   #unanswered: Post | null = null;
 
@@ -83,7 +83,7 @@ export class PlayedGroup {
     }
     const played = new PlayedGroup(round, random, group);
     await played.readEpoch();
-    // The hooks must get nothing of what is posted before they exist.
+    // These posts precede the hooks, which must not get them.
     for (let n = random.between(0, 3); n > 0; n -= 1) await played.#post();
     await played.#register();
     if (random.chance(0.4)) {
@@ -93,17 +93,23 @@ export class PlayedGroup {
     return played;
   }
 
-  /** Reads the epoch that changes belong to from now on. */
+  /** Reads the log epoch with which the server stamps new changes. */
   async readEpoch(): Promise<void> {
     this.#epoch = await this.#round.installation.logEpoch();
   }
 
-  /** Performs this many actions. `isUndone`: a restore will undo them, so that they do not change hooks. */
+  /**
+   * Performs this many random actions. `isUndone`: a restore will undo them, so none of them changes settings of hooks
+   * or removes anything.
+   */
   async play(steps: number, isUndone: boolean): Promise<void> {
     for (let n = 0; n < steps; n += 1) await this.#step(isUndone);
   }
 
-  /** Posts until the server ends. `findUnansweredPost` finds out whether the server stored the last post. */
+  /**
+   * Posts until a post gets no answer, because the server has ended. `findUnansweredPost` then finds out whether it was
+   * stored.
+   */
   async postUntilEnd(): Promise<void> {
     for (let n = 0; n < MAX_POSTS_UNTIL_END; n += 1) {
       const post = this.#newPost();
@@ -117,8 +123,8 @@ export class PlayedGroup {
   }
 
   /**
-   * Records the post without an answer if the server stored it. Its caller cannot know that, so this reads the
-   * database.
+   * Records the post that got no answer, if the database contains it: only the database shows whether the server stored
+   * it.
    */
   async findUnansweredPost(): Promise<void> {
     const post = this.#unanswered;
@@ -131,7 +137,7 @@ export class PlayedGroup {
     if (row !== undefined) await this.#recordPost(post, `${row.seq}${epochSuffix(row.epoch)}`);
   }
 
-  /** Saves the current state; the returned function restores it after a restore of the backup. */
+  /** Saves the current state; the returned function goes back to it after the backup of that time was restored. */
   remember(): () => void {
     const [messages, editable, firstSeq] = [[...this.#messages], [...this.#editable], this.#firstSeq];
     return () => {
@@ -179,7 +185,8 @@ export class PlayedGroup {
   }
 
   async #register(): Promise<void> {
-    // The target has its own generator: the group's next action must not depend on the number of requests that arrive.
+    // The target has its own random generator: the next action of the group must not depend on the number of requests
+    // that arrive.
     const random = new Random(this.#random.between(1, MAX_SEED));
     const target = new HookTarget(`/${this.id}/${this.hooks.length}`, random);
     this.hooks.push(await PlayedHook.register(this.#context, target));
@@ -207,7 +214,7 @@ export class PlayedGroup {
     if (by !== 'webhook') this.#editable.push({ key, by });
   }
 
-  /** Resolves with the message's id. */
+  /** Posts the message. Resolves with its id. */
   async #send({ by, text }: Post): Promise<string> {
     if (by !== 'webhook') return (await this.#callAs(by, 'messages.send', { conversation: this.id, text })).id;
     const answer = await postJson(`${this.#round.installation.server.url}${this.#context.path}`, { text });
@@ -244,7 +251,10 @@ export class PlayedGroup {
     return callAs(installation.server, by === 'bot' ? authors.bot : authors.user, operation, input);
   }
 
-  /** Requests some messages again, and often the same ones a second time while their delivery is running. */
+  /**
+   * Requests a redelivery of some messages, in 3 of 10 cases of the same ones as the last time, whose delivery may
+   * still be running.
+   */
   #redeliverOnly(hook: PlayedHook): Promise<void> {
     const isRepeated = this.#lastOnly.length > 0 && this.#random.chance(0.3);
     this.#lastOnly = isRepeated ? this.#lastOnly : this.#someMessages();

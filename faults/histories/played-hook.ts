@@ -28,19 +28,19 @@ export function randomSettings(random: Random): HookSettings {
   };
 }
 
-/** The parts that the hooks of one group share. */
+/** Objects that all hooks of one group share. */
 export interface HookContext {
   readonly installation: Installation;
   readonly receiver: HookReceiver;
   readonly clock: LogicalClock;
   readonly random: Random;
   readonly group: number;
-  /** The path of the group's webhook on the server. */
+  /** The path of the webhook URL of the group on the server. */
   readonly path: string;
   readonly actions: Action[];
 }
 
-/** One hook, with the actions of its group on it. It records each action with the server's answer. */
+/** Performs actions on one hook, and records each with the answer of the server. */
 export class PlayedHook {
   readonly target: HookTarget;
   readonly #context: HookContext;
@@ -82,14 +82,14 @@ export class PlayedHook {
     this.#done(asked, { type: paused ? 'paused' : 'resumed' });
   }
 
-  /** Changes some of the settings. */
+  /** Changes a random part of the settings of the hook. */
   async change(): Promise<void> {
     const { random, clock } = this.#context;
     const { order, batch, events, skip } = randomSettings(random);
     const changes = Object.fromEntries(random.some(Object.entries({ order, batch, events, skip }), 0.4));
     const settings: HookSettings = { ...this.#settings, ...changes };
-    // From here on the receiver identifies handled items by their ids, since requests may overtake others after the
-    // change.
+    // With `none`, requests may overtake others after the change. So the receiver identifies handled items by their ids
+    // from here on.
     if (settings.order === 'none') this.#receiver.keepIds();
     const asked = clock.next();
     await this.#patchUntilConfirmed({ ...changes, order: settings.order });
@@ -123,7 +123,9 @@ export class PlayedHook {
     this.#done(asked, { type: 'discarded backlog', status, skipped: body.skipped });
   }
 
-  /** Lets the target answer 410 to the deliveries of `post`. Resolves when the hook is removed. */
+  /**
+   * Lets the target answer 410 to the deliveries of what `post` posts. Resolves when the server has removed the hook.
+   */
   async answerGoneUntilRemoved(post: () => Promise<void>): Promise<void> {
     this.target.behaviour = 'gone';
     await post();
@@ -134,14 +136,16 @@ export class PlayedHook {
     this.target.behaviour = 'accepting';
   }
 
-  /** Does the same as `klatch hook restore`. */
+  /** Restores the removed hook, as `klatch hook restore` does. */
   async bringBack(): Promise<void> {
     const asked = this.#context.clock.next();
     await this.#context.installation.server.operate('hooks.restore', { hook: this.id });
     this.#done(asked, { type: 'brought back' });
   }
 
-  /** Lets its target accept everything. Resolves when the hook has delivered all of it, with the record to judge. */
+  /**
+   * Lets the target accept everything. Resolves with the record of the hook, when the hook has delivered everything.
+   */
   async end(): Promise<HookHistory> {
     this.target.behaviour = 'accepting';
     await this.pause(false);
@@ -176,7 +180,10 @@ export class PlayedHook {
     return body;
   }
 
-  /** Repeats a request that is answered 503, as documented: a busy lane may learn of a change late. */
+  /**
+   * Changes settings; repeats the request while the answer is 503, as documented: a busy lane may learn of a change
+   * late.
+   */
   async #patchUntilConfirmed(settings: object): Promise<void> {
     for (let attempt = 1; ; attempt += 1) {
       const { status } = await this.#sendPatch(settings);

@@ -1,4 +1,7 @@
-/** Makes the same choices for the same seed, so that a history can be repeated (mulberry32). */
+/**
+ * A pseudo-random generator (mulberry32) that makes the same choices for the same seed, so that a history can be
+ * repeated.
+ */
 export class Random {
   #state: number;
 
@@ -6,7 +9,7 @@ export class Random {
     this.#state = seed;
   }
 
-  /** From 0 to below 1. */
+  /** A random number from 0 to below 1. */
   fraction(): number {
     this.#state = (this.#state + 0x6d_2b_79_f5) | 0;
     let t = Math.imul(this.#state ^ (this.#state >>> 15), 1 | this.#state);
@@ -18,22 +21,22 @@ export class Random {
     return this.fraction() < probability;
   }
 
-  /** A whole number, both ends included. */
+  /** A random integer from `low` to `high`, both included. */
   between(low: number, high: number): number {
     return low + Math.floor(this.fraction() * (high - low + 1));
   }
 
-  /** One of a non-empty list. */
+  /** A random element of a non-empty list. */
   pick<T>(from: readonly T[]): T {
     return from[Math.floor(this.fraction() * from.length)]!;
   }
 
-  /** Selects each of them with the same probability. */
+  /** Selects each element with the same probability. */
   some<T>(from: readonly T[], probability: number): T[] {
     return from.filter(() => this.chance(probability));
   }
 
-  /** One of them, with a probability in proportion to its weight. */
+  /** A random choice, with a probability in proportion to its weight. */
   weighted<T>(choices: readonly (readonly [weight: number, choice: T])[]): T {
     let left = this.fraction() * choices.reduce((sum, [weight]) => sum + weight, 0);
     for (const [weight, choice] of choices) {

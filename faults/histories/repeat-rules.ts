@@ -14,23 +14,29 @@ import {
 } from './history.ts';
 import { firstSeqOf } from './order-rules.ts';
 
-/** "Delivery is at least once": requests that repeat after a kill. */
+/** The rule "Delivery is at least once": a strict hook repeats at most this many accepted requests after a kill. */
 const REPEATS_AFTER_KILL = 8;
-/** The most deliveries of a strict hook that are not settled yet, and so repeat after a kill. */
+/**
+ * At most this many deliveries of a strict hook are accepted but not settled (recorded in the database), and repeat
+ * after a kill.
+ */
 const MAX_NOT_WRITTEN_DOWN = 8;
-/** Added with `none`: the requests in flight, and those that completed before them. */
+/**
+ * After a kill, a hook with `none` may repeat this many more: the requests in flight, and those that completed before
+ * them.
+ */
 const REPEATS_AFTER_KILL_NONE = 32;
 const REPEATS_AFTER_KILL_EVENTS = 16;
-/** With `none`, after a change: requests that overtook one that waited for its connection. */
+/** After a change of a hook with `none`: requests that overtook one that waited for its connection may repeat. */
 const REPEATS_AFTER_CHANGE_NONE = 16;
-/** The most requests that can be in flight when a change is answered. */
+/** By order: the most requests that can be in flight when a change is answered. */
 const MAX_AT_ONCE = { strict: 1, none: 16 } as const;
 
 export function judgeRepeats(history: HookHistory, expected: ExpectedItems): string[] {
   return [...judgeReasons(history, expected), ...judgeRedeliveries(history, expected), ...judgeOnly(history, expected)];
 }
 
-/** If an accepted item repeats, an action in between has to explain it. */
+/** Reports each accepted item that repeats although no action in between explains the repeat. */
 function judgeReasons({ arrivals }: HookHistory, expected: ExpectedItems): string[] {
   const violations: string[] = [];
   const acceptedBy = new Map<DeliveryKey, Arrival>();
@@ -40,7 +46,7 @@ function judgeReasons({ arrivals }: HookHistory, expected: ExpectedItems): strin
     for (const { key } of arrival.items) {
       const accepted = acceptedBy.get(key);
       const item = expected.get(key);
-      // After its first repeat, the hook may repeat an item until the receiver accepts it again.
+      // The first repeat needs an explanation. Then the hook may repeat the item until the receiver accepts it again.
       acceptedBy.delete(key);
       if (accepted === undefined || item === undefined) continue;
       if (isSentBesideItsOrder(item, arrival, { arrivals, expected })) continue;
@@ -59,7 +65,10 @@ function judgeReasons({ arrivals }: HookHistory, expected: ExpectedItems): strin
   return violations;
 }
 
-/** With `none`, a pending message that `only` requests comes twice: in its turn and on request. */
+/**
+ * Whether the request may be the second delivery of a message that was pending when `only` requested it. With `none` it
+ * comes twice: in its turn and on request.
+ */
 function isSentBesideItsOrder(
   { key }: ExpectedItem,
   { arrived }: Arrival,
@@ -76,7 +85,7 @@ function isSentBesideItsOrder(
   });
 }
 
-/** An accepted item that comes again. */
+/** An item that the receiver accepted and that arrives again at the moment `to`. */
 interface Repeat {
   readonly item: ExpectedItem;
   readonly accepted: Arrival;
@@ -84,27 +93,30 @@ interface Repeat {
   readonly to: Moment;
 }
 
-/** The action since an item's acceptance that explains its repeat; one that requests it has priority. */
+/** The action after an item's acceptance that explains its repeat. An action that requests the item has priority. */
 function reasonOf(repeat: Repeat, expected: ExpectedItems): Action | null {
   const since = expected.actions.filter((action) => action.asked < repeat.to && isSince(action, repeat, expected));
   const asking = since.find((action) => isAskedFor(action, repeat, expected));
   return asking ?? since.findLast((action) => allowedRepeats(action, expected) > 0) ?? null;
 }
 
-/** Whether the action followed the item's acceptance, or the accepted request was already in flight at that time. */
+/** Whether the action came after the acceptance of the item, or while the accepted request was in flight. */
 function isSince(action: Action, { item, accepted, arrivals }: Repeat, expected: ExpectedItems): boolean {
   const { answered } = action;
   if (answered > accepted.arrived) return true;
   if (!('hook' in action)) return false;
   const meanwhile = arrivals.filter(({ arrived }) => answered < arrived && arrived <= accepted.arrived);
   const taken = meanwhile.filter((each) => isAccepted(each) && each.items.some(({ key }) => key === item.key));
-  // Only the first accepted request can have been in flight during the action.
+  // Of several accepted requests with the item, only the first can have been in flight during the action.
   if (taken.length > 1) return false;
   const orders = expected.settingsWithin(0, answered).map(({ order }) => MAX_AT_ONCE[order]);
   return meanwhile.length <= Math.max(...orders) || isFailedBatchFromBefore(action, { accepted, arrivals }, expected);
 }
 
-/** A failed batch repeats unchanged, also when `from` requests a part of it. */
+/**
+ * Whether the accepted request is a failed batch from before the action. Such a batch repeats unchanged, also if `from`
+ * requests a part of it.
+ */
 function isFailedBatchFromBefore(
   action: Action,
   { accepted, arrivals }: Pick<Repeat, 'accepted' | 'arrivals'>,
@@ -123,7 +135,7 @@ function isAskedFor(action: Action, { item, accepted }: Repeat, expected: Expect
   return action.type === 'redelivered from' && positionOf(action.from, expected) <= item.position;
 }
 
-/** The number of requests that an action lets repeat without requesting them. */
+/** The number of requests that may repeat after an action which does not request them. */
 function allowedRepeats(action: Action, expected: ExpectedItems): number {
   const settings = expected.settingsWithin(0, action.answered);
   const isNone = settings.some(({ order }) => order === 'none');
@@ -139,7 +151,7 @@ function isOfHook(action: Action, type: Action['type'], { hook }: ExpectedItems)
   return action.type === type && 'hook' in action && action.hook === hook;
 }
 
-/** The position of a message in the order of the group; after all others if it does not exist. */
+/** The position of a message in the order of the group. Infinity for a message that does not exist. */
 function positionOf(message: MessageKey | null, expected: ExpectedItems): number {
   const position = expected.actions.findIndex((action) => action.type === 'posted' && action.message === message);
   return position === -1 ? Infinity : position;
@@ -168,7 +180,10 @@ function judgeRedeliveries({ arrivals, log }: HookHistory, expected: ExpectedIte
   return violations;
 }
 
-/** `from` moves to the first message that the hook may get, and never skips a pending one. */
+/**
+ * Checks where a redelivery `from` a message began: at the first message from there on that the hook may get, or
+ * earlier at a pending one.
+ */
 function judgeFirstMessage(
   { message, from, asked }: { readonly message: MessageKey; readonly from: MessageKey | null; readonly asked: Moment },
   expected: ExpectedItems,
@@ -186,7 +201,8 @@ function judgeFirstMessage(
 }
 
 /**
- * The messages that a hook can get at a moment, oldest first: none from before its registration, and no removed one.
+ * The messages that a hook can get at a moment, oldest first. Messages from before its registration and removed ones
+ * are left out.
  */
 function messagesThere(expected: ExpectedItems, at: Moment): Posted[] {
   const firstSeq = firstSeqOf(expected.actions.filter(({ answered }) => answered <= at));
@@ -196,7 +212,10 @@ function messagesThere(expected: ExpectedItems, at: Moment): Posted[] {
   });
 }
 
-/** Whether an item no longer has to come: it was dropped on request, dead-lettered, expired or lost in the meantime. */
+/**
+ * Whether an item need no longer come: a restore or a skip on request came after `since`, or the item was
+ * dead-lettered, expired or removed.
+ */
 function isOverSince(
   item: ExpectedItem,
   since: Moment,
@@ -237,8 +256,9 @@ function judgeOnly({ arrivals, log }: HookHistory, expected: ExpectedItems): str
 }
 
 /**
- * Deliveries of a strict hook shortly before `only` may not be settled yet, and then count as pending. Here these are
- * the deliveries since the group's last action, which waited for the database too.
+ * The moment from which an accepted delivery fulfils an `only` request. Deliveries of a strict hook shortly before
+ * `only` may not be settled yet, and then count as pending. Here these are the deliveries since the last action on the
+ * group, which waited for the database too.
  */
 function notWrittenDownSince(
   { asked, answered }: Pick<Action, 'asked' | 'answered'>,

@@ -8,19 +8,19 @@ import { PlayedGroup, type RoundContext } from './played-group.ts';
 import { Random } from './random.ts';
 import { timelineOf } from './timeline.ts';
 
-/** A round ends servers so often that its histories have two or three parts. */
+/** A round without a restore ends the server once or twice, so that its histories have two or three parts. */
 const PARTS = [2, 3] as const;
 const MAX_STEPS_OF_PART = 20;
 const MIN_STEPS_OF_PART = 5;
-/** The server ends within this time, while groups post. */
+/** The server ends at a random time of at most this after the groups began to post. */
 const MAX_POSTING_MS = 60;
 
 export interface RoundOptions {
   readonly seed: number;
   readonly histories: number;
-  /** Whether the round restores the server to an older backup, once or twice to the same one. */
+  /** Whether the round restores the server to an older backup, once, or twice to the same backup. */
   readonly restores: boolean;
-  /** Counts the subjects of the histories. */
+  /** Counts the actions and results that the histories contain. */
   readonly coverage: Coverage;
 }
 
@@ -32,7 +32,7 @@ export interface RoundResult {
   readonly violations: readonly string[];
 }
 
-/** The environment of histories. */
+/** The server and the receivers with which histories are played. */
 export interface Environment {
   readonly installation: Installation;
   readonly receiver: HookReceiver;
@@ -40,8 +40,8 @@ export interface Environment {
 }
 
 /**
- * Plays histories at the same time, each in its own group with its own random choices. The end of the server interrupts
- * all of them, while deliveries are in flight. The next part of each begins when the server is back.
+ * Plays several histories at the same time, each in its own group with its own random choices. Each end of the server
+ * interrupts all of them, while deliveries are in flight. The next part of each begins when the server runs again.
  */
 export async function playRound(environment: Environment, options: RoundOptions): Promise<RoundResult> {
   const { seed, restores } = options;
@@ -72,7 +72,7 @@ export async function playRound(environment: Environment, options: RoundOptions)
   };
 }
 
-/** Runs `work` for groups at the same time. When all have ended, it throws the first failure, if there is one. */
+/** Runs `work` for all elements at the same time. When all have ended, it throws the first failure, if there is one. */
 async function inAllOf<From, To>(all: readonly From[], work: (one: From, index: number) => Promise<To>): Promise<To[]> {
   const ends = await Promise.allSettled(all.map(work));
   return ends.map((end) => {
@@ -92,7 +92,7 @@ function judge(history: History, seed: number): string[] {
   return violations;
 }
 
-/** Ends the server in one of several ways, and starts it again. */
+/** Ends the server by SIGKILL or SIGTERM, and starts it again. */
 async function strike(environment: Environment, groups: readonly PlayedGroup[], random: Random): Promise<void> {
   const type = random.weighted<'killed' | 'stopped'>([
     [3, 'killed'],
@@ -102,7 +102,10 @@ async function strike(environment: Environment, groups: readonly PlayedGroup[], 
   await environment.installation.server.start();
 }
 
-/** Ends the server and restores a backup from before the last part of each history, often a second time. */
+/**
+ * Plays a part of each history, ends the server, and restores a backup from before that part. Often does so a second
+ * time, with the same backup.
+ */
 async function playRestored(
   environment: Environment,
   groups: readonly PlayedGroup[],

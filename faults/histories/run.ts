@@ -4,7 +4,7 @@ import { HookReceiver, LogicalClock } from './hook-receiver.ts';
 import { Installation } from './installation.ts';
 import { playRound, type Environment, type RoundResult } from './round.ts';
 
-/** Histories of a round. They share a server, and so all its ends and restores. */
+/** The number of histories of a round. They share a server, and so each of its ends and restores. */
 const HISTORIES_OF_ROUND = 20;
 const ROUNDS = { full: 50, quick: 5 };
 /** Every fifth round restores a backup, from the second on. */
@@ -13,7 +13,7 @@ const ROUND_WITH_RESTORE = 2;
 
 export interface HistoryRunOptions {
   readonly quick: boolean;
-  /** The only rounds to play; null: all. */
+  /** The seeds of the only rounds to play; null: all rounds. */
   readonly seeds: readonly number[] | null;
   readonly cleanUp: CleanUp;
 }
@@ -35,14 +35,17 @@ export async function runHistories({ quick, seeds, cleanUp }: HistoryRunOptions)
     if (results.length % 5 === 0) console.log(summaryOf(results));
   }
   for (const line of coverage.describe()) console.log(line);
-  // Selected rounds need not cover everything.
+  // Rounds that were selected by seed need not cover all actions and results.
   const missing = seeds === null ? coverage.missing() : [];
   for (const name of missing) console.log(`too few of the histories had: ${name}`);
   console.log(summaryOf(results));
   return missing.length === 0 && results.every(({ violations }) => violations.length === 0);
 }
 
-/** Plays the round of a seed. The same seed makes the same choices. After a failed round the next one can begin. */
+/**
+ * Plays the round of a seed. The same seed makes the same choices. The environment can be used again after a failed
+ * round.
+ */
 export async function playSeed(
   environment: Environment,
   seed: number,

@@ -1,6 +1,9 @@
 import type { Action, Arrival, History } from './history.ts';
 
-/** A line for each action and arrival of a hook, with ids and without texts, for finding the cause of a violation. */
+/**
+ * Returns a line for each action and arrival of a hook, with ids and without texts. The lines help to find the cause of
+ * a violation.
+ */
 export function timelineOf({ actions }: History, hook: number, arrivals: readonly Arrival[]): string[] {
   const lines = [
     ...actions

@@ -10,7 +10,7 @@ import { Stage } from '../stage.ts';
 import { cutConnections, killServer, takeNetwork } from './interruptions.ts';
 import { WatchedTabs } from './watched-tabs.ts';
 
-/** Pause of each of the stage's own callers, which leaves CPU time for the browser. */
+/** Pause of each of the stage's own callers after an answer. It leaves CPU time for the browser. */
 const GAP_MS = 60;
 const OFFLINE_MS = 30_000;
 
@@ -23,11 +23,14 @@ async function lacksChromium(): Promise<Lack> {
   }
 }
 
-/** Resolves when the server can be reached again. Calls `onEnd` as soon as nothing is broken any more. */
+/**
+ * Strikes the tabs. Resolves when they can reach the server again; calls `onEnd` as soon as nothing is broken any more.
+ */
 type Interrupt = (watched: WatchedTabs, run: number, onEnd: () => void) => Promise<void>;
 
 async function open(cleanUp: CleanUp, interrupt: Interrupt): Promise<Scene> {
-  // A server that runs from its sources serves the browser client that was built last.
+  // The server of a test runs from its sources, and serves the browser client that was built last. So it is built
+  // first.
   await buildWeb();
   let stage: Stage | null = null;
   const proxy = await CuttingProxy.start(() => stage!.server.port);
@@ -50,8 +53,8 @@ async function open(cleanUp: CleanUp, interrupt: Interrupt): Promise<Scene> {
 }
 
 /**
- * Faults of three tabs of a real browser. Callers post into the conversation that the tabs show, and each tab sends
- * texts.
+ * Faults that strike three tabs of a real browser. Callers post into the conversation that the tabs show, and each tab
+ * sends texts into it.
  */
 export const browserFaults: readonly Fault[] = [
   {

@@ -3,9 +3,9 @@ import { until } from '../until.ts';
 import type { Tab } from './tab.ts';
 import type { WatchedTabs } from './watched-tabs.ts';
 
-/** A connection that is cut again carries at most this many bytes, less than the posts of one second. */
+/** A connection that is cut again carries at most this many bytes to its tab: fewer than the posts of one second. */
 const MAX_CUT_BYTES = 4_000;
-/** Connections that are cut again before the fault ends: two for each tab. */
+/** So many connections are cut again before the fault ends: two for each tab. */
 const CUTS_OF_NEXT = 6;
 
 /**
@@ -19,11 +19,14 @@ export async function cutConnections({ proxy }: WatchedTabs, run: number): Promi
   if (run % 2 === 0) return;
   await until('the next connections have been cut', () => proxy.cuts >= due);
   proxy.budget = () => Number.MAX_SAFE_INTEGER;
-  // The other connections have such a limit too, and would be cut later.
+  // Open connections that have not reached their limit still have one, and would be cut later.
   proxy.cut();
 }
 
-/** Kills the server, closes one tab while texts wait in it, and starts both again. Calls `onKilled` after the kill. */
+/**
+ * Kills the server, closes one tab while texts wait in it, and starts the server and the tab again. Calls `onKilled`
+ * after the kill.
+ */
 export async function killServer(watched: WatchedTabs, run: number, onKilled: () => void): Promise<void> {
   const { server, tabs } = watched;
   await server.end('SIGKILL');
@@ -37,17 +40,17 @@ export async function killServer(watched: WatchedTabs, run: number, onKilled: ()
 }
 
 /**
- * Takes the network from the browser for a time. When it comes back, one of these follows, alternating by run:
+ * Takes the network from the browser for a time. When it comes back, one of these follows, in turn by run:
  * - the bytes in flight arrive;
  * - all connections end;
- * - all connections stay silent for ever.
+ * - the connections from before stay silent for ever, and new ones work.
  */
 export async function takeNetwork({ proxy, profile, tabs }: WatchedTabs, run: number, ms: number): Promise<void> {
   proxy.hold();
   await profile.setOffline(true);
   await Promise.all(tabs.map((tab) => tab.hasWaitingText()));
   await Promise.all(tabs.map(keepsAllTexts));
-  // The browser has no network for this time.
+  // The browser stays without a network for this time.
   await wait(ms);
   if (run % 3 === 1) proxy.cut();
   if (run % 3 === 2) proxy.releaseNew();

@@ -1,7 +1,7 @@
-/** These scripts are texts, since scripts of pages have other types than those of Node. */
+/** These scripts, which run in a page, are texts: scripts of pages have other types than those of Node. */
 
 /**
- * Checks the shown rows at every change of the page, from its first moment on. Texts have to differ.
+ * Checks the shown rows at every change of the page, from its beginning on. The texts of all messages have to differ.
  * `klatchView.violations` names:
  * - a message that is shown twice, or after a later one;
  * - a message that is shown with another text than before;
@@ -53,12 +53,12 @@ export const WATCH_VIEW = `(() => {
   new MutationObserver(check).observe(document, { subtree: true, childList: true, characterData: true });
 })()`;
 
-/** The findings of `WATCH_VIEW`. */
+/** The results of `WATCH_VIEW` so far. */
 export interface FoundInView {
   readonly violations: readonly string[];
   /** The greatest seq among the rows that are drawn. */
   readonly newest: number;
-  /** Texts that were shown as being sent, and then for a moment not at all. */
+  /** Texts that were shown as being sent, and then were not shown at all for a moment. */
   readonly hidden: readonly string[];
 }
 
@@ -71,9 +71,10 @@ export const FOUND_IN_VIEW = `(() => {
 export type ShownMessage = readonly [seq: number, text: string];
 
 /**
- * Scrolls from the end of the open conversation up to a seq. Resolves to the messages whose rows were in view, each
+ * Scrolls from the end of the open conversation up to `seq`. Resolves to the messages whose rows were in view, each
  * read when all rows in view had their content. Rejects if a row stays empty, or if the page is not drawn, for a time
- * that only a hang exceeds. The same `walk` again, a number, gets the result of the walk that has begun.
+ * that only a hang exceeds. If the script runs again with the same `walk`, it returns the result of the walk that has
+ * begun.
  */
 export const walkViewTo = (
   seq: number,
@@ -147,8 +148,8 @@ const keptTexts = (store: string): string => `new Promise((resolve, reject) => {
   };
 })`;
 
-/** The texts of the drafts that the browser stores. */
+/** Reads the texts of the drafts that the browser stores. */
 export const KEPT_DRAFTS = keptTexts('drafts');
 
-/** The unsent texts of all tabs that the browser stores, in the order in which they were written. */
+/** Reads the unsent texts of all tabs that the browser stores, in the order in which they were written. */
 export const KEPT_UNSENT = keptTexts('unsent');

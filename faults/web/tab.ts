@@ -14,15 +14,18 @@ import {
 } from './page-scripts.ts';
 import { untilInPage } from './until-in-page.ts';
 
-/** Pause between two texts. */
+/** Pause between two texts that the tab sends. */
 const WRITE_GAP_MS = 400;
 const RELOAD_GAP_MS = 200;
 /**
- * The browser logs these errors for requests that a cut, a kill or a missing network ends. Any other error fails the
- * run.
+ * The browser logs errors of this form for requests that a cut, a kill or a missing network ends. Any other error fails
+ * the run.
  */
 const EXPECTED_COMPLAINT = /Failed to load resource|WebSocket connection to/;
-/** Chromium 150 answers so instead of with the result of a script: twice in some 40,000 scripts of three tabs. */
+/**
+ * Chromium 150 rejects with this message in place of the result of a script: twice in some 40,000 scripts of three
+ * tabs.
+ */
 const LOST_RESULT = /promise was garbage collected/;
 const MAX_LOST_RESULTS = 5;
 
@@ -37,13 +40,16 @@ interface TabOptions {
   readonly draftConversation: number;
 }
 
-/** A tab of a browser. Somebody reads one conversation in it and writes into it, and has a draft in another one. */
+/**
+ * A tab of a browser, in which somebody reads one conversation and writes into it. The tab also has a draft in another
+ * conversation.
+ */
 export class Tab {
-  /** Texts that were sent by Enter, in their order. */
+  /** The texts that were sent with the Enter key, in their order. */
   readonly sent: string[] = [];
   /** Violations, in words. */
   readonly violations = new Set<string>();
-  /** The number of the tab's own texts that the page did not show for a moment. */
+  /** How many of the tab's own texts the page did not show for a moment. */
   hiddenTexts = 0;
   readonly #options: TabOptions;
   #watched: WatchedPage | null = null;
@@ -69,7 +75,7 @@ export class Tab {
     );
   }
 
-  /** Opens the conversation. It retries until the server can be reached. */
+  /** Opens the conversation. Tries again until the server can be reached. */
   open(): Promise<void> {
     return this.#load(this.#options.conversation);
   }
@@ -88,7 +94,7 @@ export class Tab {
     return (await this.#found()).newest;
   }
 
-  /** The texts that the tab shows as being sent. */
+  /** The texts that the tab shows as being sent: they wait for the server. */
   waiting(): Promise<string[]> {
     return this.#read<string[]>(WAITING_TEXTS);
   }
@@ -128,14 +134,14 @@ export class Tab {
     );
   }
 
-  /** The unsent texts of all tabs that the browser stores. */
+  /** The unsent texts of all tabs, as the browser stores them. */
   keptTexts(): Promise<string[]> {
     return this.#read<string[]>(KEPT_UNSENT);
   }
 
   /**
-   * Resolves when the browser stores the texts that wait in this tab, each once and in order. Nobody may write in the
-   * tab at that time.
+   * Resolves when the browser stores exactly the texts that wait in this tab, each once and in order. Nobody may write
+   * in the tab at that time.
    */
   async keepsWaitingTexts(): Promise<void> {
     const prefix = textOfTab(this.#options.number, '');
@@ -157,7 +163,7 @@ export class Tab {
     this.#watched = null;
   }
 
-  /** Adds what the page has found so far to `violations` and `hiddenTexts`. */
+  /** Adds the results of `WATCH_VIEW` so far to `violations` and `hiddenTexts`. */
   async collect(): Promise<void> {
     const { violations, hidden } = await this.#found();
     for (const each of violations) this.violations.add(`tab ${this.#options.number}: ${each}`);
@@ -175,7 +181,7 @@ export class Tab {
     return this.#page.locator('.composer textarea');
   }
 
-  /** Runs a script that may run twice, because the browser can lose its result. */
+  /** Runs a script again if the browser loses its result. So the script must be one that may run twice. */
   async #read<Result>(script: string): Promise<Result> {
     for (let lost = 1; ; lost += 1) {
       try {
@@ -197,7 +203,7 @@ export class Tab {
       await this.#page.addInitScript(WATCH_VIEW);
     }
     const url = `${this.#options.origin}/c/${conversation}`;
-    // If nothing answers, the browser shows an error page of its own.
+    // If no server answers, the browser shows an error page of its own, and the loop tries again.
     while ((await this.#page.goto(url).catch(() => null))?.ok() !== true) await wait(RELOAD_GAP_MS);
     await this.#field.waitFor();
   }

@@ -24,19 +24,19 @@ export class ShownMessages {
   }
 }
 
-/** A message of the database. */
+/** A message in the database. */
 export interface StoredMessage {
   readonly seq: number;
   readonly text: string;
 }
 
-/** The data to compare in the end, when nobody posts or sends any more. */
+/** The data that are compared in the end, when nobody posts or sends any more. */
 export interface ViewEvidence {
   /** All messages of the conversation, by seq. */
   readonly stored: readonly StoredMessage[];
-  /** By tab. */
+  /** By tab: the messages that were in view. */
   readonly shown: readonly ShownMessages[];
-  /** By tab, the texts that were sent in it, in their order. */
+  /** By tab: the texts that were sent in it, in their order. */
   readonly sent: readonly (readonly string[])[];
 }
 
@@ -73,7 +73,7 @@ function sendViolations(stored: readonly StoredMessage[], texts: readonly string
   ];
 }
 
-/** All texts that are posted or sent differ, so a repeated text was stored twice. */
+/** Returns a violation if a text is stored twice: all texts that are posted or sent differ. */
 function repeatedTexts(stored: readonly StoredMessage[]): string[] {
   const repeated = stored.length - new Set(stored.map(({ text }) => text)).size;
   return repeated > 0 ? [`${repeated} messages were stored twice`] : [];

@@ -13,7 +13,7 @@ import { judgeViews, ShownMessages, type StoredMessage } from './view-verdict.ts
 
 const TABS = 3;
 const NICK = 'reader';
-/** Callers that post into the conversation that the tabs show, and the pause of each between two posts. */
+/** The number of callers that post into the conversation of the tabs, and the pause of each after an answer. */
 const LOAD = { clients: 2, gapMs: 100 };
 
 /** A server, and the proxy through which browsers reach it. The server's `http.base-uri` is the proxy's address. */
@@ -22,7 +22,7 @@ export interface ReachedServer {
   readonly proxy: CuttingProxy;
 }
 
-/** Three tabs of one account in one browser: they show a conversation that callers post into, and write into it. */
+/** Three tabs of one account in one browser. All show the conversation that callers post into, and write into it. */
 export class WatchedTabs {
   readonly tabs: readonly Tab[];
   readonly profile: BrowserContext;
@@ -89,8 +89,8 @@ export class WatchedTabs {
   }
 
   /**
-   * Scrolls through the messages since the last walk in each tab, and notes those in view. Nobody posts or sends during
-   * it, so that a slow machine walks through no more than a fast one.
+   * Scrolls through the messages since the last walk in each tab, and records those in view. Nobody posts or sends
+   * meanwhile, so a slow machine walks through no more than a fast one.
    */
   async walk(): Promise<void> {
     this.#load.pause();
@@ -108,7 +108,7 @@ export class WatchedTabs {
     this.#stored = await this.#readStoredMessages();
     const head = this.#stored.at(-1)!.seq;
     await Promise.all(this.tabs.map((tab, number) => this.#settleOne(tab, number, head)));
-    // The browser would send a stored text again at its next start.
+    // At its next start the browser sends each stored text: so none may be stored that was sent.
     await untilInPage(
       'the browser keeps no text that was sent',
       async () => (await this.tabs[0]!.keptTexts()).length === 0,
@@ -126,7 +126,7 @@ export class WatchedTabs {
     ];
   }
 
-  /** For the row of a report. */
+  /** Numbers of this run, as a remark for the row of the report. */
   remark(): string {
     const sent = this.tabs.reduce((sum, tab) => sum + tab.sent.length, 0);
     const hidden = this.tabs.reduce((sum, tab) => sum + tab.hiddenTexts, 0);
@@ -180,7 +180,7 @@ async function createGroupWithReader(server: ServerProcess, title: string): Prom
   return group;
 }
 
-/** Signs in with the request that the page makes, without showing its screens. */
+/** Signs in with the request that the page makes, without the screens of the page. */
 async function signIn(server: ServerProcess, request: APIRequestContext, origin: string): Promise<void> {
   const { link } = await server.operate<{ link: string }>('accounts.invite', { user: NICK });
   const answer = await request.post(`${origin}/v1/session`, {

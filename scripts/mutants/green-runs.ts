@@ -23,7 +23,7 @@ export class GreenRuns {
     const key = JSON.stringify(files);
     const run = this.#runs.get(key) ?? (await this.#run(files, this.#patterns.get(key) ?? [pattern]));
     this.#runs.set(key, run);
-    // jest compares names with the same flag.
+    // jest ignores upper and lower case in the pattern as well.
     const names = new RegExp(pattern, 'i');
     const passedMs = new Map([...run.passedMs].filter(([name]) => names.test(name)));
     const failed = run.failed.filter((name) => names.test(name));
@@ -38,7 +38,10 @@ export class GreenRuns {
   }
 }
 
-/** Without a pattern, the selection has all tests of the files. */
+/**
+ * Splits arguments for jest into files and a pattern of test names. Without a pattern, all tests of the files are
+ * selected.
+ */
 function selectionOf(tests: readonly string[]): { files: readonly string[]; pattern: string } {
   const at = tests.indexOf(NAMES);
   if (at === -1) return { files: tests, pattern: '' };

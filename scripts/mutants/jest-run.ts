@@ -6,9 +6,9 @@ import { join } from 'node:path';
 export interface TestRun {
   /** Durations of the passed tests, by full name. */
   readonly passedMs: ReadonlyMap<string, number>;
-  /** Full names. */
+  /** The full names of the failed tests. */
   readonly failed: readonly string[];
-  /** The reason why the result proves nothing; null: it counts. */
+  /** The reason why the result proves nothing; null: the result counts. */
   readonly broken: string | null;
   readonly seconds: number;
 }
@@ -24,13 +24,13 @@ interface JestJson {
   readonly testResults: readonly { readonly assertionResults: readonly JestCase[] }[];
 }
 
-/** Limits of a run that catch a hang; without them jest's own limits apply. */
+/** Time limits of one test and of a run, which end a hanging one; without them jest's own limits apply. */
 export interface Limits {
   readonly testMs: number;
   readonly runMs: number;
 }
 
-/** Runs these tests in a tree. Compiled files stay in the tree, for the next run. */
+/** Runs tests with jest in a copy of the source tree at `root`. Compiled files stay in that copy, for the next run. */
 export async function runTests(root: string, tests: readonly string[], limits: Limits | null): Promise<TestRun> {
   const outputFile = join(root, 'jest-result.json');
   rmSync(outputFile, { force: true });

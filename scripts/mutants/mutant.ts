@@ -4,7 +4,7 @@ export interface Mutant {
   readonly name: string;
   /** One sentence: the promise that the fault breaks. */
   readonly promise: string;
-  /** The file to edit, as a path in the tree. */
+  /** The file to edit, as a path relative to the root of the source tree. */
   readonly file: string;
   /** The text to replace; it occurs once in the file. */
   readonly find: string;

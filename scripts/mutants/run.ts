@@ -1,7 +1,7 @@
 /**
  * `make mutants`: plants each fault of this folder in a copy of the tree, one at a time. It runs the tests that should
  * notice the fault. `ONLY=name,name` and `AREA=log,live` run some faults only. Exit codes:
- * - 1: the tests notice less than 57 of 60.
+ * - 1: the tests notice less than 57 of 60 faults.
  * - 64: a name is unknown.
  * - 130: the run was interrupted.
  */
@@ -11,7 +11,7 @@ import { listMutants, type ListedMutant } from './list.ts';
 import { MutantTree, plantedText } from './tree.ts';
 
 const LEAST_SHARE = 57 / 60;
-/** A test with a fault may take this many times as long as without it, plus a constant. */
+/** With a fault, a test may take this many times as long as without the fault, plus `SPARE_MS`. */
 const SLOWER = 10;
 const SPARE_MS = 30_000;
 
@@ -25,7 +25,7 @@ interface Result {
   readonly seconds: number;
 }
 
-/** The names in a variable of the environment; make passes unset ones as empty. */
+/** The names in a variable of the environment; make passes an unset variable as an empty one. */
 function namesIn(variable: string, known: readonly string[]): readonly string[] | null {
   const value = process.env[variable];
   if (value === undefined || value === '') return null;

@@ -7,9 +7,9 @@ export const SUITE = 'stable';
 export const COMPONENT = 'main';
 export const ARCHITECTURE = 'amd64';
 
-/** A file of the index; Release lists it. */
+/** A file of the repository's index. The file `Release` lists its path, size and hash. */
 export interface IndexFile {
-  /** Its path from the folder of Release. */
+  /** The path of the file, relative to the folder of `Release`. */
   readonly path: string;
   readonly content: Buffer;
 }

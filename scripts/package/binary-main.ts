@@ -14,7 +14,7 @@ const loader = new ModuleLoader({
   find: (name) => {
     const codeCache = `${name}${CODE_CACHE}`;
     return {
-      // ASCII (bundle.ts): a byte is a character.
+      // The scripts are ASCII (bundle.ts), so each byte is a character.
       text: Buffer.from(getRawAsset(name)).toString('latin1'),
       codeCache: keys.has(codeCache) ? Buffer.from(getRawAsset(codeCache)) : undefined,
     };

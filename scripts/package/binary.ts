@@ -41,7 +41,7 @@ export async function makeBinary({ folder }: Bundle): Promise<string> {
   return binary;
 }
 
-/** Makes a program of a script and its assets. `build` is the folder that the script's name is relative to. */
+/** Makes a program of a script and its assets. The name of the script, `main`, is relative to build/. */
 export async function pack(program: string, main: string, assets: Readonly<Record<string, string>>): Promise<void> {
   const node = join(BUILD, 'node');
   copyFileSync(NODE, node);

@@ -10,14 +10,14 @@ import { buildWeb } from './web.ts';
 export interface Bundle {
   /** Contains klatch.cjs, the scripts that it loads, and the files that it reads. */
   readonly folder: string;
-  /** Names of the npm packages whose code it contains, sorted. */
+  /** The names of the npm packages whose code the bundle contains, sorted. */
   readonly libraries: readonly string[];
 }
 
-/** Paths in src, as `startThread` names them. */
+/** The scripts that run as threads: paths in src without their ending, as `startThread` names them. */
 const THREADS = ['storage/hooks/settlement-thread', 'http/large-posts/post-thread'] as const;
 const COMMON = { platform: 'node', target: 'node24' } as const;
-/** CommonJS has no import.meta. */
+/** Replaces `import.meta`, which CommonJS does not have. */
 const DEFINE = { 'import.meta.url': 'moduleUrl', 'import.meta.dirname': '__dirname' };
 const MODULE_URL = "const moduleUrl = require('node:url').pathToFileURL(__filename).href;";
 
@@ -79,8 +79,8 @@ async function bundleProgram(folder: string): Promise<string[]> {
 
 /**
  * Converts a script into ASCII, for which V8 takes half of the memory. esbuild escapes strings and expressions, but not
- * some comments; this replaces the other characters there with question marks. Throws if code contains other
- * characters.
+ * some comments; this function replaces those comments' other characters with question marks. Throws if code contains
+ * other characters.
  */
 async function asciiOf(code: string): Promise<string> {
   const withoutComments = await transform(code, { minifyWhitespace: true, legalComments: 'none' });

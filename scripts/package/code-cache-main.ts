@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 import { CODE_CACHE, ModuleLoader } from './module-loader.ts';
 
-// V8 keeps the seed, but its flags are again those of any other process.
+// Resets the flag, since V8 refuses a cache that was made with another flag. V8 keeps the seed.
 setFlagsFromString('--hash-seed=0');
 
 const [scripts, bundle, ...args] = process.argv.slice(2) as [string, string, ...string[]];

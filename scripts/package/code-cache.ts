@@ -11,8 +11,8 @@ import { run, step } from './run.ts';
 const COMMAND_LINES = [['--version'], ['completion', 'bash'], ['status'], ['group', 'list'], ['hook', 'list']];
 
 /**
- * Makes the code cache of a bundle's scripts: the code that V8 compiled during some commands, so that no start of the
- * program compiles it again. Returns a folder with each script, wrapped, and its cache.
+ * Makes the code cache of a bundle's scripts: the code that V8 compiled during some commands. So no start of the
+ * program compiles that code again. Returns a folder with each script, wrapped, and its cache.
  *
  * The cache contains hashes of strings. Their seed is random by default, so that two builds would differ; therefore
  * `--hash-seed` sets it. V8 refuses a cache that was made with another flag, so code-cache-main.ts resets the flag once

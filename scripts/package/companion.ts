@@ -8,7 +8,7 @@ import { Stage } from './stage.ts';
 
 /** The programs of PostgreSQL that a private server needs. */
 export const PROGRAMS = ['postgres', 'initdb', 'pg_ctl'];
-/** Files that only compilers need, and languages whose own libraries are missing here. */
+/** Files that only compilers need, and procedural languages whose libraries the package does not contain. */
 const UNNEEDED = /\.a$|\/(pkgconfig|pgxs)(\/|$)|^\/lib\/lib(ecpg|pgtypes|[^/]*\.so$)|(plperl|plpython3|pltcl)[^/]*$/;
 
 /**
@@ -29,8 +29,8 @@ export function makeCompanionDeb(): string {
 }
 
 /**
- * The newest entry: its version, and its date in seconds. Throws when npm brings another PostgreSQL than the entry
- * names.
+ * The newest entry of the changelog: its version, and its date in seconds. Throws when npm brings another PostgreSQL
+ * than the entry names.
  */
 function readChangelog(changelog: string): { version: string; date: number } {
   const [, version] = /^klatch-postgresql \((\S+)\)/.exec(changelog) ?? [];

@@ -54,7 +54,7 @@ function stageDocuments(stage: Stage, { runtime, bundle }: Parts): void {
   stage.write(`${documents}/copyright`, copyright);
 }
 
-/** The name of a package, and the date of all its files, in seconds. */
+/** The name and version of a package, and the date of all its files, in seconds since 1970. */
 interface Identity {
   readonly name: string;
   readonly version: string;

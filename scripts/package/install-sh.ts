@@ -9,14 +9,14 @@ const BASE64_COLUMNS = 76;
 /** install.sh accepts the same addresses: no character that could end a line or a word of apt's sources. */
 const REPO_URL = /^(https?:\/\/|file:\/)[0-9A-Za-z.:/_~%+,=-]+$/;
 
-/** The values for the template. */
+/** The values that replace the placeholders in the template of install.sh. */
 export interface InstallScriptOptions {
   readonly version: string;
   /** Address of the package repository; without one, the caller of install.sh has to name it. */
   readonly repoUrl: string | undefined;
   /** The binary keyring of the repository's signing key. */
   readonly keyringFile: string;
-  /** The date of the script, in seconds. */
+  /** The date of the script, in seconds since 1970. */
   readonly madeS: number;
 }
 

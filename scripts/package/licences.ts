@@ -6,7 +6,7 @@ import { NODE, readJson, ROOT } from './paths.ts';
 interface Library {
   readonly name: string;
   readonly version: string;
-  /** An SPDX expression. */
+  /** The licence, as an SPDX expression. */
   readonly license: string;
   readonly text: string;
 }

@@ -17,7 +17,7 @@ import { makeRepository } from './repo.ts';
 import { requireTools } from './tools.ts';
 import { makeCompanionZip, makeZip } from './zip.ts';
 
-/** The results of each target, as paths. */
+/** The function that makes each target, and returns the paths of its results. */
 const TARGETS: Readonly<Record<string, () => Promise<readonly string[]>>> = {
   bundle: async () => [(await bundle()).folder],
   binary: async () => [(await makeParts()).binary],

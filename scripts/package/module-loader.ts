@@ -6,7 +6,7 @@ import { Script } from 'node:vm';
 export interface ScriptSource {
   /** The script as an expression, made by `wrapScript`. */
   readonly text: string;
-  /** V8's compiled code from the build of the binary; V8 ignores that of another version or with other flags. */
+  /** V8's compiled code from the build of the binary; V8 ignores code of another version or with other flags. */
   readonly codeCache: Buffer | undefined;
 }
 

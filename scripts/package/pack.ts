@@ -1,25 +1,25 @@
 /**
- * Packs a script, its assets and Node into one program; the input is JSON on standard input. It is a process of its
- * own, since pkg changes its working directory and prints.
+ * Packs a script, its assets and Node into one program; the input is JSON on standard input. This script runs as its
+ * own process, since pkg changes its working directory and prints.
  */
 import { readFileSync } from 'node:fs';
 import sea from '@yao-pkg/pkg/lib-es5/sea.js';
 
-/** The input. */
+/** The input of this script. */
 export interface PackConfig {
   /** The path of the resulting program. */
   readonly program: string;
-  /** The Node to pack. */
+  /** The path of the Node program to pack. */
   readonly node: string;
   /** The script that it starts, relative to the folder of temporary files. */
   readonly main: string;
-  /** The path of each asset. */
+  /** The path of each asset, by the name of the asset. */
   readonly assets: Readonly<Record<string, string>>;
 }
 
 const { program, node, main, assets } = JSON.parse(readFileSync(0, 'utf8')) as PackConfig;
 
-// No code cache by Node: it differs from build to build (code-cache.ts), and the script is small.
+// Without a code cache by Node: it differs from build to build (code-cache.ts), and the script is small.
 const seaConfig = {
   main: `../${main}`,
   assets,

@@ -3,7 +3,7 @@ import { bundle, type Bundle } from './bundle.ts';
 import { collectRuntime, type Runtime } from './runtime.ts';
 import { requireTools } from './tools.ts';
 
-/** The parts of the packages. */
+/** The parts from which the packages and zips are made. */
 export interface Parts {
   readonly bundle: Bundle;
   readonly runtime: Runtime;
@@ -11,7 +11,7 @@ export interface Parts {
   readonly binary: string;
 }
 
-/** Makes all parts. */
+/** Makes all parts of the packages. */
 export async function makeParts(): Promise<Parts> {
   requireTools(['patchelf', 'strip', 'dpkg-query']);
   const runtime = collectRuntime();

@@ -35,8 +35,8 @@ export const KEYRING = 'klatch-archive-keyring.gpg';
 const PACKAGES = ['klatch', 'klatch-postgresql'];
 const POOL = `pool/${COMPONENT}/k/klatch`;
 /**
- * The number of index files that stay available by their hash, two for each publication: a client with an earlier
- * InRelease gets the files that it names.
+ * The number of index files that stay available by their hash, two for each publication. So a client with an earlier
+ * InRelease still gets the files that it names.
  */
 const KEPT_INDEX_FILES = 16;
 /** Ending of the names of unfinished files. */
@@ -49,8 +49,8 @@ export interface RepositoryOptions {
   /** Package files to add. */
   readonly packages: readonly string[];
   /**
-   * The date of Release, in seconds. If the published Release is not older, the new one is dated one second after it:
-   * apt would otherwise keep its data.
+   * The date of Release, in seconds since 1970. If the published Release is not older, the new one is dated one second
+   * after it: apt would otherwise keep its data.
    */
   readonly dateS: number;
   readonly key: SigningKey;
@@ -84,7 +84,8 @@ export function makeRepository(): string {
  * - It writes the signature over the index.
  *
  * Each file is written under a temporary name and then renamed. apt from 1.2 on fetches the index by its hash and so
- * never gets a mixture. An older one can get one between two of its requests; it refuses that and has to retry.
+ * never gets a mixture. An older apt can get a mixture if a publication falls between two of its requests; it refuses
+ * the mixture and has to retry.
  *
  * Does nothing when nothing is new, so that the signed files keep their dates.
  */
@@ -144,7 +145,7 @@ function scan(folder: string): string {
   return sortStanzas(packages);
 }
 
-/** Whether the signed state differs from the one to publish, in its content or in its keys. */
+/** Whether the state to publish differs from the published one, in its content or in its keys. */
 function isNewer(folder: string, files: readonly IndexFile[], keyring: string): boolean {
   const dists = join(folder, 'dists', SUITE);
   const keyringNow = join(folder, KEYRING);
@@ -191,7 +192,10 @@ function write(file: string, content: Buffer): void {
   rename(file + PARTIAL, file);
 }
 
-/** Replaces a file, and sets its time at least a second later: clients request it only if it was modified since. */
+/**
+ * Replaces a file. Sets the new file's time at least a second after that of the old one: clients request only files
+ * that were modified since.
+ */
 function rename(from: string, to: string): void {
   if (existsSync(to)) {
     const [beforeS, afterS] = [to, from].map((file) => Math.floor(statSync(file).mtimeMs / 1000)) as [number, number];

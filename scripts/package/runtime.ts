@@ -71,7 +71,7 @@ function find(name: string): string {
     try {
       return realpathSync(join(place, name));
     } catch {
-      // The other folder may have it.
+      // Another folder may contain the library.
     }
   }
   throw new Error(`${basename(name)} is in none of ${PLACES.join(', ')}`);

@@ -18,12 +18,12 @@ export interface KeyChoice {
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 const stayAlive = (): void => {};
 
-/** RSA, by its number in OpenPGP. */
+/** The number of the algorithm RSA in OpenPGP. */
 const RSA = '1';
 const MIN_RSA_BITS = 2048;
 /** SHA256, SHA384 and SHA512, by their numbers in OpenPGP. */
 const HASHES = ['8', '9', '10'];
-/** Each try can fail because of one file that the agent removes; it has five at most. */
+/** Each try can fail because of one file that gpg-agent removes meanwhile; the agent has at most five such files. */
 const REMOVAL_TRIES = 100;
 
 /**
@@ -33,7 +33,7 @@ const REMOVAL_TRIES = 100;
  */
 export class SigningKey {
   readonly #choice: KeyChoice;
-  /** Null: the caller's home. */
+  /** The GnuPG home in use; null: the caller's home. */
   #home: string | null = null;
   #ids: readonly string[] = [];
 
@@ -48,7 +48,7 @@ export class SigningKey {
 
   /** Throws with a sentence when the key is not available. */
   open(): void {
-    // Ctrl-C ends the running gpg, whose failure leads to `close`; it must not end this process before that.
+    // Ctrl-C ends the running gpg, whose failure leads to `close`; Ctrl-C must not end this process before that.
     for (const signal of SIGNALS) process.on(signal, stayAlive);
     const parts = (this.#choice.wanted ?? '').split(',').map((part) => part.trim());
     const wanted = parts.filter((part) => part !== '');
@@ -127,7 +127,7 @@ export class SigningKey {
 
   #fingerprintsOf(...ids: readonly string[]): string[] {
     const lines = this.#list(ids).split('\n');
-    // The fingerprint of a primary key follows its line; those of its subkeys are not needed.
+    // The line with a primary key's fingerprint follows the key's own line. The fingerprints of subkeys are not needed.
     const found = lines.filter((line, i) => line.startsWith('fpr:') && lines[i - 1]?.startsWith('sec:'));
     if (found.length === 0) throw new Error('SIGNING_KEY: the file holds no secret key');
     return found.map((line) => line.split(':')[9]!);
@@ -158,7 +158,8 @@ export function checkSignature(keyringFile: string, signedFile: string): void {
   const valid = said.split('\n').filter((line) => line.startsWith('[GNUPG:] VALIDSIG '));
   if (valid.length === 0) throw new Error(`${signedFile} has no valid signature`);
   for (const line of valid) {
-    // VALIDSIG fingerprint date time expiry version reserved key-algorithm hash-algorithm class primary-fingerprint
+    // The fields of the line: VALIDSIG fingerprint date time expiry version reserved key-algorithm hash-algorithm class
+    // primary-fingerprint
     const [algorithm, hash] = line.split(' ').slice(8, 10);
     if (algorithm !== RSA || !HASHES.includes(hash!)) {
       throw new Error(
@@ -171,9 +172,9 @@ export function checkSignature(keyringFile: string, signedFile: string): void {
   }
 }
 
-/** The primary keys in a keyring of public keys: fingerprint in hexadecimal digits, and length. */
+/** The primary keys in a keyring of public keys: fingerprint in hexadecimal digits, and length in bits. */
 export function keysOf(keyringFile: string): { fingerprint: string; bits: number }[] {
-  // A temporary home: gpg would otherwise create one for the caller.
+  // Uses a temporary GnuPG home: gpg would otherwise create one for the caller.
   const home = mkdtempSync(join(tmpdir(), `klatch-gpg-${process.pid}-`));
   try {
     const said = run('gpg', ['--homedir', home, '--batch', '--show-keys', '--with-colons', keyringFile]);

@@ -23,11 +23,11 @@ const PACKAGES = {
   busybox: 'busybox-static',
   curl: 'curl',
   s3cmd: 's3cmd',
-  // Includes the C library's headers and its static form.
+  // build-essential includes the C library's headers and its static form.
   gcc: 'build-essential',
   openssl: 'openssl',
   unshare: 'util-linux',
-  // For the faults of the clock (faults/clock-faults.ts), which .ci/run must not skip.
+  // For the tests with a wrong clock (faults/clock-faults.ts), which .ci/run must not skip.
   faketime: 'faketime',
   // For a cluster of PostgreSQL (faults/cluster), and the test of a pooler.
   patroni: 'patroni',

@@ -6,7 +6,7 @@ import { build, type Metafile } from 'esbuild';
 import { libraryOf } from './licences.ts';
 import { BUILD, ROOT } from './paths.ts';
 
-/** Digits of the hash in a file's name. */
+/** The number of digits of the hash in a file's name. */
 const HASH_DIGITS = 8;
 
 /**

@@ -14,8 +14,8 @@ interface Manifest {
 }
 
 /**
- * Installs The Lounge into build/, and the IRC server; neither is part of the project. Returns the script that starts
- * The Lounge, and its version.
+ * Installs the chat program The Lounge into build/, and the IRC server; neither is part of the project. Returns the
+ * script that starts The Lounge, and its version.
  */
 export function installLounge(): { readonly script: string; readonly version: string } {
   requireTools([IRC_PROGRAM], { startsDaemons: false });

@@ -3,14 +3,16 @@ import { createInterface } from 'node:readline';
 import { setTimeout as wait } from 'node:timers/promises';
 import { wallMs } from '../../support/clock.ts';
 
-/** The sender sends this many lines, then pauses for BURST_MS: a server buffers 32 KiB for each reader. */
+/**
+ * The sender sends this many lines and then pauses for BURST_MS, since an IRC server buffers 32 KiB for each reader.
+ */
 const BURST = 20;
 const BURST_MS = 20;
 
 /** A user of an IRC server who joins channels and writes. */
 export class IrcSender {
   readonly #socket: Socket;
-  /** For each channel, in lower case: the nicks of users who joined after this one. */
+  /** By channel, in lower case: the nicks of users who joined it after this one. */
   readonly #joined = new Map<string, Set<string>>();
 
   private constructor(socket: Socket) {

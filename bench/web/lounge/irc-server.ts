@@ -9,7 +9,7 @@ import { freePort } from '../../../test/support/ports.ts';
 /** The program of Debian's package ngircd. */
 export const IRC_PROGRAM = '/usr/sbin/ngircd';
 
-/** An IRC server that delays no sender. With its default penalties, the benchmark would measure those. */
+/** An IRC server that delays no sender. With its default penalties, the benchmark would measure those delays. */
 export class IrcServer {
   readonly port: number;
   readonly #child: ChildProcess;

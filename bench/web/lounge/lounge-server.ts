@@ -74,7 +74,7 @@ function configOf(port: number): object {
 }
 
 function userOf({ script, ircPort, channels }: Pick<LoungeOptions, 'script' | 'ircPort' | 'channels'>): object {
-  // This is The Lounge's own library, since the project need not have it.
+  // The bcrypt library is that of The Lounge: the project need not have it.
   const { hashSync } = createRequire(script)('bcryptjs') as BcryptLibrary;
   return {
     password: hashSync(PASSWORD, HASH_ROUNDS),

@@ -38,7 +38,7 @@ export class LoungeSide implements Side {
   readonly version: string;
   readonly field = FIELD;
   readonly shown = TEXTS;
-  /** The Lounge shows a user's own message only when its server has it, so that message is already confirmed. */
+  /** The Lounge shows a user's own message only when its server has it: so each message that is shown is confirmed. */
   readonly confirmed = TEXTS;
   readonly #stage: WebStage;
   readonly #conversations: readonly BenchConversation[];
@@ -54,7 +54,7 @@ export class LoungeSide implements Side {
     this.version = parts.version;
   }
 
-  /** Installs and starts everything, fills the channels and signs in. */
+  /** Installs and starts The Lounge and the IRC server, fills the channels and signs in. */
   static async start(stage: WebStage, conversations: readonly BenchConversation[]): Promise<LoungeSide> {
     const side = new LoungeSide(stage, conversations, await startParts(conversations.map((_, n) => channelOf(n))));
     try {
@@ -89,7 +89,7 @@ export class LoungeSide implements Side {
     });
   }
 
-  /** Measures the same flood as that of Klatch. Null if the page did not show the last message within two minutes. */
+  /** Measures the flood that Klatch also gets. Null if the page did not show the last message within LAST_S. */
   async measureFlood({ flood }: WebPlan): Promise<LoungeFlood | null> {
     const page = await (await this.newProfile()).newPage();
     try {

@@ -6,9 +6,9 @@
   const topOf = (row) => row.getBoundingClientRect().top - document.querySelector('.feed').getBoundingClientRect().top;
 
   /**
-   * The position at which a row is painted, below the top of the list. Between two frames, the layout may have the new
-   * size of a window that is not painted yet. Resize observers, which put rows back, run later in that frame. An
-   * intersection observer reports the state after them.
+   * The position at which a row is painted, below the top of the list. Between two frames, the layout may already have
+   * the new size of a window. Resize observers, which put rows back, run later in that frame. An intersection observer
+   * reports the state after them.
    */
   const paintedTop = (row) =>
     new Promise((resolve) => {

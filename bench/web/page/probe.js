@@ -1,8 +1,8 @@
 /**
- * Measures inside a page, Klatch's or another one. Browsers run it before the scripts of the page.
+ * Measures inside a page of Klatch or of another program. Browsers run it before the scripts of the page.
  *
- * A condition is `{ text: [selector, part] }`: one of the last elements that match shows this text, or
- * `{ present: selector }`. All times are those of `performance.now()`, in ms.
+ * A condition is `{ text: [selector, part] }`: one of the last elements that match shows this text, or `{ present:
+ * selector }`. All times are those of `performance.now()`, in ms.
  */
 {
   /** The number of last elements to search. New messages are at the end, even of a long list. */
@@ -53,7 +53,10 @@
     return entries;
   };
 
-  /** Measures from the start of the navigation. Layout shifts that follow an input do not count: it caused them. */
+  /**
+   * Measures the start of the page, from the start of the navigation. Layout shifts that follow an input do not count:
+   * the input caused them.
+   */
   const measureStart = (conditions) => {
     const [contentful, shifts, tasks] = ['largest-contentful-paint', 'layout-shift', 'longtask'].map(entriesOf);
     return painted(conditions).then(async (readyMs) => {
@@ -73,11 +76,14 @@
     painted,
     start: null,
     taken: null,
-    /** `start` resolves when the page can be used. */
+    /** Starts the measurement of the start; `probe.start` resolves when the page can be used. */
     expectStart(conditions) {
       probe.start = measureStart(conditions);
     },
-    /** `taken` resolves to the times from the next event of this type to the frame that meets each condition. */
+    /**
+     * Waits for the next event of this type. `probe.taken` resolves to the times from that event to the frame that
+     * meets each condition.
+     */
     expectEvent(type, conditions) {
       probe.taken = new Promise((resolve) => {
         const onEvent = ({ timeStamp }) => {

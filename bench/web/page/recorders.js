@@ -1,11 +1,11 @@
-/** Adds recorders to `probe`, each for many frames. The function that stops a recorder returns its results. */
+/** Adds recorders of many frames to `probe`. A recorder is stopped by a function that returns its results. */
 {
   const { probe } = globalThis;
-  /** The frames between two counts of all nodes; a count takes about a millisecond. */
+  /** The number of frames between two counts of all nodes; a count takes about a millisecond. */
   const FRAMES_PER_COUNT = 20;
-  /** A list has to stay at its end for this many frames, in which its rows get their heights. */
+  /** A list has reached its end when it stays there for this many frames, in which its rows get their heights. */
   const FRAMES_AT_END = 3;
-  /** The length of the text quoted from a page that shows no conversation. */
+  /** The greatest length of the text that is quoted from a page without a conversation. */
   const MAX_TEXT = 200;
   /** The limit for scrolling once through a list, in frames. */
   const MAX_FRAMES_OF_WAY = 50_000;
@@ -21,7 +21,7 @@
 
   probe.countNodes = countNodes;
 
-  /** The number in the last element of a list that is in view; 0: there is none. */
+  /** The number in the last element of a list that is in view; 0 if there is none. */
   const lastNumber = ({ list, item, attribute }) => {
     const view = document.querySelector(list);
     if (view === null) return 0;
@@ -71,8 +71,8 @@
     step < 0 ? scrollTop : scrollHeight - clientHeight - scrollTop;
 
   /**
-   * Scrolls a list to one of its ends, `step` pixels a frame. Returns the frames that it took, and the most nodes that
-   * the page had.
+   * Scrolls a list to one of its ends, `step` pixels a frame. Returns the number of frames that it took, and the most
+   * nodes that the page had.
    */
   probe.scrollThrough = async (list, step) => {
     const view = document.querySelector(list);
@@ -87,7 +87,7 @@
     return result;
   };
 
-  /** Drags the scroll bar to a share of its range, as quickly as a hand does. */
+  /** Drags the scroll bar to a share of its range within this many frames, as quickly as a hand does. */
   probe.dragTo = async (list, share, frames) => {
     const view = document.querySelector(list);
     const from = view.scrollTop;
@@ -128,8 +128,8 @@
   };
 
   /**
-   * Shows a message by its address. Resolves to the time until its row was drawn with its content, or to a description
-   * of the failure.
+   * Shows a message by its URL. Resolves to the time until its row was drawn with its content, or to a description of
+   * the failure.
    */
   probe.jumpTo = async (path, seq) => {
     const startedAt = performance.now();
@@ -143,7 +143,7 @@
     }
   };
 
-  /** The number of articles whose seq does not follow that of the article before. */
+  /** The number of seqs that do not follow the seq before them. */
   const countDisordered = (seqs) => seqs.filter((seq, at) => at > 0 && seq !== seqs[at - 1] + 1).length;
 
   /**

@@ -1,7 +1,10 @@
 import { sortedIndexKeys } from './concatenation.ts';
 import type { ArrayValue, Value } from './value.ts';
 
-/** Returns an array unchanged, and an object with positions as keys as an array; null for any other value. */
+/**
+ * Returns an array unchanged, and an object whose keys are positions (`0`, `1` …) as an array; null for any other
+ * value.
+ */
 export function coerceToArray(value: Value): ArrayValue | null {
   if (value.kind === 'array') return value;
   if (value.kind !== 'object') return null;

@@ -3,8 +3,8 @@ import type { ListNode, Node, ObjectNode, Scalar } from './node.ts';
 import type { Origin } from './value.ts';
 
 /**
- * The layers that a substitution adds to another object. A `+=` inside appends only to a value within these layers, and
- * never to one of the object that they are merged over.
+ * The layers (object literals) that a substitution adds to another object. A `+=` inside appends only to a value within
+ * these layers, and never to one of the object that they are merged over.
  */
 interface LayersIsolatingAppends {
   readonly kind: 'isolated';
@@ -14,7 +14,8 @@ interface LayersIsolatingAppends {
 export type ObjectLayer = ObjectNode | LayersIsolatingAppends;
 
 /**
- * An object as the list of the literals that it merges; later ones override earlier ones. Its fields are not resolved.
+ * An object as the list of the object literals that it merges; later literals override earlier ones. Its fields are not
+ * resolved.
  */
 export interface LayeredObject {
   readonly kind: 'layers';
@@ -22,7 +23,10 @@ export interface LayeredObject {
   readonly layers: readonly ObjectLayer[];
 }
 
-/** The definitions of one key within isolated layers. */
+/**
+ * The definitions of one key in the object of a substitution: a `+=` among them appends only to values within that
+ * object.
+ */
 interface DefinitionsIsolatingAppends {
   readonly kind: 'isolated';
   readonly definitions: readonly Definition[];

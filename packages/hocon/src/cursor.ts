@@ -38,7 +38,7 @@ export class Cursor {
     return this.text.startsWith(token, this.offset);
   }
 
-  /** The position of an offset in the file. */
+  /** The file, line and column of an offset. */
   origin(offset = this.offset): Origin {
     let low = 0;
     let high = this.#lineStarts.length;
@@ -55,7 +55,7 @@ export class Cursor {
     fail(this.origin(offset), sentence);
   }
 
-  /** Throws a HoconError about the token at an offset: `Found 'it' …`. */
+  /** Throws a HoconError about the token at an offset; its sentence begins with `Found '<token>'`. */
   failFound(rest: Sentence, offset = this.offset): never {
     const found = this.#describeTokenAt(offset);
     this.fail((quote) => {

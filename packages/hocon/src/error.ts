@@ -12,10 +12,10 @@ export interface Problem {
   readonly sentence: Sentence;
 }
 
-/** The text that replaces withheld text. */
+/** The text that a message shows instead of a withheld text. */
 const WITHHELD_PLACEHOLDER = '…';
 
-/** The sentence on one line; it shows text of the file only where `isShown` allows it. */
+/** The sentence on one line. Shows a text of the file only if `isShown` returns true for that text. */
 export function renderSentence(sentence: Sentence, isShown: (text: string) => boolean): string {
   const rendered =
     typeof sentence === 'string' ? sentence : sentence((text) => (isShown(text) ? text : WITHHELD_PLACEHOLDER));

@@ -39,7 +39,7 @@ export function readTextFile(path: string, maxBytes: number, origin: Origin): Te
   }
 }
 
-/** Counts the bytes that it reads, since the size that `fstat` reports may be wrong (`/proc`). */
+/** Counts the bytes while it reads a file, since the size that `fstat` reports may be wrong (as in `/proc`). */
 function readAllBounded(descriptor: number, path: string, maxBytes: number, origin: Origin): Buffer {
   const chunks: Buffer[] = [];
   for (let total = 0; ;) {

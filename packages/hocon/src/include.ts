@@ -4,7 +4,7 @@ import type { Origin } from './value.ts';
 
 /** An include statement. */
 export interface IncludeRequest {
-  /** The name as written. */
+  /** The name as the include statement has it. */
   readonly name: string;
   /** Whether a missing file is an error. */
   readonly required: boolean;
@@ -20,9 +20,9 @@ export function includeProblem(name: string): Sentence | null {
 }
 
 /**
- * The paths that the name in an include statement means, relative to the including file. A text that is no file has a
- * null path; there, only an absolute name has paths, and the result for others is null. A name without one of the
- * suffixes `.json` and `.conf` means the files with either of them, in this order.
+ * The paths that the name in an include statement means, relative to the including file. A name without the suffix
+ * `.json` or `.conf` means the files with either suffix, in this order. `includingPath` null: the including text is no
+ * file; the result is then null, unless the name is absolute.
  */
 export function includePaths(
   name: string,

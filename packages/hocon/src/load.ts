@@ -14,9 +14,12 @@ export type Source = { readonly path: string } | { readonly name: string; readon
 export interface LoadOptions {
   /** The values that substitutions fall back to; usually `process.env`. */
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** The depth of nested objects, arrays and keys, and the length of a chain of substitutions; 200 by default. */
+  /**
+   * The bound of the depth of nested objects, arrays and keys, and of the length of a chain of substitutions; 200 by
+   * default.
+   */
   readonly maxDepth?: number;
-  /** The bytes of all sources and included files together; 1 MiB by default. */
+  /** The bound of the bytes of all sources and included files together; 1 MiB by default. */
   readonly maxBytesOfAllSources?: number;
   /** The number of files that include statements read; 100 by default. */
   readonly maxIncludedFiles?: number;
@@ -63,8 +66,8 @@ interface SourceReaderOptions {
 }
 
 /**
- * A source or included file that is being read, and the file that includes it. `enclosingScopes` are the scopes of its
- * substitutions.
+ * A source or included file that is being read, and the file that includes it. `enclosingScopes`: where the paths of
+ * its substitutions are looked up.
  */
 interface IncludeFrame {
   readonly file: string;

@@ -45,7 +45,7 @@ export interface Concatenation {
   readonly parts: readonly ConcatenationPart[];
 }
 
-/** `key += item` */
+/** An addition to an array: `key += item`. */
 interface AppendNode {
   readonly kind: 'append';
   readonly origin: Origin;

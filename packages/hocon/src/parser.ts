@@ -26,7 +26,7 @@ const JSON_NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 
 /** The position of an object in the document. An object in an array has no path from the document's root. */
 export interface ObjectPosition extends LookupScope {
-  /** The number of objects, arrays and keys around it, in all files. */
+  /** The number of objects, arrays and keys around the object, in all files. */
   readonly depth: number;
 }
 
@@ -34,7 +34,7 @@ export interface ObjectPosition extends LookupScope {
 interface FileParseOptions {
   /** The name of the file in origins. */
   readonly file: string;
-  /** The scopes of this file's substitutions, first to last. */
+  /** The scopes in which the paths of this file's substitutions are looked up, in this order. */
   readonly enclosingScopes: readonly LookupScope[];
   readonly maxDepth: number;
   /** Reads the file that an include statement names into `target`. */
@@ -53,9 +53,9 @@ class Parser {
   readonly #options: FileParseOptions;
   /** The path of the current field. */
   #fieldPath: readonly string[] = [];
-  /** The white space inside a key of the last path, and the path up to there. */
+  /** White space inside a key of the path that was read last, and the keys up to there; null: no key contains any. */
   #spaceInKey: SpaceInKey | null = null;
-  /** The position of a single quote at the beginning of a word of the current value. */
+  /** The position of a single quote at the beginning of a word of the current value; null: there is none. */
   #singleQuoteOffset: number | null = null;
 
   constructor(text: string, options: FileParseOptions) {
@@ -134,7 +134,10 @@ class Parser {
     return true;
   }
 
-  /** Reads adjacent parts as one value. Without a root in `position`, an object in it is the root of its own paths. */
+  /**
+   * Reads adjacent parts as one value. Without a root in `position`, an object in the value is the root of its own
+   * paths.
+   */
   #parseValue(position: Partial<LookupScope> & { depth: number }): Node {
     const cursor = this.#cursor;
     const parts: ConcatenationPart[] = [];

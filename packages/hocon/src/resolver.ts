@@ -13,7 +13,10 @@ import { fail, HoconError, type Problem, type Sentence } from './error.ts';
 import type { Concatenation, Node, ObjectNode, Substitution } from './node.ts';
 import type { ObjectValue, Origin, Value } from './value.ts';
 
-/** Replaces a value that is undefined because of a reported problem, so that its users report no further problems. */
+/**
+ * Stands for the value of a substitution with a reported problem, so that values that depend on it report no further
+ * problems.
+ */
 const UNRESOLVABLE: ShallowValue = { kind: 'null', origin: { file: '', line: 1, column: 1 } };
 
 /** The fallback of substitutions, and the bounds of their expansion. */
@@ -27,7 +30,7 @@ interface ResolveOptions {
  * Turns a document into values. Throws one HoconError for all substitutions that have no value. Throws at once for an
  * exceeded bound, and for kinds that cannot be joined.
  *
- * It has two stages, so that an object can refer to itself. The first finds the head of a value: its kind, and for an
+ * It has two stages, so that an object can refer to itself. The first finds the shallow value: its kind, and for an
  * object the literals that it merges, but not its contents. The second resolves the contents in turn.
  */
 export function resolve(root: ObjectNode, options: ResolveOptions): ObjectValue {
@@ -37,11 +40,14 @@ export function resolve(root: ObjectNode, options: ResolveOptions): ObjectValue 
 class Resolver {
   readonly #options: ResolveOptions;
   readonly #problems = new Map<Substitution, Problem>();
-  /** The head for each occurrence of a substitution: by the specification, an occurrence has only one value. */
+  /**
+   * The shallow value (kind without contents) of each occurrence of a substitution: by the specification, an occurrence
+   * has only one value.
+   */
   readonly #shallowBySubstitution = new Map<Substitution, ShallowValue | null>();
   /**
-   * The definitions whose head is being found. A return to one of them is a cycle, or a reference to an earlier
-   * definition.
+   * The definitions whose shallow value is being found. A second visit to one of them is a cycle, or a reference to an
+   * earlier definition.
    */
   readonly #nodesInProgress = new Set<Node>();
   #innermostInProgress: Node | null = null;
@@ -93,7 +99,8 @@ class Resolver {
   }
 
   #toFullValue(head: ShallowValue): Value {
-    // Long texts count more than once, so that doubling a text is bounded like doubling an array.
+    // A long text counts as several nodes, so that substitutions that double a text reach the bound like those that
+    // double an array.
     this.#spendNodes(1 + (concatenationText(head).length >> 6), head.origin);
     if (head.kind === 'items') return { kind: 'array', origin: head.origin, items: this.#resolveItems(head) };
     if (head.kind === 'layers') return { kind: 'object', origin: head.origin, entries: this.#resolveEntries(head) };
@@ -155,8 +162,8 @@ class Resolver {
   }
 
   /**
-   * The head of a key with these definitions. It reads them backwards from the last one, as far as earlier ones matter.
-   * `used` collects their substitutions; it is null if only a look-up needs the head.
+   * The shallow value of a key with these definitions. Reads the definitions backwards from the last one, as far as
+   * earlier ones matter. `used` collects their substitutions; it is null if only a look-up needs the shallow value.
    */
   #mergeDefinitions(definitions: readonly Definition[], used: Substitution[] | null): ShallowValue | null {
     const layers: ObjectLayer[][] = [];
@@ -209,7 +216,7 @@ class Resolver {
     const node = found[index];
     this.#lastCycle = nodesInProgress.slice(nodesInProgress.findIndex((other) => other === node));
     if (node !== this.#innermostInProgress) return 0;
-    // An isolated definition is included: the same rule applies to its own definitions when they are merged.
+    // An isolated definition counts as visible: `#mergeDefinitions` applies the same rule to the definitions inside it.
     return definitions[index]?.kind === 'isolated' ? index + 1 : index;
   }
 

@@ -31,7 +31,7 @@ const BYTES_PER_SIZE_UNIT: ReadonlyMap<string, number> = new Map([
  */
 export function durationMs(value: Value): number | null {
   const ms = parseWithUnit(value, MS_PER_DURATION_UNIT);
-  // 2.3 s is 2299.9999999999995 ms in binary floating point.
+  // Rounds to nanoseconds: without this, 2.3 s would be 2299.9999999999995 ms in binary floating point.
   return ms === null ? null : Math.round(ms * 1e6) / 1e6;
 }
 

@@ -12,7 +12,7 @@ export interface ObjectValue {
   readonly entries: Map<string, Value>;
 }
 
-/** An array in the order written. */
+/** An array; its items are in the order of the text. */
 export interface ArrayValue {
   readonly kind: 'array';
   readonly origin: Origin;

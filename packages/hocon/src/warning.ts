@@ -13,6 +13,6 @@ export type HoconWarningKind = 'cut-by-comment' | 'quotes-removed' | 'quoted-sub
 export interface HoconWarning {
   readonly kind: HoconWarningKind;
   readonly origin: Origin;
-  /** The path of its field; positions in arrays are not part of it. */
+  /** The path of the field with this part; positions in arrays are not part of the path. */
   readonly path: readonly string[];
 }

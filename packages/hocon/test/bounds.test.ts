@@ -78,7 +78,8 @@ describe('Growth by substitution is bounded', () => {
     const started = performance.now();
     const message = messageOf(() => read(text));
     expect(performance.now() - started).toBeLessThan(within(10_000));
-    // The specification defines no result for these circles; the reader only has to return one.
+    // The specification defines no result for circles of optional substitutions; the reader only has to return some
+    // result.
     if (kind !== 'of optional circles') expect(message).toMatch(nodesExceeded);
   });
 

@@ -18,11 +18,11 @@ const SOURCES = `${SOURCES_LIST}.d`;
 /** Matches the Debian mirror of this machine's own apt, in either format of its lists. */
 const SOURCE = /^(?:URIs:|deb(?: \[[^\]]*\])?) +(\S+\/debian)\/?(?: |$)/m;
 const SYSTEMD = ['systemd', 'systemd-sysv', 'dbus'];
-/** Packages that tests install there later, without a network: they stay in apt's cache. */
+/** Packages that tests install in these systems later, without a network. They stay in apt's cache. */
 const AT_HAND = ['postgresql', 'logrotate'];
 const MAX_AGE_MS = 24 * 3600 * 1000;
 
-/** All systems; a name with `systemd` has it as process 1. */
+/** All systems. Those with `systemd` in their name run systemd as process 1. */
 export const SYSTEMS: readonly System[] = [
   { name: 'bookworm', suite: 'bookworm', include: [] },
   { name: 'bookworm-systemd', suite: 'bookworm', include: SYSTEMD },
@@ -77,11 +77,11 @@ function mmdebstrap({ name, suite, include }: System, mirror: string | null): st
   return [
     '--variant=minbase',
     '--mode=root',
-    // Keeps the lists and the cached packages.
+    // Keeps apt's lists and its cached packages.
     '--skip=cleanup/apt',
     ...(include.length === 0 ? [] : [`--include=${include.join(',')}`]),
     `--customize-hook=${hosts}`,
-    // Without a network, apt must not retry for long.
+    // Without a network, apt must not repeat its requests.
     '--customize-hook=echo \'Acquire::Retries "0";\' >"$1/etc/apt/apt.conf.d/99no-retries"',
     // The packages of the system itself are not needed again.
     '--customize-hook=chroot "$1" apt-get clean',

@@ -46,7 +46,7 @@ async function main(args: readonly string[]): Promise<void> {
   ]);
   const packages = spawn(process.execPath, [join(import.meta.dirname, 'trial-packages.ts')], { stdio: 'inherit' });
   const built = once(packages, 'exit');
-  // This runs while the packages are made: it needs the network more than a processor.
+  // Makes the systems while another process makes the packages: this part needs the network more than a processor.
   makeChroots(SYSTEMS.map(({ name }) => name).filter((name) => !isQuick || name.startsWith('bookworm')));
   // All versions of PostgreSQL take a minute and half a gigabyte.
   if (!isQuick) for (const major of POSTGRESQL_MAJORS) fetchPostgresql(major);

@@ -37,7 +37,7 @@ const PACKAGES = join(TRIALS, 'packages');
 const STAMP = join(TRIALS, 'stamp');
 /** Good compression would be a waste of time for packages that nobody receives. */
 const QUICK_LEVEL = 1;
-/** All sources of a package. */
+/** The sources of the packages: a change of any of them makes the files out of date. */
 const SOURCES = [
   'src',
   'client',
@@ -52,9 +52,9 @@ const SOURCES = [
   'package-lock.json',
 ];
 
-/** A later version; `migration` comes after those of this commit, and null means none. */
+/** A later version of the packages. `migration` is a database migration after those of this commit; null: none. */
 interface Later {
-  /** The folder of the repository that offers it and all earlier ones. */
+  /** The folder of the repository that offers this version and all earlier ones. */
   readonly name: string;
   readonly migration: string | null;
   readonly isQuick: boolean;
@@ -72,7 +72,7 @@ const LATER: readonly Later[] = [
 
 const isQuick = (process.env['QUICK'] ?? '') !== '';
 const stamp = `${hashSources()}${isQuick ? ' quick' : ''}`;
-// The quick tests can use the files of all tests.
+// Nothing to make if the files are up to date. The quick tests can also use the files for all tests.
 if (existsSync(STAMP) && stamp.startsWith(readFileSync(STAMP, 'utf8')) && existsSync(DIST)) process.exit(0);
 requireTools(['dpkg-deb', 'dpkg-scanpackages', 'dpkg-query', 'xz', 'zip', 'patchelf', 'strip', 'gpg']);
 rmSync(TRIALS, { recursive: true, force: true });
@@ -135,7 +135,7 @@ function keep(file: string): string {
   return kept;
 }
 
-/** Publishes a repository with these packages and those of another one. */
+/** Publishes a repository with these packages and those of the repository `before`. */
 function publishOver(
   before: string | null,
   { name, packages, key }: { name: string; packages: readonly string[]; key: SigningKey },
@@ -145,7 +145,7 @@ function publishOver(
   publish({ folder, packages, dateS: sourceDateEpoch(), key });
 }
 
-/** The package of a version that comes `steps` after this one, with these migrations after its own. */
+/** The package of the version that is `steps` patch versions after this one, with these migrations after its own. */
 async function makeLater(steps: number, migrations: readonly string[]): Promise<string> {
   const [major, minor, patch] = buildVersion().replace(/~.*/, '').split('.').map(Number);
   const before = { ...process.env };
