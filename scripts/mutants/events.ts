@@ -6,6 +6,14 @@ const ASKING_HOOKS = 'test/delivery/events/hook-events.test.ts';
 /** Faults in events of reverse webhooks: which hooks get them, in which order, and for how long. */
 export const EVENT_MUTANTS: readonly Mutant[] = [
   {
+    name: 'failed-batch-of-events-cut',
+    promise: 'A failed batch of events is sent again in part, if its hook wants fewer events now; the rest is lost.',
+    file: 'src/delivery/events/event-request-builder.ts',
+    find: 'if (skipped > MAX_SKIPPED && resendRangeEnd === null) break;',
+    replace: 'if (skipped > MAX_SKIPPED) break;',
+    tests: ['test/delivery/events/event-request-builder', '-t', 'covers the whole range'],
+  },
+  {
     name: 'message-overtakes-event',
     promise: 'A strict hook gets an event before the messages that were posted after it.',
     file: 'src/delivery/events/ordered-requests.ts',

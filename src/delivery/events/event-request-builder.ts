@@ -105,15 +105,19 @@ export class EventRequestBuilder {
     const events = [head];
     let bytes = head.body.length + 2;
     let skipped = 0;
-    for (let after = head.rev; after !== resendRangeEnd && events.length < maxEvents && skipped <= MAX_SKIPPED;) {
+    for (let after = head.rev; after !== resendRangeEnd && events.length < maxEvents;) {
       const { event } = await this.#read(after);
-      if (event === null || event.afterSeq > maxAfterSeq) break;
-      if (resendRangeEnd !== null && event.rev > resendRangeEnd) break;
-      // No request spans two log epochs, even if the failed batch did.
-      if (event.logEpoch !== head.logEpoch) return { events, resendRangeEnd: null };
+      if (event === null || (resendRangeEnd !== null && event.rev > resendRangeEnd)) break;
+      // A request that ends before the failed batch did may not claim the range of that batch:
+      // - No request spans two log epochs.
+      // - An event waits for the message before it.
+      if (event.logEpoch !== head.logEpoch || event.afterSeq > maxAfterSeq) return { events, resendRangeEnd: null };
       after = event.rev;
       if (this.#isSkipped(event)) {
         skipped += 1;
+        // The batch ends here, although more events fit: it must not read on for long. A failed batch is sent again as
+        // a whole, also if its hook wants fewer events now.
+        if (skipped > MAX_SKIPPED && resendRangeEnd === null) break;
         continue;
       }
       bytes += event.body.length + 1;
