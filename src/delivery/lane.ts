@@ -3,6 +3,7 @@ import type { ConversationId, HookId, Seq } from '../model/ids.ts';
 import type { HttpAttemptOutcome, DeliveryClient } from '../outbound/delivery-client.ts';
 import type { PostReply } from '../receivers/core/reply.ts';
 import { receiverFormat } from '../receivers/formats.ts';
+import { isDefect } from '../storage/db/database-error.ts';
 import { PARTITIONS, type LaneRow } from '../storage/hooks/lanes.ts';
 import type { Pool } from '../storage/db/pool.ts';
 import type { AttemptRecord, Settlement } from '../storage/hooks/settlement.ts';
@@ -103,6 +104,7 @@ export class Lane {
   /** True: a notification does not end the pause that `#timer` measures. */
   #ignoreWakeups = false;
   /** True: a notification arrived while the strategy ran, perhaps after the strategy's last check for work. */
+  #hasLoggedDefect = false;
   #woken = false;
   #suspended = false;
   #retired = false;
@@ -274,7 +276,12 @@ export class Lane {
   }
 
   #logInternalError(error: unknown): void {
-    this.#context.log.debug('a lane rests after a failure', { hook: this.id, host: this.host, error });
+    const { log } = this.#context;
+    const fields = { hook: this.id, host: this.host, error };
+    // A lane tries again every second: it logs its first defect only, or the log would hold nothing else.
+    if (this.#hasLoggedDefect || !isDefect(error)) return log.debug('a lane rests after a failure', fields);
+    this.#hasLoggedDefect = true;
+    log.error('a defect of the server stops the deliveries of a hook; they are kept, and tried again', fields);
   }
 
   #scheduleRun({ ms, ignoreWakeups }: Delay): void {

@@ -64,3 +64,13 @@ export function isTransient(error: unknown): boolean {
 export function wasRolledBackByShutdown(error: unknown): boolean {
   return error instanceof CommitUnknownError && error.cause instanceof ServerShutdownError;
 }
+
+/**
+ * True for errors that only a changed program or schema avoids: errors of JavaScript itself, and statements that
+ * PostgreSQL refuses for another reason than its state.
+ */
+export function isDefect(error: unknown): boolean {
+  if (error instanceof postgres.PostgresError)
+    return !isTransient(error) && !isConnectionFatal(error) && error.code !== READ_ONLY_SQLSTATE;
+  return error instanceof TypeError || error instanceof RangeError || error instanceof ReferenceError;
+}

@@ -40,8 +40,8 @@ export class Witness {
   /** The newest known head of each conversation. The conversation of which this node heard last comes last. */
   readonly #heads = new Map<ConversationId, Mutable<WitnessedHead>>();
   /**
-   * Conversations of whose newest change this node lacks the rev, the message or the time. The one that became
-   * incomplete last comes last.
+   * Conversations of whose newest change this node lacks the rev, the message or the time. The one that changed last
+   * comes last.
    */
   readonly #incomplete = new Set<ConversationId>();
   /** A counter that rises with each change of the witness. */
@@ -62,14 +62,14 @@ export class Witness {
   recordMessage(conversationId: ConversationId, seq: number, sentAtMs = 0): void {
     const head = this.#touch(conversationId);
     setMessageIfNewer(head, seq, sentAtMs);
-    if (head.sentAtMs === 0) this.#incomplete.add(conversationId);
+    if (head.sentAtMs === 0) this.#markIncomplete(conversationId);
   }
 
   /** Records that a change is committed. */
   recordChange(conversationId: ConversationId, change: WitnessedChange): void {
     const head = this.#touch(conversationId);
     setChangeIfNewer(head, change);
-    if (head.changedSeq === UNKNOWN_CHANGED_SEQ) this.#incomplete.add(conversationId);
+    if (head.changedSeq === UNKNOWN_CHANGED_SEQ) this.#markIncomplete(conversationId);
   }
 
   recordRevs(revs: readonly ConversationRev[]): void {
@@ -81,11 +81,11 @@ export class Witness {
   /** Records that a conversation changed, after a notification that does not contain the rev of the change. */
   recordUnknownChange(conversationId: ConversationId): void {
     this.#touch(conversationId);
-    this.#incomplete.add(conversationId);
+    this.#markIncomplete(conversationId);
   }
 
   /**
-   * Returns at most `limit` incomplete conversations, those that became so last; the caller reads them from the
+   * Returns at most `limit` incomplete conversations, those that changed last; the caller reads them from the
    * database. The others no longer count as incomplete.
    */
   takeNewestIncomplete(limit: number): ConversationId[] {
@@ -122,6 +122,12 @@ export class Witness {
       this.#incomplete.delete(id);
     }
     this.version += 1;
+  }
+
+  #markIncomplete(conversationId: ConversationId): void {
+    // A set keeps the place of an entry that is added again.
+    this.#incomplete.delete(conversationId);
+    this.#incomplete.add(conversationId);
   }
 
   #touch(conversationId: ConversationId): Mutable<WitnessedHead> {

@@ -50,6 +50,8 @@ describe('a witness', () => {
     witness.recordRevs([{ conversationId: id(4), rev: 2 as never }]);
     expect(witness.takeNewestIncomplete(2)).toEqual([2, 4]);
     expect(witness.takeNewestIncomplete(2)).toEqual([]);
+    for (const each of [1, 2, 3, 1]) witness.recordUnknownChange(id(each));
+    expect(witness.takeNewestIncomplete(2)).toEqual([3, 1]);
   });
 
   test('does not lose what it knows by now to what it knew before', () => {
