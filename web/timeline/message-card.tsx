@@ -5,6 +5,10 @@ import { momentOf } from '../words/dates.ts';
 const COLOUR = /^#[0-9a-f]{6}$/i;
 const MOODS: ReadonlySet<string> = new Set(['good', 'info', 'warning', 'danger']);
 
+/** A longer value gets a row of its own. A column has room for about this many characters. */
+const MAX_COLUMN_CHARACTERS = 40;
+const isWide = (value: string): boolean => value.length > MAX_COLUMN_CHARACTERS || value.includes('\n');
+
 /**
  * A card of a message, shown instead of its text. It loads no pictures from other servers, which would learn who reads
  * the message.
@@ -29,10 +33,12 @@ export function MessageCard({ card, ownNick }: { readonly card: Card; readonly o
       {text === undefined ? null : <RichText text={text} ownNick={ownNick} />}
       {fields.length === 0 ? null : (
         <dl>
-          {fields.map(({ name, value }, index) => (
-            <div key={index}>
+          {fields.map(({ name, value = '' }, index) => (
+            <div key={index} class={isWide(value) ? 'wide' : undefined}>
               <dt dir="auto">{name}</dt>
-              <dd dir="auto">{value}</dd>
+              <dd>
+                <RichText text={value} ownNick={ownNick} />
+              </dd>
             </div>
           ))}
         </dl>

@@ -42,7 +42,13 @@ export const CONVERSATION_SCREENS: readonly Screen[] = [
   { name: 'conversation-cards', open: (visit) => openConversation(visit, 'deployments') },
   { name: 'conversation-unread', open: (visit) => openConversation(visit, 'relaunch') },
   { name: 'conversation-private', open: (visit) => openConversation(visit, 'private') },
-  { name: 'conversation-empty', open: (visit) => openConversation(visit, 'empty') },
+  {
+    name: 'conversation-empty',
+    open: async (visit) => {
+      await openConversation(visit, 'empty');
+      await visit.page.getByText('A program posts into this group').waitFor();
+    },
+  },
   {
     name: 'conversation-archived',
     open: async ({ page, server, content }) => {
