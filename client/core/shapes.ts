@@ -103,6 +103,7 @@ export const decodeConversation = objectWithAtLeast({
   archived: boolean,
   last_seq: integer,
   last_at: nullable(string),
+  created_at: optional(string),
   unread: integer,
   /** Older servers send neither `unread_mentions` nor `first_seq`. */
   unread_mentions: optional(integer),

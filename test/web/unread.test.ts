@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import type { Conversation, Message } from '../../client/core/shapes.ts';
-import { unreadOf, waitingOf, withListed, withMessage, withRead } from '../../web/core/unread.ts';
+import { byActivity, unreadOf, waitingOf, withListed, withMessage, withRead } from '../../web/core/unread.ts';
 
 const reader = { id: 1, nick: 'alice' };
 const listed = (changes: Partial<Conversation> = {}): Conversation => ({
@@ -95,4 +95,16 @@ describe('the newest message of a conversation', () => {
     const newer = { ...lastMessage, seq: 12, text: 'newer' };
     expect(textOf(withListed(known, listed({ last_seq: 12, last_message: newer })))).toBe('newer');
   });
+});
+
+test('the list begins with the newest message, and a conversation without messages has the place of its creation', () => {
+  const at = (id: number, lastAt: string | null, createdAt: string) =>
+    withListed(undefined, listed({ id, last_at: lastAt, created_at: createdAt }));
+  const list = [
+    at(1, '2026-11-26T10:00:00Z', '2026-11-01T10:00:00Z'),
+    at(2, null, '2026-11-27T10:00:00Z'),
+    at(3, '2026-11-28T10:00:00Z', '2026-11-02T10:00:00Z'),
+    at(4, null, '2026-11-01T10:00:00Z'),
+  ];
+  expect(list.sort(byActivity).map(({ info }) => info.id)).toEqual([3, 2, 1, 4]);
 });

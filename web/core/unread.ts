@@ -94,7 +94,12 @@ export function waitingOf(entry: ConversationEntry): number {
   return entry.info.kind === 'private' ? unreadOf(entry) : entry.mentions;
 }
 
-/** Compares two entries for a list in which the conversation with the newest message comes first. */
+/**
+ * Compares two entries for a list in which the conversation with the newest message comes first. One without messages
+ * has the place of its creation.
+ */
 export function byActivity(a: ConversationEntry, b: ConversationEntry): number {
-  return (b.lastAt ?? '').localeCompare(a.lastAt ?? '') || a.info.id - b.info.id;
+  return activityOf(b).localeCompare(activityOf(a)) || a.info.id - b.info.id;
 }
+
+const activityOf = ({ lastAt, info }: ConversationEntry): string => lastAt ?? info.created_at ?? '';

@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals';
-import { useEffect } from 'preact/hooks';
+import { useEffect, useRef } from 'preact/hooks';
 import type { AppState } from '../core/app-state.ts';
 import type { ChatState } from '../core/chat-state.ts';
 import { unreadOf } from '../core/unread.ts';
@@ -81,13 +81,21 @@ export function ChatScreen({ state, chat }: ChatScreenProps) {
   );
 }
 
-/** On a wide screen, opens the conversation with the newest message. */
+/**
+ * On a wide screen, opens the conversation with the newest message. On a narrow one, opens the only conversation of an
+ * account once, as after a sign-up with an invitation.
+ */
 function useOpenFirst(state: AppState, chat: ChatState): void {
-  const first = chat.conversations.value?.[0]?.info.id ?? null;
+  const conversations = chat.conversations.value;
+  const first = conversations?.[0]?.info.id ?? null;
   const isList = state.route.value.screen === 'list';
+  const isBegin = useRef(true);
   useEffect(() => {
-    if (first !== null && isList && matchMedia(WIDE).matches)
-      state.go({ screen: 'conversation', conversation: first, seq: null }, { replaces: true });
+    if (first === null) return;
+    const isOnly = isBegin.current && conversations?.length === 1;
+    isBegin.current = false;
+    if (!isList || !(isOnly || matchMedia(WIDE).matches)) return;
+    state.go({ screen: 'conversation', conversation: first, seq: null }, { replaces: !isOnly });
   }, [first, isList]);
 }
 
