@@ -17,7 +17,7 @@ const CONNECTIONS = 64;
 const TARGET = 1.5;
 /** Messages a second in the paced part; with 1,000 clients, these are 4,000 deliveries. */
 const PACE = 4;
-const PACED = 20;
+const PACED_MESSAGES = 20;
 
 const NAMES = ['ws', 'tcp', 'bare'] as const;
 type Name = (typeof NAMES)[number];
@@ -96,14 +96,14 @@ async function pace(side: Side): Promise<number[]> {
     await side.clients.ask('mark');
     const postedMs: number[] = [];
     const started = performance.now();
-    for (let n = 0; n < PACED; n += 1) {
+    for (let n = 0; n < PACED_MESSAGES; n += 1) {
       await wait(Math.max(0, started + (n * 1_000) / PACE - performance.now()));
       postedMs.push(machineMs());
       await posters.post(posters.first, `mark-${String(n).padStart(7, '0')}`);
     }
     await side.clients.ask(`wait ${side.posted * side.count}`);
     const marks = JSON.parse(await side.clients.ask('marks')) as [number, number, number][];
-    if (marks.length !== PACED || marks.some(([, count]) => count !== side.count))
+    if (marks.length !== PACED_MESSAGES || marks.some(([, count]) => count !== side.count))
       throw new Error('a message is missing');
     return marks.map(([n, , lastMs]) => lastMs - postedMs[n]!);
   } finally {

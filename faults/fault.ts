@@ -70,7 +70,7 @@ export interface FaultResult {
   readonly worstDuplicates: number;
   readonly allowedDuplicates: number;
   /** The number of changes that arrived a second time under the same number, with another text. */
-  readonly conflictingRevs: number;
+  readonly changesWithTwoTexts: number;
   readonly recoveries: readonly RunTimes[];
   readonly seconds: number;
   readonly remark: string;
@@ -189,7 +189,7 @@ function resultOf(fault: Fault, scene: Scene, recoveries: readonly RunTimes[]): 
     ...verdict,
     runs: recoveries.length,
     messages: load.posted,
-    conflictingRevs: conflicts,
+    changesWithTwoTexts: conflicts,
     deliveries: hooks.reduce((sum, { record }) => sum + record.taken, 0),
     recoveries,
     remark: scene.remark?.() ?? '',
@@ -225,7 +225,7 @@ async function drain({ hooks, load }: Stage, timeoutMs: number): Promise<void> {
 /** The row of a fault whose run did not complete. */
 export function emptyResult(fault: Fault, why: Pick<FaultResult, 'notRun' | 'violations'>): FaultResult {
   const { name, title } = fault;
-  const traffic = { runs: 0, messages: 0, deliveries: 0, lost: 0, outOfOrder: 0, conflictingRevs: 0 };
+  const traffic = { runs: 0, messages: 0, deliveries: 0, lost: 0, outOfOrder: 0, changesWithTwoTexts: 0 };
   const repeats = { duplicates: 0, worstDuplicates: 0, allowedDuplicates: 0 };
   return { name, title, ...traffic, ...repeats, recoveries: [], seconds: 0, remark: '', ...why };
 }

@@ -13,7 +13,7 @@ const RUNS_OF_TWO_KINDS = { full: 100, quick: 2, test: 2 };
 const LONG_RUNS = 10;
 const RUN_MS = 30_000;
 /** Messages that each healthy hook has to get while the fault strikes the other hooks. */
-const BESIDE = 10;
+const HEALTHY_MESSAGES = 10;
 /**
  * A short time-out, since each fault that keeps the server waiting uses it up. It is long enough for a receiver on a
  * machine that stalls.
@@ -31,7 +31,7 @@ function answerFault(
     stage,
     strike: async (run) => {
       stage.struck.behave = behaviourOf(run, stage);
-      await Promise.all([stage.struckAreAnswered(deliveries), stage.healthyGoOn(BESIDE)]);
+      await Promise.all([stage.struckAreAnswered(deliveries), stage.healthyGoOn(HEALTHY_MESSAGES)]);
       stage.struck.behave = take;
       stage.faultEnds();
     },
@@ -139,7 +139,7 @@ export const receiverFaults: readonly Fault[] = [
     stage,
     strike: async () => {
       await stage.struck.down();
-      await Promise.all([stage.struckFailBy('refused'), stage.healthyGoOn(BESIDE)]);
+      await Promise.all([stage.struckFailBy('refused'), stage.healthyGoOn(HEALTHY_MESSAGES)]);
       await stage.struck.up();
       stage.faultEnds();
     },

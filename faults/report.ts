@@ -51,9 +51,9 @@ function alignedTable(rows: readonly (readonly string[])[]): string {
 }
 
 function cellsOf(result: FaultResult): string[] {
-  const { title, runs, messages, lost, outOfOrder, conflictingRevs, duplicates } = result;
+  const { title, runs, messages, lost, outOfOrder, changesWithTwoTexts, duplicates } = result;
   if (result.notRun !== null) return [title, 'not run', ...HEAD.slice(2).map(() => '')];
-  const counts = [runs, messages, lost, outOfOrder, conflictingRevs, duplicates].map(String);
+  const counts = [runs, messages, lost, outOfOrder, changesWithTwoTexts, duplicates].map(String);
   const of = (pick: (times: RunTimes) => number): string => timesOf(result.recoveries.map(pick));
   const lanes = `${result.worstDuplicates} (${result.allowedDuplicates})`;
   const times = [of(({ longestPauseMs }) => longestPauseMs), of(({ firstMs }) => firstMs), of(({ allMs }) => allMs)];

@@ -10,7 +10,7 @@ import { Pinger } from './delivery/ping.ts';
 import { createFileServices, stopUploadsDrainingNonResumable } from './files/file-services.ts';
 import { StoreIdCheck } from './files/store-id.ts';
 import { FileSweeper } from './files/sweeper.ts';
-import { createApp, createStatusOnlyStartingApp } from './http/app.ts';
+import { createApp, createStartingApp } from './http/app.ts';
 import { LargePostReader } from './http/large-posts/large-post-reader.ts';
 import { HttpListener, httpUrl } from './http/listener.ts';
 import { RequestCounts } from './http/request-counts.ts';
@@ -328,7 +328,7 @@ export class Server {
   /** Runs before all slow steps, to report a port in use at once, and to answer requests with "starting". */
   async #listen(): Promise<HttpListener> {
     const { http } = this.#config;
-    const starting = this.#requestCounts.counting(createStatusOnlyStartingApp(this.#config, this.#log));
+    const starting = this.#requestCounts.counting(createStartingApp(this.#config, this.#log));
     const listener = new HttpListener(http, starting, { limit: this.#connectionLimit });
     this.#addPart('HTTP listener', () => listener.stop(http.stopDrainTimeoutMs), true);
     this.#httpPort = await listener.start();

@@ -7,7 +7,7 @@ import { checkOut, THIS_TREE, type Tree } from './tree.ts';
 /** The benchmarks that can be compared. The others measure memory, or a ratio to a baseline of their own. */
 const COMPARABLE = ['intake', 'forward', 'fan-out', 'push'] as const;
 /** The rate of this tree must be at least this share of the rate of the former tree. */
-const BAR = 0.98;
+const MIN_RATE_RATIO = 0.98;
 /**
  * The order of the rounds within a pair of measurements: A is the former tree, B this one. Each pair starts its own
  * servers.
@@ -63,12 +63,14 @@ async function compare(bench: string, base: Tree, minutes: number): Promise<bool
   const hasOne = self.rate !== null && self.rate.low <= 1 && self.rate.high >= 1;
   print('A against A', self);
   const ratios = await measure({ bench, a: base, b: THIS_TREE, bySession, minutes });
-  const verdict = hasOne ? judge(ratios.rate, BAR) : 'undecided';
+  const verdict = hasOne ? judge(ratios.rate, MIN_RATE_RATIO) : 'undecided';
   print('B to A', ratios);
   if (!hasOne)
     console.log('A against A does not contain 1: the machine disturbs the measurement, so nothing is decided');
-  console.log(`at least ${BAR} of the rate before: ${verdict}`);
-  console.log(JSON.stringify({ bench, base: base.name, bySession, bar: BAR, verdict, self: self.rate, ...ratios }));
+  console.log(`at least ${MIN_RATE_RATIO} of the rate before: ${verdict}`);
+  console.log(
+    JSON.stringify({ bench, base: base.name, bySession, bar: MIN_RATE_RATIO, verdict, self: self.rate, ...ratios }),
+  );
   return verdict === 'held';
 }
 

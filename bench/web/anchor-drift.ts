@@ -16,7 +16,7 @@ const PICTURES = 60;
 const FRAMES_AFTER = 12;
 const STEP_S = 120;
 /** The person who sends the new messages and pictures, while person 0 reads. */
-const WRITER = 1;
+const WRITER_INDEX = 1;
 /** The view shows at least this many rows. */
 const SCREEN_ROWS = 20;
 const SIZES = [
@@ -70,11 +70,11 @@ export async function measureAnchorDrift(stage: WebStage, plan: WebPlan): Promis
 async function anchorConversation(stage: WebStage): Promise<BenchConversation> {
   const conversation = await stage.conversation('Anchor', MESSAGES);
   const { id } = conversation;
-  const sender = { url: stage.server.url, token: stage.tokens[WRITER]!, conversation: id };
+  const sender = { url: stage.server.url, token: stage.tokens[WRITER_INDEX]!, conversation: id };
   for (let n = 0; n < PICTURES; n += 1) {
     const size = { width: 200 + ((n * 97) % 900), height: 100 + ((n * 61) % 700) };
     await sendPicture(sender, size, `picture ${n}`);
-    await stage.call('messages.send', { conversation: id, text: textAfter(n) }, WRITER);
+    await stage.call('messages.send', { conversation: id, text: textAfter(n) }, WRITER_INDEX);
   }
   const messages = MESSAGES + 2 * PICTURES;
   await stage.call('messages.mark-read', { conversation: id, seq: messages });
@@ -190,9 +190,9 @@ class AnchorEvents {
     const { id } = this.#conversation;
     const text = `new ${this.#played}`;
     const before = await this.#listHeight();
-    const sender = { url: this.#stage.server.url, token: this.#stage.tokens[WRITER]!, conversation: id };
+    const sender = { url: this.#stage.server.url, token: this.#stage.tokens[WRITER_INDEX]!, conversation: id };
     if (withPicture) await sendPicture(sender, { width: 640, height: 360 }, text);
-    else await this.#stage.call('messages.send', { conversation: id, text }, WRITER);
+    else await this.#stage.call('messages.send', { conversation: id, text }, WRITER_INDEX);
     this.#lastSeq += 1;
     // The row of the new message is not drawn, so only the height of the list shows that the page has it.
     await eventually(

@@ -138,7 +138,7 @@ export const ALERT_MUTANTS: readonly Mutant[] = [
     name: 'alert-firing-after-resolved',
     promise: 'Of an alert that is there twice in an update, resolved is later than firing.',
     file: RULES,
-    find: "if (merged.get(firingIdOf(alert))?.state !== 'resolved') merged.set",
+    find: "if (merged.get(senderAlertIdOf(alert))?.state !== 'resolved') merged.set",
     replace: 'merged.set',
     tests: [RULE_TESTS, '-t', 'twice in one update'],
   },

@@ -11,9 +11,9 @@ import { listMutants, type ListedMutant } from './list.ts';
 import { MutantTree, plantedText } from './tree.ts';
 
 const LEAST_SHARE = 57 / 60;
-/** With a fault, a test may take this many times as long as without the fault, plus `SPARE_MS`. */
-const SLOWER = 10;
-const SPARE_MS = 30_000;
+/** With a fault, a test may take this many times as long as without the fault, plus `EXTRA_MS`. */
+const MAX_SLOWDOWN = 10;
+const EXTRA_MS = 30_000;
 
 type Verdict = 'noticed' | 'NOT NOTICED' | 'did not run';
 
@@ -59,8 +59,11 @@ async function judge(mutant: ListedMutant, tree: MutantTree, green: GreenRuns): 
   const without = await green.of(mutant.tests);
   const unfit = whyUnfit(without);
   if (unfit !== null) return { mutant, verdict: 'did not run', detail: unfit, seconds: without.seconds };
-  const testMs = SPARE_MS + SLOWER * Math.max(...without.passedMs.values());
-  const limits: Limits = { testMs, runMs: SPARE_MS + SLOWER * without.seconds * 1000 + without.passedMs.size * testMs };
+  const testMs = EXTRA_MS + MAX_SLOWDOWN * Math.max(...without.passedMs.values());
+  const limits: Limits = {
+    testMs,
+    runMs: EXTRA_MS + MAX_SLOWDOWN * without.seconds * 1000 + without.passedMs.size * testMs,
+  };
   const restore = tree.plant(mutant);
   const run = await runTests(tree.root, mutant.tests, limits).finally(restore);
   const verdict = run.broken !== null ? 'did not run' : run.failed.length > 0 ? 'noticed' : 'NOT NOTICED';

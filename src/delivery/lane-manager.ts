@@ -113,7 +113,7 @@ export class LaneManager {
       timeline: () => database.timeline,
       events: {
         onGainedOrRegained: (p) => this.#suspendAndSweepGained(p),
-        onLost: (p) => this.#retireLostLanes(p),
+        onLost: (p) => this.#retireLanesOfLostPartitions(p),
         onHandover: (p) => this.#handOver(p),
         busyLanesByPartition: () => this.#busyLanesByPartition(),
         notifyPeers: () => options.bus.publish('leasesNeedRebalancing', undefined),
@@ -264,7 +264,7 @@ export class LaneManager {
     this.#resync();
   }
 
-  #retireLostLanes(partitions: readonly number[]): void {
+  #retireLanesOfLostPartitions(partitions: readonly number[]): void {
     this.#log.warn('partitions of the lanes belong to another process now', { count: partitions.length });
     for (const { loaded, lane } of this.#lanesIn(partitions)) this.#retireThenReload(loaded, lane);
   }

@@ -11,7 +11,7 @@ import type { DeliveryMessage } from '../storage/hooks/lanes.ts';
 const COMMAND = /^\/([A-Za-z0-9_-]{1,255})(?:\s+([\s\S]*))?$/;
 
 /** The fields of a message from which a request in Klatch's own format is made. */
-type ToldMessage = Omit<DeliveryMessage, 'hops' | 'iconUrl'>;
+type DeliveredMessageFields = Omit<DeliveryMessage, 'hops' | 'iconUrl'>;
 
 /**
  * The range of a request: messages from seq `first` to `last` or, if `rev` is not 0, events from `rev` to `lastRev`.
@@ -43,7 +43,7 @@ export type CreateFileLink = (conversationId: ConversationId, file: Attachment) 
  */
 export function deliveryBody(
   conversationId: ConversationId,
-  message: ToldMessage,
+  message: DeliveredMessageFields,
   createFileLink: CreateFileLink,
 ): string {
   const command = message.deliveredAsDeleted ? null : COMMAND.exec(message.text.trim());
@@ -84,7 +84,11 @@ export function eventBody(
   });
 }
 
-function serializeMessage(conversationId: ConversationId, message: ToldMessage, createFileLink: CreateFileLink) {
+function serializeMessage(
+  conversationId: ConversationId,
+  message: DeliveredMessageFields,
+  createFileLink: CreateFileLink,
+) {
   const attachments = message.deliveredAsDeleted ? [] : (message.attachments ?? []);
   const cards = message.deliveredAsDeleted ? [] : (message.cards ?? []);
   return {
@@ -92,7 +96,7 @@ function serializeMessage(conversationId: ConversationId, message: ToldMessage, 
     seq: message.seq,
     ...epochField('epoch', message.logEpoch),
     rev: message.rev,
-    ...epochField('rev_epoch', message.messageRevLogEpoch),
+    ...epochField('rev_epoch', message.revLogEpoch),
     text: message.text,
     sent_at: message.sentAt.toISOString(),
     ...(message.deliveredAsDeleted ? { deleted: true } : {}),
@@ -112,7 +116,7 @@ function epochField(name: 'epoch' | 'rev_epoch', logEpoch: LogEpoch): Record<str
   return logEpoch === 0 ? {} : { [name]: logEpoch };
 }
 
-function serializeSender({ senderId, senderName, senderNick, senderKind, label }: ToldMessage) {
+function serializeSender({ senderId, senderName, senderNick, senderKind, label }: DeliveredMessageFields) {
   return {
     id: senderId,
     name: senderName,

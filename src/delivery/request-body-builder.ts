@@ -94,7 +94,7 @@ export class RequestBodyBuilder {
   peek(after: Seq): DeliveryRequest | null {
     if (this.#row.batch !== 1) return null;
     const message = this.#reader.peek(this.#row.conversationId, after);
-    return message === undefined || this.#isPassedOver(message) ? null : this.#single(message);
+    return message === undefined || this.#isSkipped(message) ? null : this.#single(message);
   }
 
   /**
@@ -110,7 +110,7 @@ export class RequestBodyBuilder {
     if (message !== null && message.seq > after + 1) return { skippedTo, request: null, isNextMessageRemoved: true };
     let tooOldFrom: Seq | null = null;
     let tooOldTo = after;
-    for (let n = 0; message !== null && this.#isPassedOver(message) && n < MAX_SKIPPED; n += 1) {
+    for (let n = 0; message !== null && this.#isSkipped(message) && n < MAX_SKIPPED; n += 1) {
       skippedTo = message.seq;
       if (this.#isOnlyTooOld(message)) {
         tooOldFrom ??= skippedTo;
@@ -147,7 +147,7 @@ export class RequestBodyBuilder {
    * True for a message that the hook skips: because of its sender or, in the format of another product, also if it is
    * deleted, too old or without a trigger.
    */
-  #isPassedOver(message: EncodedMessage): boolean {
+  #isSkipped(message: EncodedMessage): boolean {
     if (this.#isUnwantedSenderKind(message)) return true;
     if (this.#foreign === null) return false;
     const { receiver } = this.#foreign;
@@ -183,7 +183,7 @@ export class RequestBodyBuilder {
         break;
       }
       after = message.seq;
-      if (this.#isPassedOver(message)) {
+      if (this.#isSkipped(message)) {
         skipped += 1;
         // The batch ends here, although more messages fit: it holds a slot, and must not read on for long.
         if (skipped > MAX_SKIPPED && bounds.resendRangeEnd === null) break;

@@ -176,7 +176,7 @@ export class UnorderedStrategy implements DeliveryStrategy {
     }
     let isLaunched = false;
     try {
-      isLaunched = await this.#launchNewOrUnknownOutcome(slot);
+      isLaunched = await this.#launchNewOrResend(slot);
     } finally {
       if (!isLaunched) limiter.release(slot);
     }
@@ -188,7 +188,7 @@ export class UnorderedStrategy implements DeliveryStrategy {
   }
 
   /** Resolves to true when a request was launched: that request then releases the slot. */
-  #launchNewOrUnknownOutcome(slot: Slot): Promise<boolean> {
+  #launchNewOrResend(slot: Slot): Promise<boolean> {
     const source = this.#sources.find((each) => each !== this.#lastSource && each.hasBacklog) ?? this.#lastSource;
     this.#lastSource = source;
     // The cast is safe: the seqs of messages never reach the source of events, nor revs that of messages.

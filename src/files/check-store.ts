@@ -180,7 +180,7 @@ async function checkLeftoverUploadsAndUsage(
   const suspects = uploads.filter(({ key }) => !['uploading', 'removed'].includes(rows.get(key)?.state ?? 'none'));
   const left = await filterUploadsStillInStore(store, suspects, after);
   await runInBatches(left, async ({ key: file, size: bytes }) => {
-    if (repair) await store.dropUpload(file);
+    if (repair) await store.removeIncompleteUpload(file);
     found.push({ problem: 'upload', file, bytes, repaired: repair });
   });
   if (next === null) found.push(...(await checkUsage(pool, repair)));

@@ -121,12 +121,12 @@ export class LocalStore implements FileStore {
     });
   }
 
-  async abortAndRemove(key: FileKey, _state: UploadState | null): Promise<void> {
-    await this.dropUpload(key);
+  async removeUploadAndFile(key: FileKey, _state: UploadState | null): Promise<void> {
+    await this.removeIncompleteUpload(key);
     await this.remove(key);
   }
 
-  async dropUpload(key: FileKey): Promise<void> {
+  async removeIncompleteUpload(key: FileKey): Promise<void> {
     checkFileKey(key);
     await this.#translateErrors(() =>
       this.#unlinkDurably(this.#folders.uploadsFolder, this.#folders.uploadPathOf(key)),

@@ -119,9 +119,9 @@ export interface FileStore {
    * Aborts an upload and removes its data. Also removes the file if the upload was completed meanwhile. Repeating the
    * call is safe.
    */
-  abortAndRemove(key: FileKey, state: UploadState | null): Promise<void>;
+  removeUploadAndFile(key: FileKey, state: UploadState | null): Promise<void>;
   /** Removes the data of incomplete uploads with this key, but not the complete file. Repeating the call is safe. */
-  dropUpload(key: FileKey): Promise<void>;
+  removeIncompleteUpload(key: FileKey): Promise<void>;
   /**
    * Reads the file. Rejects on a failure before the first byte; a later failure destroys the stream with an error. The
    * caller has to read the stream to its end, or destroy it.

@@ -118,7 +118,7 @@ export class FileSweeper {
     try {
       // If the row has no state of an upload, the store has only the complete file.
       if (upload === null) await store.remove(id);
-      else await store.abortAndRemove(id, upload);
+      else await store.removeUploadAndFile(id, upload);
     } catch (error) {
       await pool.run((sql) => postponeRemoval(sql, id));
       throw error;

@@ -214,7 +214,7 @@ export async function discardUnattachedFile(
   const file = await pool.run((sql) => markUnattachedFileRemoved(sql, id, owner));
   if (file === null) return false;
   try {
-    await store.abortAndRemove(id, file.upload);
+    await store.removeUploadAndFile(id, file.upload);
     await pool.transaction((tx) => deleteRowReleasingUsage(tx, id));
   } catch (error) {
     log.warn('a file that was given up is left to the next sweep', { error });
@@ -229,7 +229,7 @@ export async function discardUnattachedFile(
 export async function abortIfRemoved({ pool, store, log }: UploadDeps, id: FileKey): Promise<void> {
   try {
     const file = await pool.run((sql) => findFile(sql, id));
-    if (file === null || file.state === 'removed') await store.abortAndRemove(id, file?.upload ?? null);
+    if (file === null || file.state === 'removed') await store.removeUploadAndFile(id, file?.upload ?? null);
   } catch (error) {
     log.warn('what came of an upload after it was removed may stay in the store until it is checked', { error });
   }

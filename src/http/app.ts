@@ -31,7 +31,7 @@ import { webhookRoutes } from './webhook-routes.ts';
  * The HTTP interface while the database is opened and brought up to date. `/v1/status` says that the server is alive,
  * browsers get the page of the browser client, and every other request gets the error `starting`.
  */
-export function createStatusOnlyStartingApp(config: Config, log: Log): Express {
+export function createStartingApp(config: Config, log: Log): Express {
   const app = express();
   app.disable('x-powered-by');
   app.get('/v1/status', (_req, res) => sendJson(res, 200, { status: 'Ok' }));

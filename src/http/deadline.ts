@@ -45,7 +45,7 @@ export function disableTimeoutsUntilAnswered(req: TimedRequest, res: ServerRespo
 }
 
 /** Whether this connection is receiving the body of a request that is exempt from the deadline. */
-export function isDeadlineExempt({ exemptRequest }: ExemptSocket): boolean {
+export function isReceivingExemptBody({ exemptRequest }: ExemptSocket): boolean {
   return exemptRequest !== undefined && !exemptRequest.complete;
 }
 

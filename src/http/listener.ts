@@ -4,7 +4,7 @@ import type { HttpConfig } from '../config/config.ts';
 import type { ConnectionLimit } from '../connection-limit.ts';
 import { errorKinds } from '../errors.ts';
 import { listen } from '../listen.ts';
-import { isDeadlineExempt, STALL_TIMEOUT_MS } from './deadline.ts';
+import { isReceivingExemptBody, STALL_TIMEOUT_MS } from './deadline.ts';
 import { jsonResponseHeaders } from './responses.ts';
 
 /**
@@ -138,7 +138,7 @@ export class HttpListener {
   #rejectRequest(error: NodeJS.ErrnoException, socket: HttpSocket): void {
     // A file transfer may take longer than the time-out. Node reports the time-out once, and the request continues if
     // nobody closes its connection.
-    if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && isDeadlineExempt(socket)) return;
+    if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && isReceivingExemptBody(socket)) return;
     if (!socket.writable || error.code === 'ECONNRESET') {
       socket.destroy();
       return;

@@ -61,7 +61,7 @@ export function parseNonMultipartPost(body: Buffer, context: PostContext): PostI
   if (type === 'application/x-www-form-urlencoded') {
     const form = urlEncodedForm(source);
     const isSurelyForm = [...form.names].every((name) => KNOWN_FIELDS.has(name));
-    const post = postFromForm({ ...form, isSurelyForm }, context);
+    const post = postFromFormFields({ ...form, isSurelyForm }, context);
     if (post !== null) return post;
   }
   const ofNtfy = postFromNtfyText(source, context);
@@ -85,14 +85,14 @@ export function postFromMultipartFields(
   context: PostContext,
 ): PostInput | Ignored {
   const field = (name: string): string | null => fields.get(name) ?? null;
-  const post = postFromForm({ names: new Set(fields.keys()), field, isSurelyForm: true }, context);
+  const post = postFromFormFields({ names: new Set(fields.keys()), field, isSurelyForm: true }, context);
   if (post !== null) return post;
   if (context.hasAttachments) return postFromObject({}, context);
   throw invalid('text: is required (a form needs the field text, or payload with JSON)');
 }
 
 /** The post in a form; null: the form has none of the fields that make it a post. */
-function postFromForm(form: Form, context: PostContext): PostInput | Ignored | null {
+function postFromFormFields(form: Form, context: PostContext): PostInput | Ignored | null {
   for (const name of JSON_FIELDS) {
     const value = jsonField(name, form.field(name), context.jsonLimits);
     if (value !== null) return postFromObject(value, context);

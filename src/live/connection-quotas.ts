@@ -9,7 +9,7 @@ const UNAUTHENTICATED_PER_SOURCE_DIVISOR = 4;
  * Bounds the number of connections: all, those that have not signed in, and those of one source that have not signed
  * in.
  */
-export class TotalAndUnauthenticatedQuotas {
+export class ConnectionQuotas {
   readonly #config: LiveConfig;
   readonly #unauthenticatedBySource = new Map<SourceKey, number>();
   #unauthenticated = 0;

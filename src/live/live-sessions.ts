@@ -8,7 +8,7 @@ import type { AccountCaller } from '../operations/core/caller.ts';
 import type { Operation } from '../operations/core/operation.ts';
 import { RateLimiter } from '../operations/core/rate-limiter.ts';
 import type { Services } from '../operations/core/services.ts';
-import { TotalAndUnauthenticatedQuotas } from './connection-quotas.ts';
+import { ConnectionQuotas } from './connection-quotas.ts';
 import type { CloseReason } from './close-codes.ts';
 import type { LiveConnection } from './transport/live-connection.ts';
 import type { FeedRegistry } from './feed-registry.ts';
@@ -48,7 +48,7 @@ export class LiveSessions implements SessionHost {
   readonly counts: LiveCounts;
   readonly feeds: FeedRegistry;
   readonly log: Log;
-  readonly quotas: TotalAndUnauthenticatedQuotas;
+  readonly quotas: ConnectionQuotas;
   readonly foregroundAccounts = new ForegroundAccounts();
   readonly #events: SessionEvents;
   readonly #all = new Set<Session>();
@@ -72,7 +72,7 @@ export class LiveSessions implements SessionHost {
     this.counts = deps.counts;
     this.feeds = deps.feeds;
     this.#events = deps.events;
-    this.quotas = new TotalAndUnauthenticatedQuotas(this.config);
+    this.quotas = new ConnectionQuotas(this.config);
     const perSecond = services.config.limits.unknownTokensPerSecondPerSource;
     this.#rejectedTokenRate = new RateLimiter({ perSecond, burst: perSecond, keys: MAX_SOURCES });
   }

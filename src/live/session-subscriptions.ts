@@ -185,7 +185,7 @@ export class SessionSubscriptions {
       if (subscription === undefined) break;
       this.#catchUpQueue!.delete(subscription);
       if (connection.isFull) await connection.drained();
-      if (!isNeitherAwaitingNorUnsubscribed(subscription) || !this.session.isOpen) continue;
+      if (!maySend(subscription) || !this.session.isOpen) continue;
       if (subscription.rev >= subscription.feed.rev && !connection.isFull) subscription.feed.attached.add(subscription);
       else await this.#sendOneCatchUpBatch(subscription);
     }
@@ -201,11 +201,11 @@ export class SessionSubscriptions {
     }
     if (batch === 'away' || batch.upToRev <= subscription.rev) await this.#feeds.reader.pause();
     else if (!subscription.isAwaitingMembershipCheck) this.deliver(subscription, batch);
-    if (isNeitherAwaitingNorUnsubscribed(subscription) && this.session.isOpen) this.#catchUpQueue!.add(subscription);
+    if (maySend(subscription) && this.session.isOpen) this.#catchUpQueue!.add(subscription);
   }
 }
 
 /** Subscriptions that await a membership check continue after it. */
-function isNeitherAwaitingNorUnsubscribed({ isAwaitingMembershipCheck, isUnsubscribed }: Subscription): boolean {
+function maySend({ isAwaitingMembershipCheck, isUnsubscribed }: Subscription): boolean {
   return !isAwaitingMembershipCheck && !isUnsubscribed;
 }

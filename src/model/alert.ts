@@ -61,7 +61,7 @@ export function applyAlertUpdate(before: PostedAlertState | null, update: AlertU
 }
 
 const isFiring = ({ state }: SenderAlert): boolean => state === 'firing';
-const firingIdOf = ({ fingerprint, startsAt }: SenderAlert): string => `${startsAt.getTime()} ${fingerprint}`;
+const senderAlertIdOf = ({ fingerprint, startsAt }: SenderAlert): string => `${startsAt.getTime()} ${fingerprint}`;
 
 /**
  * At most MAX_SENDER_ALERTS of a report's alerts, firing ones first. The same alerts always give the same selection, so
@@ -97,17 +97,17 @@ function mergeSenderAlerts(
   update: { reported: readonly SenderAlert[]; reportedChanges: readonly SenderAlert[]; state: AlertStatus },
 ): readonly SenderAlert[] {
   const { reported, reportedChanges, state } = update;
-  const merged = new Map(known.map((alert) => [firingIdOf(alert), alert]));
+  const merged = new Map(known.map((alert) => [senderAlertIdOf(alert), alert]));
   // A report may contain an alert twice, and resolved is later than firing.
   for (const alert of reportedChanges)
-    if (merged.get(firingIdOf(alert))?.state !== 'resolved') merged.set(firingIdOf(alert), alert);
+    if (merged.get(senderAlertIdOf(alert))?.state !== 'resolved') merged.set(senderAlertIdOf(alert), alert);
   const reportedFingerprints = new Set(reported.map(({ fingerprint }) => fingerprint));
   // An alert is forgotten if it still fires here, while the sender no longer reports it (a silence, a removed rule) and
   // says that nothing fires. So it counts as new if it fires again.
   const isForgotten = (alert: SenderAlert): boolean =>
     state === 'resolved' && isFiring(alert) && !reportedFingerprints.has(alert.fingerprint);
   const kept = [...merged.values()].filter((alert) => !isForgotten(alert));
-  return dropSurplusAlerts(resolveSupersededFirings(kept), new Set(reported.map(firingIdOf)));
+  return dropSurplusAlerts(resolveSupersededFirings(kept), new Set(reported.map(senderAlertIdOf)));
 }
 
 /**
@@ -135,7 +135,7 @@ function resolveSupersededFirings(alerts: readonly SenderAlert[]): readonly Send
 function dropSurplusAlerts(alerts: readonly SenderAlert[], reportedIds: ReadonlySet<string>): readonly SenderAlert[] {
   const surplus = alerts.length - MAX_SENDER_ALERTS;
   if (surplus <= 0) return alerts;
-  const others = alerts.filter((alert) => !reportedIds.has(firingIdOf(alert)));
+  const others = alerts.filter((alert) => !reportedIds.has(senderAlertIdOf(alert)));
   const inOrder = [...others.filter((alert) => !isFiring(alert)), ...others.filter(isFiring)];
   const dropped = new Set(inOrder.slice(0, surplus));
   return alerts.filter((alert) => !dropped.has(alert));

@@ -31,7 +31,7 @@ export class ExpectationMonitor {
    * The time of the last round, on the monotonic clock, if this node accepted posts at that round. Null: it accepted
    * none, or that round failed, or there was none.
    */
-  #openSinceMs: number | null = null;
+  #lastOpenRoundMs: number | null = null;
   #timer: NodeJS.Timeout | undefined;
   #currentRound: Promise<void> | null = null;
   #isRoundRequested = false;
@@ -94,15 +94,15 @@ export class ExpectationMonitor {
   async #advanceClock(): Promise<void> {
     const { database, messageLog } = this.#services;
     const nowMs = performance.now();
-    const openSinceMs = this.#openSinceMs;
-    this.#openSinceMs = null;
+    const lastOpenRoundMs = this.#lastOpenRoundMs;
+    this.#lastOpenRoundMs = null;
     if (messageLog.isSuspended) return;
-    if (openSinceMs !== null) {
+    if (lastOpenRoundMs !== null) {
       // A longer interval means that the process was frozen, and accepted no posts in that time.
-      const openMs = Math.min(Math.floor(nowMs - openSinceMs), MAX_INTAKE_CLOCK_STEP_MS);
+      const openMs = Math.min(Math.floor(nowMs - lastOpenRoundMs), MAX_INTAKE_CLOCK_STEP_MS);
       await database.general.run((sql) => advanceIntakeClock(sql, openMs));
     }
-    if (!messageLog.isSuspended) this.#openSinceMs = nowMs;
+    if (!messageLog.isSuspended) this.#lastOpenRoundMs = nowMs;
   }
 
   /**

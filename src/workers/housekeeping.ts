@@ -3,11 +3,7 @@ import { EVENT_RETENTION_MS, MAX_EVENTS_PER_CONVERSATION, removeExpiredEvents } 
 import { MAX_ALERTS_PER_CONVERSATION, removeExpiredAlerts } from '../storage/retention/alert-expiry.ts';
 import { removeExpiredRefusedPosts } from '../storage/retention/refused-post-expiry.ts';
 import { renewJobLock, takeFreeJobLock } from '../storage/retention/job-locks.ts';
-import {
-  ensureAttemptPartitions,
-  removeExpiredLogsKeysHooks,
-  type RemovedCounts,
-} from '../storage/retention/retention.ts';
+import { ensureAttemptPartitions, removeExpiredData, type RemovedCounts } from '../storage/retention/retention.ts';
 import { removeExpiredSignIns, type RemovedSignInCounts } from '../storage/retention/sign-in-expiry.ts';
 import type { Services } from '../operations/core/services.ts';
 
@@ -79,7 +75,7 @@ export class Housekeeping {
         throw new JobLockLostError('another node has taken the cleaning up over');
       };
       const round = { nowMs: Date.now(), beforeStep };
-      const [expired] = await Promise.allSettled([removeExpiredLogsKeysHooks(pool, config.retention, round)]);
+      const [expired] = await Promise.allSettled([removeExpiredData(pool, config.retention, round)]);
       // This step runs even if the step before failed. If this node has lost the job lock, it throws at once.
       const signIns = await removeExpiredSignIns(pool, beforeStep);
       const events = await this.#removeEvents(round);

@@ -81,7 +81,7 @@ test.each<[string, Error, number]>([
     throw error;
   };
   const log = { ...silentLog(), error: (event: string) => lines.push(event) };
-  const lane = laneWith({ reader: { peek: () => undefined, nextMessage }, log: log as unknown as Log });
+  const lane = laneWith({ reader: { peek: () => undefined, nextMessage }, log });
   lane.resume();
   lane.wake(1 as Seq);
   await eventually(

@@ -9,7 +9,7 @@ const message: DeliveryMessage = {
   seq: 42 as Seq,
   logEpoch: 0 as LogEpoch,
   rev: 57 as Rev,
-  messageRevLogEpoch: 0 as LogEpoch,
+  revLogEpoch: 0 as LogEpoch,
   text: 'disk full',
   hops: 0,
   sentAt: new Date('2026-11-21T10:00:00.123Z'),
@@ -50,9 +50,9 @@ describe('the body of a delivery', () => {
 
   test('names the epochs of its numbers beside them, where they are not 0', () => {
     const [early, late] = [29_711_520, 29_711_600] as LogEpoch[];
-    const edited = { logEpoch: early!, messageRevLogEpoch: late! };
+    const edited = { logEpoch: early!, revLogEpoch: late! };
     expect(bodyOf(edited).data.message).toMatchObject({ id: '7:42.29711520', epoch: early, rev_epoch: late });
-    expect(Object.keys(bodyOf({ messageRevLogEpoch: late! }).data.message).slice(0, 4)).toEqual([
+    expect(Object.keys(bodyOf({ revLogEpoch: late! }).data.message).slice(0, 4)).toEqual([
       'id',
       'seq',
       'rev',

@@ -17,7 +17,7 @@ const survived: FaultResult = {
   duplicates: 9,
   worstDuplicates: 4,
   allowedDuplicates: 8,
-  conflictingRevs: 2,
+  changesWithTwoTexts: 2,
   recoveries: [
     { firstMs: 700, allMs: 720, longestPauseMs: 40, totalMs: 2_000 },
     { firstMs: 1_500, allMs: 2_000, longestPauseMs: 1_200, totalMs: 3_000 },

@@ -123,7 +123,7 @@ describe('the check of files', () => {
       const page = await list(after);
       await store.finish(ended, { received: 4, state: {} });
       await pool.transaction((tx) => finishUpload(tx, ended, { size: 4, type: 'text/plain' }));
-      await store.abortAndRemove(removed, null);
+      await store.removeUploadAndFile(removed, null);
       await pool.transaction((tx) => deleteRowReleasingUsage(tx, removed));
       return page;
     });

@@ -182,7 +182,7 @@ describe('a local store', () => {
     expect(await store.size(ended)).toBe(5);
     await store.prepareStoreForUpload(begun);
     await store.append(begun, NOTHING, { bytes: Readable.from([Buffer.from('x')]), onProgress: () => {} });
-    for (const key of [ended, begun, never, begun]) await store.abortAndRemove(key, null);
+    for (const key of [ended, begun, never, begun]) await store.removeUploadAndFile(key, null);
     expect(await store.list(null)).toEqual({ files: [], next: null });
     expect(await store.listUploads(null)).toEqual({ files: [], next: null });
   });

@@ -73,7 +73,7 @@ describe('a bucket that is a host', () => {
     const source = { bytes: Readable.from([randomBytes(PART + 1)]), onProgress: () => {} };
     const { state } = await store.append(dropped, begun, source);
     expect((await store.listUploads(null)).files.map(({ key }) => key)).toEqual([dropped]);
-    await store.abortAndRemove(dropped, state);
+    await store.removeUploadAndFile(dropped, state);
     for (const key of [small, large]) await store.remove(key);
     expect((await store.list(null)).files).toEqual([]);
     const { port } = new URL(server.config().s3Endpoint);

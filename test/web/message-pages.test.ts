@@ -73,7 +73,7 @@ describe('pages of messages', () => {
     pages.putNotice(7, 3, notice(2, 'joined'));
     pages.putNotice(7, 5, notice(2, 'left'));
     expect(pages.noticesAfter(7, 2)).toHaveLength(2);
-    pages.forgetBehind(7, 3);
+    pages.forgetAfterRev(7, 3);
     expect(pages.noticesAfter(7, 2).map(({ kind }) => kind)).toEqual(['joined']);
   });
 
@@ -81,7 +81,7 @@ describe('pages of messages', () => {
     const pages = new MessagePages();
     pages.put(7, messages(1, 10));
     pages.put(8, messages(1, 10));
-    pages.forgetBehind(7, 6);
+    pages.forgetAfterRev(7, 6);
     expect(pages.firstMissing(7, { from: 1, to: 10 })).toEqual({ from: 7, to: 10 });
     expect(pages.firstMissing(8, { from: 1, to: 10 })).toBeNull();
     pages.forget(8);

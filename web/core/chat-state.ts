@@ -317,7 +317,7 @@ export class ChatState {
   }
 
   #onReset(conversation: number, rev: number): void {
-    this.pages.forgetBehind(conversation, rev);
+    this.pages.forgetAfterRev(conversation, rev);
     // The entry's counts may be too high now. The entry stays until the list is read, since its pane may be open.
     this.#resetConversations.add(conversation);
     this.#reloadSoon();

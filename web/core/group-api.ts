@@ -16,7 +16,7 @@ const MEMBERS_OF_PAGE = 200;
  */
 const MAX_INVITES = 1_000;
 /** The members of one page in a search for a nick: the most that the server sends. */
-const MEMBERS_OF_SEARCH = 1_000;
+const MEMBERS_PER_SEARCH_PAGE = 1_000;
 /**
  * The pages of 1,000 members that a search for a nick reads at most. By default a group can have 10,000 members
  * (`limits.members-per-group`).
@@ -81,7 +81,7 @@ export class GroupApi {
     // The list is in the order of nicks. A prefix of the nick as `after` skips most of the members before it.
     let after: string | null = nick.slice(0, -1);
     for (let page = 0; page < MAX_SEARCH_PAGES && after !== null; page += 1) {
-      const input = { group: this.#group, limit: MEMBERS_OF_SEARCH, after };
+      const input = { group: this.#group, limit: MEMBERS_PER_SEARCH_PAGE, after };
       const answer: Decoded<typeof decodeMemberPage> = await this.#api.call('groups.members', input, decodeMemberPage);
       const found = answer.members.find((member) => member.nick === nick);
       if (found !== undefined) return found;

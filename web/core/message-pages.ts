@@ -100,7 +100,7 @@ export class MessagePages {
   }
 
   /** Forgets the messages and notices of a conversation whose rev is greater than `rev`. */
-  forgetBehind(conversation: number, rev: number): void {
+  forgetAfterRev(conversation: number, rev: number): void {
     for (const page of this.#pages.values()) {
       if (page.conversation !== conversation) continue;
       for (const [seq, message] of page.bySeq) if (message.rev > rev) page.bySeq.delete(seq);

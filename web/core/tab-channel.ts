@@ -1,5 +1,5 @@
 /** For this time after another tab announced a sign-out, the end of the session counts as that sign-out. */
-const SIGN_OUT_HEARD_MS = 30_000;
+const SIGN_OUT_ANNOUNCEMENT_VALID_MS = 30_000;
 
 /**
  * Tells the other tabs of this browser that a person signs out. The server tells those tabs only that the session has
@@ -34,6 +34,8 @@ export class TabChannel {
 
   /** Whether another tab announced a sign-out in the last 30 seconds, and did not withdraw it. */
   get heardSignOut(): boolean {
-    return this.#signOutHeardAtMs !== null && performance.now() - this.#signOutHeardAtMs < SIGN_OUT_HEARD_MS;
+    return (
+      this.#signOutHeardAtMs !== null && performance.now() - this.#signOutHeardAtMs < SIGN_OUT_ANNOUNCEMENT_VALID_MS
+    );
   }
 }

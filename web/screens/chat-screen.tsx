@@ -106,7 +106,7 @@ function useShortcuts(state: AppState, chat: ChatState, openSwitcher: () => void
       else if (document.querySelector('dialog[open]') !== null) return;
       else if (event.altKey && (event.key === 'ArrowUp' || event.key === 'ArrowDown'))
         goToNeighbour(state, chat, event.key === 'ArrowUp' ? -1 : 1, event.shiftKey);
-      else if (event.key === '?' && !isTaken(event)) state.go({ screen: 'settings', part: 'shortcuts' });
+      else if (event.key === '?' && !isNoShortcut(event)) state.go({ screen: 'settings', part: 'shortcuts' });
       else return;
       event.preventDefault();
     };
@@ -116,7 +116,7 @@ function useShortcuts(state: AppState, chat: ChatState, openSwitcher: () => void
 }
 
 /** Whether a key is no shortcut: with Ctrl, ⌘ or Alt, in a form field, or while a dialog is open. */
-function isTaken({ target, ctrlKey, metaKey, altKey }: KeyboardEvent): boolean {
+function isNoShortcut({ target, ctrlKey, metaKey, altKey }: KeyboardEvent): boolean {
   if (ctrlKey || metaKey || altKey || document.querySelector('dialog[open]') !== null) return true;
   return target instanceof Element && target.closest('input, textarea, select') !== null;
 }

@@ -31,7 +31,7 @@ const MENTION = /@[a-z0-9](?:[a-z0-9._-]{0,30}[a-z0-9])?(?![a-z0-9])/iy;
 /**
  * After one of these characters, `@` belongs to an e-mail address or a path, and begins no mention (docs/messages.md).
  */
-const NO_MENTION_BEHIND = /[\p{L}\p{N}._@/-]/u;
+const NO_MENTION_AFTER = /[\p{L}\p{N}._@/-]/u;
 const DELIMITERS = ['**', '~~', '*', '_'] as const;
 const SPECIAL = /[`@*_~hHmM]/g;
 const WORD = /[\p{L}\p{N}]/u;
@@ -141,7 +141,7 @@ function piecesOf(line: string): Piece[] {
 }
 
 function mentionAt(line: string, index: number): string {
-  if (index > 0 && NO_MENTION_BEHIND.test(characterBefore(line, index))) return '';
+  if (index > 0 && NO_MENTION_AFTER.test(characterBefore(line, index))) return '';
   MENTION.lastIndex = index;
   return MENTION.exec(line)?.[0] ?? '';
 }

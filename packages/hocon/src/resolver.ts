@@ -58,7 +58,7 @@ class Resolver {
   /** The cycle that the last look-up found; empty if there was none. */
   #lastCycle: readonly Node[] = [];
   #depth = 0;
-  #spentNodes = 0;
+  #countedNodes = 0;
 
   constructor(options: ResolveOptions) {
     this.#options = options;
@@ -101,7 +101,7 @@ class Resolver {
   #toFullValue(head: ShallowValue): Value {
     // A long text counts as several nodes, so that substitutions that double a text reach the bound like those that
     // double an array.
-    this.#spendNodes(1 + (concatenationText(head).length >> 6), head.origin);
+    this.#countNodes(1 + (concatenationText(head).length >> 6), head.origin);
     if (head.kind === 'items') return { kind: 'array', origin: head.origin, items: this.#resolveItems(head) };
     if (head.kind === 'layers') return { kind: 'object', origin: head.origin, entries: this.#resolveEntries(head) };
     return head;
@@ -130,14 +130,14 @@ class Resolver {
         this.#keysOfLayers(layer.layers, keys);
         continue;
       }
-      this.#spendNodes(layer.fields.size, layer.origin);
+      this.#countNodes(layer.fields.size, layer.origin);
       for (const key of layer.fields.keys()) keys.add(key);
     }
     return keys;
   }
 
   #definitionsOf({ origin, layers }: LayeredObject, key: string): Definition[] {
-    this.#spendNodes(layers.length, origin);
+    this.#countNodes(layers.length, origin);
     const definitions: Definition[] = [];
     for (const layer of layers) {
       if (layer.kind === 'isolated') {
@@ -146,7 +146,7 @@ class Resolver {
         continue;
       }
       const added = layer.fields.get(key) ?? [];
-      this.#spendNodes(added.length, layer.origin);
+      this.#countNodes(added.length, layer.origin);
       for (const node of added) definitions.push(node);
     }
     return definitions;
@@ -184,7 +184,7 @@ class Resolver {
         if (layers.length === 0) return head;
         break;
       }
-      this.#spendNodes(head.layers.length, head.origin);
+      this.#countNodes(head.layers.length, head.origin);
       layers.push([...head.layers]);
       origin ??= head.origin;
     }
@@ -198,7 +198,7 @@ class Resolver {
     const head = this.#asItemsIfIndexed(before);
     if (head.kind !== 'items')
       fail(origin, `+= adds an item to an array, but the value so far is ${kindWithArticle(head)}.`);
-    this.#spendNodes(head.items.length, origin);
+    this.#countNodes(head.items.length, origin);
     return { kind: 'items', origin, items: [...head.items, ...appended.reverse()] };
   }
 
@@ -251,7 +251,7 @@ class Resolver {
   #joinParts(node: Concatenation, used: Substitution[] | null): ShallowValue | null {
     const pieces = node.parts.map((part) => {
       const partValue = this.#toShallow(part.node, used);
-      this.#spendNodes(partValue === null ? 1 : nodeCost(partValue), part.node.origin);
+      this.#countNodes(partValue === null ? 1 : nodeCost(partValue), part.node.origin);
       return { spaceBefore: part.spaceBefore, origin: part.node.origin, partValue };
     });
     if (pieces.some(({ partValue }) => partValue === UNRESOLVABLE)) return UNRESOLVABLE;
@@ -333,9 +333,9 @@ class Resolver {
     return result;
   }
 
-  #spendNodes(nodes: number, origin: Origin): void {
-    this.#spentNodes += nodes;
-    if (this.#spentNodes > this.#options.maxResolvedNodes) {
+  #countNodes(nodes: number, origin: Origin): void {
+    this.#countedNodes += nodes;
+    if (this.#countedNodes > this.#options.maxResolvedNodes) {
       fail(
         origin,
         `The configuration grows beyond ${this.#options.maxResolvedNodes} values here; look for substitutions that multiply.`,

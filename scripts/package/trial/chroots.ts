@@ -19,7 +19,7 @@ const SOURCES = `${SOURCES_LIST}.d`;
 const SOURCE = /^(?:URIs:|deb(?: \[[^\]]*\])?) +(\S+\/debian)\/?(?: |$)/m;
 const SYSTEMD = ['systemd', 'systemd-sysv', 'dbus'];
 /** Packages that tests install in these systems later, without a network. They stay in apt's cache. */
-const AT_HAND = ['postgresql', 'logrotate'];
+const CACHED_PACKAGES = ['postgresql', 'logrotate'];
 const MAX_AGE_MS = 24 * 3600 * 1000;
 
 /** All systems. Those with `systemd` in their name run systemd as process 1. */
@@ -85,7 +85,7 @@ function mmdebstrap({ name, suite, include }: System, mirror: string | null): st
     '--customize-hook=echo \'Acquire::Retries "0";\' >"$1/etc/apt/apt.conf.d/99no-retries"',
     // The packages of the system itself are not needed again.
     '--customize-hook=chroot "$1" apt-get clean',
-    `--customize-hook=chroot "$1" apt-get -y -q --no-install-recommends --download-only install ${AT_HAND.join(' ')}`,
+    `--customize-hook=chroot "$1" apt-get -y -q --no-install-recommends --download-only install ${CACHED_PACKAGES.join(' ')}`,
     suite,
     `${chrootDir(name)}.new`,
     ...(mirror === null ? [] : [`deb ${mirror} ${suite} main`]),

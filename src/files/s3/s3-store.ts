@@ -80,15 +80,15 @@ export class S3Store implements FileStore {
     if (state.hasRemainder) await this.#bucket.removeRemainders(key, null);
   }
 
-  async abortAndRemove(key: FileKey, state: UploadState | null): Promise<void> {
+  async removeUploadAndFile(key: FileKey, state: UploadState | null): Promise<void> {
     checkFileKey(key);
     const known = state === null ? null : this.#uploadIdOf(state);
     if (known !== null) await this.#bucket.abortUpload(key, known);
-    await this.dropUpload(key);
+    await this.removeIncompleteUpload(key);
     await this.#bucket.remove(key);
   }
 
-  async dropUpload(key: FileKey): Promise<void> {
+  async removeIncompleteUpload(key: FileKey): Promise<void> {
     checkFileKey(key);
     // Also finds a multipart upload whose id is in no row, because the process was killed just after it began the
     // upload.

@@ -111,7 +111,7 @@ function fillShell(shell: string, { projectName, http }: WebConfig): string {
 
 function pageHandler({ html, headers, base }: Shell): RequestHandler {
   return (req, res, next) => {
-    if (!isLook(req) || !HTML_PATTERN.test(req.headers.accept ?? '')) {
+    if (!isGetOrHead(req) || !HTML_PATTERN.test(req.headers.accept ?? '')) {
       next();
       return;
     }
@@ -147,7 +147,7 @@ function assetHandler({ assets }: WebFiles): RequestHandler {
       next();
       return;
     }
-    if (!isLook(req)) {
+    if (!isGetOrHead(req)) {
       sendMethodNotAllowed(req, res, ['GET', 'HEAD']);
       return;
     }
@@ -172,7 +172,7 @@ function accepts({ headers }: IncomingMessage, encoding: string): boolean {
   });
 }
 
-function isLook({ method }: IncomingMessage): boolean {
+function isGetOrHead({ method }: IncomingMessage): boolean {
   return method === 'GET' || method === 'HEAD';
 }
 

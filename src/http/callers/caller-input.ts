@@ -92,7 +92,7 @@ export function postFromObject(object: JsonObject, context: PostContext): PostIn
       context.onFormat(format);
       requireSignatureOf(format);
     }
-    return postFromForm(format.read(request), format, context);
+    return postFromMessageForm(format.read(request), format, context);
   }
   const { text = context.hasAttachments ? '' : undefined } = object;
   if (text === undefined) throw invalid('text: is required; with /json behind its address any JSON can be posted');
@@ -146,10 +146,14 @@ function foreignFormatOf(body: JsonObject, context: PostContext): CallerFormat |
 export function postFromNtfyText(text: string, context: PostContext): PostInput | Ignored | null {
   const request = callerRequest({}, context);
   const isNtfy = context.format === null ? hasNtfyHeaders(request.headers) : context.format === ntfy;
-  return isNtfy ? postFromForm(readNtfyText(request, text), ntfy, context) : null;
+  return isNtfy ? postFromMessageForm(readNtfyText(request, text), ntfy, context) : null;
 }
 
-function postFromForm(form: MessageForm | Ignored, format: CallerFormat, context: PostContext): PostInput | Ignored {
+function postFromMessageForm(
+  form: MessageForm | Ignored,
+  format: CallerFormat,
+  context: PostContext,
+): PostInput | Ignored {
   if (isIgnored(form)) return form;
   context.onFormat(format);
   const { alert: update, cardsKnowing } = form;

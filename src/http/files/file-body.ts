@@ -26,7 +26,7 @@ export function announcedBytes(req: IncomingMessage): number | null {
  * Begins to take the body of an admitted upload, and sends 100 Continue if the client waits for it. From this call on,
  * the upload may last as long as bytes flow.
  */
-export function acceptUploadBody(req: IncomingMessage, res: ServerResponse): IncomingMessage {
+export function beginUploadBody(req: IncomingMessage, res: ServerResponse): IncomingMessage {
   disableTimeoutsUntilAnswered(req, res);
   if (req.httpVersion === '1.1' && req.headers.expect?.toLowerCase() === '100-continue') res.writeContinue();
   return req;

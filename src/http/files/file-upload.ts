@@ -3,7 +3,7 @@ import { KlatchError } from '../../errors.ts';
 import { requireAccount } from '../../operations/core/caller.ts';
 import type { Services } from '../../operations/core/services.ts';
 import type { Authenticator } from '../authenticator.ts';
-import { announcedBytes, acceptUploadBody } from './file-body.ts';
+import { announcedBytes, beginUploadBody } from './file-body.ts';
 import { authenticateForFiles } from './file-auth.ts';
 import { mediaType } from '../json-body.ts';
 import { sendJson } from '../responses.ts';
@@ -26,7 +26,7 @@ export async function uploadFile(
     conversationId: null,
     name,
     announcedBytes: announcedBytes(req),
-    bytes: () => acceptUploadBody(req, res),
+    bytes: () => beginUploadBody(req, res),
   });
   sendJson(res, 201, file);
 }

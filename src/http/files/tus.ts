@@ -8,7 +8,7 @@ import { requireAccount } from '../../operations/core/caller.ts';
 import type { Services } from '../../operations/core/services.ts';
 import type { Authenticator } from '../authenticator.ts';
 import { authenticateForFiles } from './file-auth.ts';
-import { announcedBytes, acceptUploadBody } from './file-body.ts';
+import { announcedBytes, beginUploadBody } from './file-body.ts';
 import { mediaType } from '../json-body.ts';
 import { sendMethodNotAllowed } from '../responses.ts';
 
@@ -83,7 +83,7 @@ export class Tus {
     let status = await uploads.create({ accountId, name, size });
     // A part is also read for an upload of 0 bytes: a body without a length may bring more bytes than the upload has.
     if (hasPart && bytes !== 0) {
-      const part = { offset: 0, announcedChunkBytes: bytes, bytes: () => acceptUploadBody(req, res) };
+      const part = { offset: 0, announcedChunkBytes: bytes, bytes: () => beginUploadBody(req, res) };
       try {
         status = await uploads.append(status.id, accountId, part);
       } catch (error) {
@@ -123,7 +123,7 @@ export class Tus {
       throw new KlatchError('unsupported_media', { sentence: `A part of an upload is sent as ${PART_MEDIA_TYPE}` });
     }
     const offset = numericHeader(req, 'upload-offset');
-    const part = { offset, announcedChunkBytes: announcedBytes(req), bytes: () => acceptUploadBody(req, res) };
+    const part = { offset, announcedChunkBytes: announcedBytes(req), bytes: () => beginUploadBody(req, res) };
     return this.#services.resumableUploads.append(key.id, key.accountId, part);
   }
 }

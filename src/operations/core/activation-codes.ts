@@ -3,7 +3,7 @@ import { ProviderError, type CodeProvider, type OutgoingCode } from '../../activ
 import { KlatchError } from '../../errors.ts';
 import type { Log } from '../../log.ts';
 import type { AddressKind } from '../../model/proof-address.ts';
-import { setProviderVerifier } from '../../storage/accounts/activations.ts';
+import { setProviderReference } from '../../storage/accounts/activations.ts';
 import type { SourceKey } from '../../model/source-key.ts';
 import type { Pool } from '../../storage/db/pool.ts';
 import { RateLimiter } from './rate-limiter.ts';
@@ -12,7 +12,7 @@ import { RateLimiter } from './rate-limiter.ts';
 const HEALTHY_PROVIDER_TTL_MS = 10_000;
 const UNHEALTHY_PROVIDER_TTL_MS = 3_000;
 /** At most this many codes are being sent at the same time, and at most this many are being checked by a gate. */
-const MAX_IN_FLIGHT_PER_CALL_KIND = 32;
+const MAX_CONCURRENT_SENDS_AND_CHECKS = 32;
 /** Requests for signing in that one source may make: a burst, and then this many a second. */
 const SIGN_IN_STEP_BURST_PER_SOURCE = 100;
 const SIGN_IN_STEPS_PER_SECOND_PER_SOURCE = 5;
@@ -131,7 +131,7 @@ export class ActivationCodes {
    * sent. Failures are logged and counted.
    */
   sendInBackground(provider: CodeProvider, transactionHash: string, code: OutgoingCode): void {
-    if (this.#stopped || this.#sending.size >= MAX_IN_FLIGHT_PER_CALL_KIND) {
+    if (this.#stopped || this.#sending.size >= MAX_CONCURRENT_SENDS_AND_CHECKS) {
       this.#countAndLogSendFailure(provider, new ProviderError(this.#stopped ? 'stopped' : 'busy'));
       return;
     }
@@ -157,7 +157,7 @@ export class ActivationCodes {
     { transactionHash, verifier, code }: { transactionHash: string; verifier: string | null; code: string },
   ): Promise<boolean> {
     if (provider.verifyCode === null) return this.codeAndSourceHasher.matchesVerifier(transactionHash, code, verifier);
-    if (this.#codeChecksInFlight >= MAX_IN_FLIGHT_PER_CALL_KIND)
+    if (this.#codeChecksInFlight >= MAX_CONCURRENT_SENDS_AND_CHECKS)
       throw this.#loggedUnavailableError(provider, new ProviderError('busy'));
     this.#codeChecksInFlight += 1;
     try {
@@ -191,7 +191,7 @@ export class ActivationCodes {
       const verifier = await provider.send(code);
       // The gate's code can only be checked with the gate's verifier: the code counts as sent once the verifier is
       // stored.
-      if (verifier !== null) await this.#pool.run((sql) => setProviderVerifier(sql, transactionHash, verifier));
+      if (verifier !== null) await this.#pool.run((sql) => setProviderReference(sql, transactionHash, verifier));
       this.metrics.codes.sent += 1;
     } catch (error) {
       this.#countAndLogSendFailure(provider, error);

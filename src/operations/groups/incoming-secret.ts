@@ -93,7 +93,7 @@ export const setIncomingSecret = defineTargetedOperation({
       group.queueTokenRevokedEvent(await updateIncomingSecret(tx, conversationId, changed));
       return changed;
     });
-    return incomingSecretResponse(services, access.conversationId, await withUnknownCommitTold(set));
+    return incomingSecretResponse(services, access.conversationId, await translateUnknownCommit(set));
   },
 });
 
@@ -117,11 +117,11 @@ export const removeIncomingSecret = defineTargetedOperation({
       group.queueTokenRevokedEvent(await updateIncomingSecret(tx, conversationId, null));
       return true;
     });
-    return { group: access.conversationId, changed: await withUnknownCommitTold(removal) };
+    return { group: access.conversationId, changed: await translateUnknownCommit(removal) };
   },
 });
 
-async function withUnknownCommitTold<T>(change: Promise<T>): Promise<T> {
+async function translateUnknownCommit<T>(change: Promise<T>): Promise<T> {
   try {
     return await change;
   } catch (error) {

@@ -55,7 +55,7 @@ async function restoreUnderGroupLock(services: Services, tx: Transaction, access
   await lockGroup(tx, conversationId);
   await admit(tx);
   const hook = await resolveHookEvenRemoved(tx, id);
-  assertRemovedByTargetRecently(services, hook);
+  requireRestorable(services, hook);
   if ((await countHooks(tx, conversationId)) >= max) {
     const sentence = `Group ${conversationId} has ${max} reverse webhooks already, as many as it may have (limits.hooks-per-group)`;
     throw new KlatchError('too_many_hooks', { sentence });
@@ -86,7 +86,7 @@ export function restorableUntil({ config }: Services, removedAt: Date): Date {
 }
 
 /** Throws `hook_not_restorable`, with the reason, unless the hook can be restored. */
-function assertRemovedByTargetRecently(services: Services, hook: ListedHook): void {
+function requireRestorable(services: Services, hook: ListedHook): void {
   const notRestorable = (sentence: string): KlatchError => new KlatchError('hook_not_restorable', { sentence });
   if (hook.removedAt === null)
     throw notRestorable(`Reverse webhook ${hook.id} is not removed: there is nothing to restore`);

@@ -112,7 +112,7 @@ export async function insertActivation(
 }
 
 /** Stores the id that the activation gate gave to the code of an activation. */
-export async function setProviderVerifier(sql: Sql, transactionHash: string, verifier: string): Promise<void> {
+export async function setProviderReference(sql: Sql, transactionHash: string, verifier: string): Promise<void> {
   await sql`update activation set verifier = ${verifier} where transaction_hash = ${transactionHash}`;
 }
 

@@ -8,7 +8,7 @@ import { applyMigrations } from '../db/migrate.ts';
 import { listMigrations, readMigrations, type Migration, type MigrationId } from '../db/migration-files.ts';
 import { findSchemaMismatch } from '../db/schema-compatibility.ts';
 import { excludeServers } from '../rotate-secret.ts';
-import { forgetTimelineDecision } from '../hooks/timeline-barrier.ts';
+import { deleteTimelineDecision } from '../hooks/timeline-barrier.ts';
 import { ensureDayPartition } from '../retention/retention.ts';
 import { unassignRestoredStoreId } from '../files/store-id.ts';
 import { raiseLogEpochWithin } from '../messages/log-epoch.ts';
@@ -192,7 +192,7 @@ class DatabaseLoader {
     // A restored copy is a separate installation with a file store of its own, which the next start marks with a new
     // store id.
     if (sealer !== null) await unassignRestoredStoreId(tx);
-    await forgetTimelineDecision(tx);
+    await deleteTimelineDecision(tx);
     const { newEpochAbove } = this.#options;
     const newEpoch = newEpochAbove === undefined ? null : await raiseLogEpochWithin(tx, newEpochAbove);
     // With these statistics PostgreSQL plans the first statements for the loaded rows.

@@ -29,13 +29,13 @@ function isConnectionError(error: unknown): boolean {
  * SQLSTATE and function in PostgreSQL's source when pg_hba.conf rejects a login; the text of the error may be in any
  * language.
  */
-const NO_ENTRY = { sqlState: '28000', routine: 'ClientAuthentication' };
+const PG_HBA_REJECTION = { sqlState: '28000', routine: 'ClientAuthentication' };
 
 /** Returns the reason why a session could not start, as a text for people. */
 export function greetingErrorText(error: unknown, { tls = null }: ConnectionTarget, { host }: ServerAddress): string {
   const text = connectionErrorText(error);
   const { routine } = error as { readonly routine?: string };
-  const isRefused = sqlState(error) === NO_ENTRY.sqlState && routine === NO_ENTRY.routine;
+  const isRefused = sqlState(error) === PG_HBA_REJECTION.sqlState && routine === PG_HBA_REJECTION.routine;
   if (!isRefused || tls !== null || host.startsWith('/')) return text;
   return `${text} (without TLS; where pg_hba.conf has hostssl lines alone, set services.postgresql.tls = verify-full)`;
 }

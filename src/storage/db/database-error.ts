@@ -24,7 +24,7 @@ export class ServerShutdownError extends Error {
 export const READ_ONLY_SQLSTATE = '25006';
 
 /** The errors of servers that do not implement a function (some clouds), do not permit it, or do not know it. */
-export const FUNCTION_NOT_TO_BE_HAD_SQLSTATES: ReadonlySet<string> = new Set(['0A000', '42501', '42883']);
+export const FUNCTION_UNAVAILABLE_SQLSTATES: ReadonlySet<string> = new Set(['0A000', '42501', '42883']);
 
 /** The SQLSTATE of an error from PostgreSQL itself, else null. */
 export function sqlState(error: unknown): string | null {

@@ -1,5 +1,5 @@
 import type { Sql } from './connection-target.ts';
-import { FUNCTION_NOT_TO_BE_HAD_SQLSTATES, sqlState } from './database-error.ts';
+import { FUNCTION_UNAVAILABLE_SQLSTATES, sqlState } from './database-error.ts';
 import type { TimelineAndSystemId } from './server-group.ts';
 
 const IDLE_IN_TRANSACTION_TIMEOUT_MS = 30_000;
@@ -32,7 +32,7 @@ export async function configureSessionAndReadState(sql: Sql, options: GreetingOp
   try {
     return await ask(sql, greetingText(options, true));
   } catch (error) {
-    if (!FUNCTION_NOT_TO_BE_HAD_SQLSTATES.has(sqlState(error) ?? '')) throw error;
+    if (!FUNCTION_UNAVAILABLE_SQLSTATES.has(sqlState(error) ?? '')) throw error;
     return ask(sql, greetingText(options, false));
   }
 }

@@ -1,5 +1,5 @@
 import type { Sql } from './connection.ts';
-import { DatabaseUnavailableError, FUNCTION_NOT_TO_BE_HAD_SQLSTATES, sqlState } from './database-error.ts';
+import { DatabaseUnavailableError, FUNCTION_UNAVAILABLE_SQLSTATES, sqlState } from './database-error.ts';
 
 /**
  * Checks in one round trip that the server takes writes; rejects with DatabaseUnavailableError if it does not (any
@@ -21,7 +21,7 @@ export async function probeWrite(sql: Sql): Promise<void> {
   try {
     await sql`select pg_logical_emit_message(true, 'klatch', '')`;
   } catch (error) {
-    if (!FUNCTION_NOT_TO_BE_HAD_SQLSTATES.has(sqlState(error) ?? '')) throw error;
+    if (!FUNCTION_UNAVAILABLE_SQLSTATES.has(sqlState(error) ?? '')) throw error;
     await requireWritable(sql);
   }
 }

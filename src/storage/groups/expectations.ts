@@ -161,13 +161,13 @@ export async function tellGroup(
   const [sender] = await tx<{ accountId: AccountId; admission: string }[]>`
     select account_id as "accountId", coalesce(admission, token_hash) as admission from integration where conversation_id = ${conversationId}`;
   if (sender === undefined) return null;
-  const posts = news.map((each) => linePost({ ...sender, conversationId }, toText(each)));
+  const posts = news.map((each) => postOfNews({ ...sender, conversationId }, toText(each)));
   const written = (await writePosts(tx as unknown as Sql, posts)).at(-1)!;
   if (written.outcome !== 'new') throw new Error(`a line about an expectation was not written: ${written.outcome}`);
   return written.seq;
 }
 
-function linePost(
+function postOfNews(
   sender: { conversationId: ConversationId; accountId: AccountId; admission: string },
   text: string,
 ): Post {

@@ -103,8 +103,8 @@ function eventOf(row: EventRow): DeliveryEvent {
   const { senderId, senderName, senderNick, senderKind } = row;
   const sender = { senderId, senderName, senderNick, senderKind, label };
   // The message is in its state after this event or after a later one, so its epoch is at least the event's.
-  const messageRevLogEpoch = Math.max(row.messageRevLogEpoch, logEpoch) as LogEpoch;
-  const numbers = { seq, logEpoch: row.logEpoch, rev, messageRevLogEpoch };
+  const revLogEpoch = Math.max(row.revLogEpoch, logEpoch) as LogEpoch;
+  const numbers = { seq, logEpoch: row.logEpoch, rev, revLogEpoch };
   const message = { ...numbers, text, sentAt, editedAt, deliveredAsDeleted, attachments, cards, title, ...sender };
   const event = {
     rev: eventRev!,

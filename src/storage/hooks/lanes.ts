@@ -151,7 +151,7 @@ export interface DeliveryMessage {
    * The log epoch of the change `rev`. If the change was made in an epoch between the message's and the conversation's
    * newest one, it is the message's epoch.
    */
-  readonly messageRevLogEpoch: LogEpoch;
+  readonly revLogEpoch: LogEpoch;
   readonly text: string;
   readonly hops: number;
   readonly sentAt: Date;
@@ -172,7 +172,7 @@ export interface DeliveryMessage {
 
 /** The columns of a delivery from message `m`, its sender `a` and its group `c` with its head `h`. */
 export const deliveryMessageColumns = (sql: Sql) => sql`
-  m.seq, m.epoch as "logEpoch", m.rev, case when m.rev > h.epoch_rev then h.epoch else m.epoch end as "messageRevLogEpoch", case when m.deleted_at is null then m.text else '' end as text, m.sent_at as "sentAt",
+  m.seq, m.epoch as "logEpoch", m.rev, case when m.rev > h.epoch_rev then h.epoch else m.epoch end as "revLogEpoch", case when m.deleted_at is null then m.text else '' end as text, m.sent_at as "sentAt",
   m.deleted_at is not null as "deliveredAsDeleted", m.attachments, m.cards, m.label, m.icon_url as "iconUrl", c.title, a.id as "senderId", a.name as "senderName",
   a.nick as "senderNick", a.kind as "senderKind"`;
 

@@ -39,7 +39,7 @@ export async function skipRemovedMessages(tx: Transaction, hook: HookReference):
       batch_last_seq = case when cursor < ${head.firstSeq - 1} then null else batch_last_seq end,
       rejections = case when cursor < ${head.firstSeq - 1} then 0 else rejections end
     where id = ${hookId}`;
-  if (await wasTold(tx, hookId, range)) return null;
+  if (await hasRecentNotice(tx, hookId, range)) return null;
   // The time is in whole milliseconds, like every time in the delivery log.
   await tx`
     insert into delivery_attempt (conversation_id, hook_id, seq, last_seq, attempt, at, outcome, duration_ms)
@@ -55,7 +55,11 @@ export async function skipRemovedMessages(tx: Transaction, hook: HookReference):
  * Whether the group got a notice about this range in the last hour. Attempts in flight during an earlier call may have
  * written new retry rows, and the group gets no second notice about these.
  */
-async function wasTold(tx: Transaction, hookId: HookReference['hookId'], range: RemovedRange): Promise<boolean> {
+async function hasRecentNotice(
+  tx: Transaction,
+  hookId: HookReference['hookId'],
+  range: RemovedRange,
+): Promise<boolean> {
   const rows = await tx`
     select from delivery_attempt
     where hook_id = ${hookId} and at > now() - interval '1 hour' and outcome = 'expired'

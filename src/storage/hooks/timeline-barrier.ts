@@ -138,7 +138,7 @@ async function isEpochRaisedFor(
  * Deletes the decision after a restore: the copy comes from another cluster, whose timelines are unrelated to this
  * one's.
  */
-export async function forgetTimelineDecision(tx: Transaction): Promise<void> {
+export async function deleteTimelineDecision(tx: Transaction): Promise<void> {
   await tx`delete from setting where name = ${DECISION}`;
 }
 

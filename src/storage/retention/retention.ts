@@ -62,7 +62,7 @@ export interface RemovedCounts {
   readonly stats: number;
 }
 
-interface RetentionNowAndBeforeStep {
+interface RetentionRound {
   readonly nowMs: number;
   /** Called before each statement that deletes, which waits for its promise; a rejection aborts the round. */
   readonly beforeStep?: () => Promise<void>;
@@ -73,10 +73,10 @@ interface RetentionNowAndBeforeStep {
  * hooks, push log, counts of requests. A failed step does not stop the later ones; at the end the job throws the first
  * failure.
  */
-export async function removeExpiredLogsKeysHooks(
+export async function removeExpiredData(
   pool: Pool,
   retention: RetentionConfig,
-  round: RetentionNowAndBeforeStep,
+  round: RetentionRound,
 ): Promise<RemovedCounts> {
   const { nowMs, beforeStep = () => Promise.resolve() } = round;
   const steps = new StepRunner(beforeStep);

@@ -228,7 +228,7 @@ describe('a store that breaks off or talks nonsense', () => {
       bytes: Readable.from([randomBytes(9 * MIB)]),
       onProgress: () => {},
     });
-    await store.abortAndRemove(key, progress.state);
+    await store.removeUploadAndFile(key, progress.state);
     const rest = { bytes: Readable.from([Buffer.from('x')]), onProgress: () => {} };
     await expect(store.append(key, progress, rest)).rejects.toBeInstanceOf(NotInStoreError);
     await expect(store.finish(key, progress)).rejects.toBeInstanceOf(NotInStoreError);

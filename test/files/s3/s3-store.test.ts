@@ -119,7 +119,7 @@ describe('a store in a bucket', () => {
     expect((await buffer(await store.read(key, null))).equals(bytes)).toBe(true);
     // The first page lists the remainders.
     expect((await store.listUploads(null)).files).toEqual([]);
-    await store.abortAndRemove(key, null);
+    await store.removeUploadAndFile(key, null);
   });
 
   test('gives an upload up with all that is of it, one that nobody has noted too', async () => {
@@ -129,8 +129,8 @@ describe('a store in a bucket', () => {
     const { state } = await store.append(key, begun, { bytes, onProgress: () => {} });
     server.leaveUpload(key, 'unnoted');
     expect(server.uploads).toBe(2);
-    await store.abortAndRemove(key, state);
-    await store.abortAndRemove(key, null);
+    await store.removeUploadAndFile(key, state);
+    await store.removeUploadAndFile(key, null);
     expect(server.uploads).toBe(0);
     expect(await allUploads(store)).toEqual([]);
     expect(await store.size(key)).toBeNull();
@@ -140,7 +140,7 @@ describe('a store in a bucket', () => {
     const key = newKey();
     await storeFile(store, key, 'stays');
     server.leaveUpload(key, 'left over');
-    await store.dropUpload(key);
+    await store.removeIncompleteUpload(key);
     expect([server.uploads, await store.size(key)]).toEqual([0, 5]);
   });
 
@@ -151,7 +151,7 @@ describe('a store in a bucket', () => {
     const state = await store.prepareStoreForUpload(key);
     await expect(store.append(key, { received: 5, state }, source)).rejects.toBeInstanceOf(NotInStoreError);
     await expect(store.finish(key, { received: 5, state })).rejects.toBeInstanceOf(NotInStoreError);
-    await store.abortAndRemove(key, {});
+    await store.removeUploadAndFile(key, {});
   });
 
   test('says of a file that is not there that it is not, and removes it all the same', async () => {
@@ -181,7 +181,7 @@ describe('a store in a bucket', () => {
     const last = files.at(-2)!;
     expect((await store.list(last.key)).files.map(({ key }) => key)).toEqual([files.at(-1)!.key]);
     expect((await allUploads(store)).sort()).toEqual([...keys].sort());
-    for (const key of keys) await store.abortAndRemove(key, null);
+    for (const key of keys) await store.removeUploadAndFile(key, null);
   });
 
   test('ends a read whose reader leaves', async () => {

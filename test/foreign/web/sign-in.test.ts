@@ -2,7 +2,7 @@ import { createServer, type Server } from 'node:http';
 import { once } from 'node:events';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import type { BrowserContext, Page } from 'playwright-core';
-import { createStatusOnlyStartingApp } from '../../../src/http/app.ts';
+import { createStartingApp } from '../../../src/http/app.ts';
 import { silentLog } from '../../../src/log.ts';
 import { testConfig } from '../../support/config.ts';
 import { callAs } from '../../support/call.ts';
@@ -350,7 +350,7 @@ test('while the server starts the page says so, and continues when the server ha
   const baseUri = `http://127.0.0.1:${port}`;
   const target = { ...server.database.target };
   const starting: Server = createServer(
-    createStatusOnlyStartingApp(testConfig(target, '/nonexistent', { http: { baseUri } }), silentLog()),
+    createStartingApp(testConfig(target, '/nonexistent', { http: { baseUri } }), silentLog()),
   );
   starting.listen(port, '127.0.0.1');
   await once(starting, 'listening');

@@ -1,6 +1,6 @@
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { createStatusOnlyStartingApp } from '../../../src/http/app.ts';
+import { createStartingApp } from '../../../src/http/app.ts';
 import type { S3Config } from '../../../src/config/services.ts';
 import { silentLog } from '../../../src/log.ts';
 import { createServer, type Server } from 'node:http';
@@ -208,7 +208,7 @@ test('web.enabled = false serves none of it', async () => {
 
 test('a server that starts has the page already, which tells so', async () => {
   const config = testConfig(server.database.target, '/nowhere');
-  const starting: Server = createServer(createStatusOnlyStartingApp(config, silentLog())).listen(0, '127.0.0.1');
+  const starting: Server = createServer(createStartingApp(config, silentLog())).listen(0, '127.0.0.1');
   await once(starting, 'listening');
   const { port } = starting.address() as AddressInfo;
   try {
@@ -225,7 +225,7 @@ test('pictures of the bucket are allowed where downloads are redirected to it, a
   const policyWith = async (changes: Pick<S3Config, 'downloads' | 'pathStyle'>): Promise<string | undefined> => {
     const files = { s3: { ...s3, ...changes } };
     const config = testConfig(server.database.target, '/nowhere', { files });
-    const starting: Server = createServer(createStatusOnlyStartingApp(config, silentLog())).listen(0, '127.0.0.1');
+    const starting: Server = createServer(createStartingApp(config, silentLog())).listen(0, '127.0.0.1');
     await once(starting, 'listening');
     try {
       return (await get('/', HTML, (starting.address() as AddressInfo).port)).headers.get('content-security-policy');

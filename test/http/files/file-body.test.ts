@@ -3,7 +3,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { AddressInfo } from 'node:net';
 import { STALL_TIMEOUT_MS } from '../../../src/http/deadline.ts';
-import { acceptUploadBody } from '../../../src/http/files/file-body.ts';
+import { beginUploadBody } from '../../../src/http/files/file-body.ts';
 
 /** The time-out of a connection without progress. The server has such a time-out too. */
 const STALL_MS = 200;
@@ -12,7 +12,7 @@ let timeouts: (number | undefined)[] = [];
 
 /** Reads nothing of the body for a while, as a slow store does, and then reads all of it. */
 async function takeSlowly(req: IncomingMessage, res: ServerResponse): Promise<void> {
-  const body = acceptUploadBody(req, res);
+  const body = beginUploadBody(req, res);
   await wait(5 * STALL_MS);
   let bytes = 0;
   for await (const chunk of body) bytes += (chunk as Buffer).length;

@@ -89,7 +89,7 @@ describe('readMessages()', () => {
         seq: 1,
         logEpoch: 0,
         rev: 1,
-        messageRevLogEpoch: 0,
+        revLogEpoch: 0,
         text: 'message 1.',
         hops: 1,
         sentAt: expect.any(Date),

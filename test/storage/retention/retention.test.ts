@@ -6,7 +6,7 @@ import {
   DELETE_PAGE_ROWS,
   ensureAttemptPartitions,
   MAX_PAGES,
-  removeExpiredLogsKeysHooks,
+  removeExpiredData,
 } from '../../../src/storage/retention/retention.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { makeGroups, makeHook } from '../fixture.ts';
@@ -79,7 +79,7 @@ test('what cannot be removed holds up nothing behind it, and is said', async () 
       sql`update reverse_hook set removed_by = 'client', removed_at = now() - interval '1 year' where id = ${hook}`,
   );
   await database.query((sql) => sql`alter table idempotency_key rename to not_there`);
-  await expect(removeExpiredLogsKeysHooks(pool, retention, { nowMs: Date.now() })).rejects.toThrow('idempotency_key');
+  await expect(removeExpiredData(pool, retention, { nowMs: Date.now() })).rejects.toThrow('idempotency_key');
   expect(await database.query((sql) => sql`select from reverse_hook where id = ${hook}`)).toEqual([]);
 });
 
@@ -89,7 +89,7 @@ test("nothing more is removed once the round is somebody else's", async () => {
     steps.push('asked');
     throw new Error('over');
   };
-  await expect(removeExpiredLogsKeysHooks(pool, retention, { nowMs: Date.now(), beforeStep })).rejects.toThrow('over');
+  await expect(removeExpiredData(pool, retention, { nowMs: Date.now(), beforeStep })).rejects.toThrow('over');
   expect(steps).toEqual(['asked']);
 });
 
@@ -127,16 +127,16 @@ describe('the partitions of the delivery log', () => {
     await ensure();
     await logAttempt('2026-11-13T12:00:00Z');
     await logAttempt('2026-11-14T12:00:00Z');
-    expect(await removeExpiredLogsKeysHooks(pool, retention, { nowMs: NOW_MS })).toMatchObject({ days: 2 });
+    expect(await removeExpiredData(pool, retention, { nowMs: NOW_MS })).toMatchObject({ days: 2 });
     const left = await partitions();
     expect(Object.keys(left)).not.toContain('20261113');
     // Half of this day is within the seven days of the retention, so its partition stays.
     expect(left).toMatchObject({ 20261114: 1, default: 0 });
-    expect(await removeExpiredLogsKeysHooks(pool, retention, { nowMs: NOW_MS })).toMatchObject({ days: 0 });
+    expect(await removeExpiredData(pool, retention, { nowMs: NOW_MS })).toMatchObject({ days: 0 });
   });
 });
 
-describe('removeExpiredLogsKeysHooks()', () => {
+describe('removeExpiredData()', () => {
   test('deletes idempotency keys past their time, more than a page of them, and no other', async () => {
     const age = (ms: number): Date => new Date(NOW_MS - ms);
     await database.query(
@@ -145,7 +145,7 @@ describe('removeExpiredLogsKeysHooks()', () => {
       select 1, 'old ' || n, n, '-', ${age(DAY_MS + 1_000)} from generate_series(1, 12345) n
       union all select 1, 'young ' || n, n, '-', ${age(DAY_MS - 1_000)} from generate_series(1, 10) n`,
     );
-    expect(await removeExpiredLogsKeysHooks(pool, retention, { nowMs: NOW_MS })).toEqual({
+    expect(await removeExpiredData(pool, retention, { nowMs: NOW_MS })).toEqual({
       days: 0,
       attempts: 0,
       keys: 12_345,
@@ -166,11 +166,7 @@ describe('removeExpiredLogsKeysHooks()', () => {
       from generate_series(1, 2) hook, generate_series(1, 5 * hook) n`,
     );
     await countRequests([5, 10]);
-    const removed = await removeExpiredLogsKeysHooks(
-      pool,
-      { ...retention, deliveryLogRowsPerHook: 6 },
-      { nowMs: NOW_MS },
-    );
+    const removed = await removeExpiredData(pool, { ...retention, deliveryLogRowsPerHook: 6 }, { nowMs: NOW_MS });
     expect(removed).toEqual({ days: 0, attempts: 4, keys: 0, hooks: 0, pushes: 0, stats: 0 });
     const left = await database.query(
       (sql) =>
@@ -193,7 +189,7 @@ describe('removeExpiredLogsKeysHooks()', () => {
     await countRequests([12_345]);
     await countRequests([0, 12_345], new Date(NOW_MS - 2 * DAY_MS));
     expect(
-      await removeExpiredLogsKeysHooks(pool, { ...retention, deliveryLogRowsPerHook: 45 }, { nowMs: NOW_MS }),
+      await removeExpiredData(pool, { ...retention, deliveryLogRowsPerHook: 45 }, { nowMs: NOW_MS }),
     ).toMatchObject({
       attempts: 12_300,
     });
@@ -226,7 +222,7 @@ describe('removeExpiredLogsKeysHooks()', () => {
     await countRequests(Array.from({ length: 300 }, (_, n) => (n === 8 ? 250 : 200)));
     const before = await rowsRead();
     expect(
-      await removeExpiredLogsKeysHooks(pool, { ...retention, deliveryLogRowsPerHook: 200 }, { nowMs: NOW_MS }),
+      await removeExpiredData(pool, { ...retention, deliveryLogRowsPerHook: 200 }, { nowMs: NOW_MS }),
     ).toMatchObject({
       attempts: 50,
       keys: 1_200,
@@ -246,8 +242,8 @@ describe('removeExpiredLogsKeysHooks()', () => {
     await countRequests([1], new Date(NOW_MS - 6 * DAY_MS));
     const shortLog = { ...retention, deliveryLogMs: DAY_MS };
     const longLog = { ...retention, deliveryLogMs: 30 * DAY_MS };
-    expect(await removeExpiredLogsKeysHooks(pool, longLog, { nowMs: NOW_MS })).toMatchObject({ stats: 0 });
-    expect(await removeExpiredLogsKeysHooks(pool, shortLog, { nowMs: NOW_MS })).toMatchObject({ stats: 1 });
+    expect(await removeExpiredData(pool, longLog, { nowMs: NOW_MS })).toMatchObject({ stats: 0 });
+    expect(await removeExpiredData(pool, shortLog, { nowMs: NOW_MS })).toMatchObject({ stats: 1 });
   });
 
   test('deletes hooks that were removed long ago, with their retries, and keeps the others', async () => {
@@ -269,7 +265,7 @@ describe('removeExpiredLogsKeysHooks()', () => {
       insert into delivery_retry (conversation_id, hook_id, seq, last_seq, attempts, next_at)
         select conversation_id, id, 1, 1, 1, now() from reverse_hook`,
     );
-    expect(await removeExpiredLogsKeysHooks(pool, retention, { nowMs: NOW_MS })).toEqual({
+    expect(await removeExpiredData(pool, retention, { nowMs: NOW_MS })).toEqual({
       days: 0,
       attempts: 0,
       keys: 0,
@@ -294,7 +290,7 @@ describe('removeExpiredLogsKeysHooks()', () => {
       from somebody, unnest(array[${new Date(NOW_MS - 7 * DAY_MS - 1_000).toISOString()},
         ${new Date(NOW_MS - 7 * DAY_MS + 1_000).toISOString()}]::timestamptz[]) as t(at)`,
     );
-    expect(await removeExpiredLogsKeysHooks(pool, retention, { nowMs: NOW_MS })).toMatchObject({ pushes: 1 });
+    expect(await removeExpiredData(pool, retention, { nowMs: NOW_MS })).toMatchObject({ pushes: 1 });
     const rows = await database.query((sql) => sql`select from push_log`);
     expect(rows).toHaveLength(1);
   });
