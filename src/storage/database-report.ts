@@ -125,8 +125,8 @@ async function readReportedColumns(tx: Transaction, longTransactionS: number): P
 }
 
 /**
- * The server reads its clock between two readings of the local clock: the middle of these is the best estimate of the
- * local time at that moment.
+ * How far the database's clock is ahead of the local clock, in ms. The server reads its clock between two readings of
+ * the local clock: the middle of these is the best estimate of the local time at that moment.
  */
 async function clockAheadMs(tx: Transaction): Promise<number> {
   const before = Date.now();

@@ -7,11 +7,14 @@ import type { Sql, Transaction } from '../db/connection.ts';
  */
 const ACTIVATION_LOCK_KEY = 0x6163746976;
 
-/** The networks whose limits an activation counts against, as keyed hashes. */
+/**
+ * The networks of the client that begins an activation, as keyed hashes. The activations of each of the two networks
+ * are limited.
+ */
 interface HashedSource {
-  /** The hash of the source: an IPv4 address, or a /64 network of IPv6. */
+  /** The hash of the smaller network (the source): an IPv4 address, or a /64 network of IPv6. */
   readonly sourceHash: string;
-  /** The hash of the /48 network of an IPv6 source; for IPv4 the same as `sourceHash`. */
+  /** The hash of the larger network: the /48 network of an IPv6 source; for IPv4 the same as `sourceHash`. */
   readonly networkHash: string;
 }
 
@@ -22,11 +25,11 @@ interface HashedSource {
 export interface ActivationCounts {
   /** Activations of the same address in the last 24 hours. */
   readonly ofAddress: number;
-  /** Activations of the same address that began from the same network in the last 24 hours. */
+  /** Activations of the same address that began from the same network (`networkHash`) in the last 24 hours. */
   readonly ofAddressByNetwork: number;
-  /** Activations of any address that began from the same source in the last hour. */
+  /** Activations of any address that began from the same source (`sourceHash`) in the last hour. */
   readonly ofSource: number;
-  /** Activations of any address that began from the same network in the last hour. */
+  /** Activations of any address that began from the same network (`networkHash`) in the last hour. */
   readonly ofNetwork: number;
   /** Codes that were sent to addresses of accounts in the last hour. */
   readonly sentToAccounts: number;
@@ -140,7 +143,10 @@ export async function consumeAttempt(sql: Sql, transactionHash: string): Promise
   return row ?? null;
 }
 
-/** The current verifier of an activation's code. */
+/**
+ * The value with which the server checks the code of an activation; null: it has none yet, or there is no such
+ * activation.
+ */
 export async function findCodeVerifier(sql: Sql, transactionHash: string): Promise<string | null> {
   const [row] = await sql<{ verifier: string | null }[]>`
     select verifier from activation where transaction_hash = ${transactionHash}`;
@@ -173,8 +179,9 @@ export async function consumeVerifiedActivation(
   tx: Transaction,
   transactionHash: string,
 ): Promise<ProofAddress | null> {
-  // The statement compares `expires_at` also with `sent_at`, and not only with the clock. A call that waited for
-  // another one's commit must find the activation ended, whenever its own transaction began.
+  // Compares `expires_at` also with `sent_at`, and not only with `now()`, which is the time at which this transaction
+  // began. That may be before another call ended the activation, and a call that waited for the other's commit must
+  // find it ended.
   const [row] = await tx<ProofAddress[]>`
     update activation set expires_at = sent_at
     where transaction_hash = ${transactionHash} and verified_at is not null and expires_at > now()

@@ -8,7 +8,7 @@ export interface ListedSessionOrToken {
   readonly label: string;
   readonly scopes: readonly Scope[] | null;
   readonly createdAt: Date;
-  /** The time of the last use, accurate to some minutes. */
+  /** The time of the last use, up to 5 minutes too early. An open connection counts as at most one use a day. */
   readonly lastUsedAt: Date;
   readonly expiresAt: Date | null;
   readonly isAppPassword: boolean;

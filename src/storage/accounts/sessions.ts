@@ -86,8 +86,8 @@ export async function setLifetime(
 }
 
 /**
- * Counts a live connection as a use of its session, if the session ends after a time without use. It writes this once a
- * day, since the idle time-outs are far longer.
+ * Counts a live connection as a use of its session, if the session ends after a time without use. It writes this at
+ * most once a day, since the idle time-outs are far longer.
  */
 export async function touchIdleSessions(sql: Sql, ids: readonly SessionOrTokenId[]): Promise<void> {
   await sql`
@@ -97,9 +97,9 @@ export async function touchIdleSessions(sql: Sql, ids: readonly SessionOrTokenId
 }
 
 /**
- * The session of a token, or null if it has expired or its account is deactivated. It counts as used now. The statement
- * writes the use only if the last one is some minutes old, so most look-ups write nothing. The write extends a session
- * with an idle time-out by its full time-out.
+ * The session of a token, or null if it has expired or its account is deactivated. The session counts as used now. The
+ * statement writes the use only if the last one is more than 5 minutes old, so most look-ups write nothing. The write
+ * extends a session with an idle time-out by its full time-out.
  */
 export async function findAndTouchSession(sql: Sql, tokenHash: string): Promise<FoundSession | null> {
   const [row] = await sql<FoundSession[]>`
@@ -122,8 +122,9 @@ export async function findAndTouchSession(sql: Sql, tokenHash: string): Promise<
 }
 
 /**
- * Ends the sessions of a person except the new one and those used last, `keep` in all; returns the ended ones. The
- * caller holds the account's lock: else two parallel calls would each keep the other's new session.
+ * Ends the sessions of a person except `keep` of them: the session `newest` and those that were used last. Returns the
+ * ended ones. The caller holds the account's lock: else two parallel calls would not see each other's new session, and
+ * leave more than `keep`.
  */
 export async function endLeastRecentlyUsedSessions(
   tx: Transaction,

@@ -25,7 +25,7 @@ const tableSchema = z.object({
   columns: z.array(identifier).min(1),
 });
 
-/** The position of an identity column's sequence. */
+/** The position of an identity column's sequence: PostgreSQL's `last_value` and `is_called`. */
 const sequenceSchema = z.object({ table: identifier, column: identifier, last: count, called: z.boolean() });
 
 const configurationSchema = z.object({

@@ -123,7 +123,7 @@ class DatabaseLoader {
       const explained = connectionLossToCommitUnknown(error);
       const state = sqlState(explained);
       if (state === null) throw explained;
-      // For instance, the role has no right to create tables.
+      // PostgreSQL has refused a statement, for instance because the role has no right to create tables.
       const sentence = `The database cannot be filled (${(explained as Error).message}, SQLSTATE ${state}).`;
       throw new BackupError(sentence, { cause: error });
     }
@@ -149,7 +149,7 @@ class DatabaseLoader {
     const { sealer } = this.#options;
     if (sealer !== null && canary !== null && !fitsCanary(sealer, canary)) throw wrongSecretError();
     for (const day of source.days) await ensureDayPartition(tx, parseDay(day));
-    // From here on the load has to make steady progress.
+    // From here on the load is aborted if it makes no progress for a while.
     this.#watch.start();
   }
 
@@ -285,7 +285,7 @@ async function requireEmptyThenDropTables(tx: Transaction): Promise<void> {
 }
 
 /**
- * Settlements by processes that hold leases of other copies of this database must be refused here. The epochs of leases
+ * The loaded database must refuse settlements by processes that hold leases of other copies of it. The epochs of leases
  * count from 0, so the current time in seconds is an epoch that no lease has had.
  */
 async function fenceOffOldLeases(tx: Transaction): Promise<void> {

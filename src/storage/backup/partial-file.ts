@@ -6,7 +6,9 @@ import { callbackify } from 'node:util';
 import { syncFolder } from '../../config/durable-file.ts';
 import { BackupError } from './format.ts';
 
-/** Gives a partial file its final name, or removes it, with the rights that this needs. */
+/**
+ * Gives a partial file its final name, or removes it. It may have rights that the process that writes the file lacks.
+ */
 export interface PartialFileFinalizer {
   /**
    * Gives the partial file its final name. Rejects with BackupError if another process has replaced the partial file,
@@ -53,8 +55,8 @@ export class PartialFile {
   }
 
   /**
-   * A stream that writes into the file. Node's own file stream would close the file on an error, and `discard` still
-   * has to check the file.
+   * A stream that writes into the file. The file stream of Node.js would close the file on an error, and `discard`
+   * still has to check the file.
    */
   stream(): Writable {
     const write = callbackify((chunk: Buffer) => this.#write(chunk));

@@ -108,7 +108,7 @@ interface UpgradeContext {
   readonly newClusterPrograms: Programs;
 }
 
-/** The programs in `bin-dir` if they are newer than the files, else the newest that are installed. */
+/** The programs in `bin-dir` if they are newer than the database files, else the newest that are installed. */
 async function findConfiguredOrNewestPrograms(
   { postgresql }: Config,
   from: number,
@@ -121,7 +121,7 @@ async function findConfiguredOrNewestPrograms(
 
 async function findOldBinDirUnlessRunning(context: UpgradeContext, oldBinDir: string | null): Promise<string | null> {
   const { config, clusterDir, from } = context;
-  // A killed upgrade has left the old server running, so this one need not start it.
+  // A killed upgrade has left the old server running, so this run need not start it.
   if ((await findPostmaster(clusterDir)) !== null) return null;
   const named = oldBinDir === null ? [config.postgresql.binDir, null] : [oldBinDir];
   let cause: unknown = null;
@@ -261,7 +261,7 @@ async function sizeOf(folder: string): Promise<number> {
   let total = 0;
   for (const entry of await readdir(folder, { withFileTypes: true, recursive: true })) {
     if (!entry.isFile()) continue;
-    // A running server may remove a file meanwhile.
+    // A running server may remove a file meanwhile: the file then counts as empty.
     total += (await stat(join(entry.parentPath, entry.name)).catch(() => null))?.size ?? 0;
   }
   return total;

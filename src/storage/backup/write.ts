@@ -75,7 +75,7 @@ export async function writeBackup(
   }
 }
 
-/** The archive, before compression. */
+/** Produces the bytes of the archive, before compression. */
 class ArchiveWriter {
   readonly header: BackupHeader;
   readonly manifest: { parts: BackupManifest['parts']; rows: BackupManifest['rows'] } = { parts: [], rows: {} };

@@ -11,7 +11,10 @@ export class AbandonedBackendChecks {
   #nextAtMs = Number.NEGATIVE_INFINITY;
   #rejectionMessage = '';
 
-  /** True: the server was still busy with the transaction at the last check, and it is too early for the next one. */
+  /**
+   * True: the server was still busy with the transaction of the lost session at the last check, and it is too early for
+   * the next one.
+   */
   get isTooEarlyToRecheck(): boolean {
     return this.#intervalMs > 0 && performance.now() < this.#nextAtMs;
   }
@@ -21,13 +24,17 @@ export class AbandonedBackendChecks {
     return this.#rejectionMessage;
   }
 
-  /** The server is still busy with the transaction: the next check comes after a delay that grows each time. */
+  /**
+   * Records that the server is still busy with the transaction: the next check comes after a delay that grows each
+   * time.
+   */
   found(): void {
     this.#intervalMs = Math.min(LONGEST_RECHECK_INTERVAL_MS, Math.max(FIRST_RECHECK_INTERVAL_MS, 2 * this.#intervalMs));
   }
 
   /**
-   * Starts the delay until the next check. The caller has tried the other servers before, which may have taken a while.
+   * Starts the delay until the next check. The caller has tried the other servers before, which may have taken a while,
+   * so the delay starts only now.
    */
   begin(rejectionMessage: string): void {
     this.#rejectionMessage = rejectionMessage;

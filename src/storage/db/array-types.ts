@@ -37,6 +37,6 @@ const SPECIAL = /["\\]/;
 const EACH_SPECIAL = /["\\]/g;
 
 function quote(text: string): string {
-  // Nearly no text needs the replacement, which takes longer than the test.
+  // Nearly no text has a special character, and the replacement takes longer than the test for one.
   return SPECIAL.test(text) ? `"${text.replace(EACH_SPECIAL, '\\$&')}"` : `"${text}"`;
 }

@@ -18,8 +18,8 @@ export function connectionLossToCommitUnknown(error: unknown): unknown {
 }
 
 function isConnectionError(error: unknown): boolean {
-  // Checks the code alone: Node's own errors are not instances of Error inside another context, such as that of the
-  // tests.
+  // Checks the code alone: errors of Node.js itself are not instances of `Error` in another VM context, such as that of
+  // the tests.
   const code = (error as { readonly code?: unknown } | null)?.code;
   if (typeof code !== 'string' || sqlState(error) !== null) return false;
   return code.startsWith('CONNECTION_') || code === 'CONNECT_TIMEOUT' || /^E[A-Z]+$/.test(code);
@@ -43,8 +43,8 @@ export function greetingErrorText(error: unknown, { tls = null }: ConnectionTarg
 /** The text of an error, for people. */
 function connectionErrorText(error: unknown): string {
   if (sqlState(error) === UNKNOWN_SETTING_SQLSTATE) return 'this PostgreSQL is too old: Klatch needs 11 or newer';
-  // Recognises Node's own errors too, which are not instances of Error inside another context, such as that of the
-  // tests.
+  // Recognises also errors of Node.js itself, which are not instances of `Error` in another VM context, such as that of
+  // the tests.
   if (!types.isNativeError(error)) return 'no reason given';
   const code = (error as NodeJS.ErrnoException).code;
   if (code === 'CONNECT_TIMEOUT') return 'it took the connection and did not answer';

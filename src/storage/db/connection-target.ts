@@ -1,7 +1,7 @@
 import type postgres from 'postgres';
 import type { DatabaseTlsConfig } from '../../config/services.ts';
 
-/** A client of the postgres library with one connection. A transaction of it can run statements as well. */
+/** A client of the postgres library with one connection. */
 export type Sql = postgres.Sql<{ bigint: number }>;
 /** The address of a PostgreSQL server. `host` is a name, an IP address, or the folder of a Unix socket. */
 export interface ServerAddress {
@@ -11,7 +11,9 @@ export interface ServerAddress {
 
 /** The address of PostgreSQL, and Klatch's login there. */
 export interface ConnectionTarget extends ServerAddress {
-  /** The other servers of its cluster; Klatch tries them in turn to find the primary. */
+  /**
+   * The other servers of the same cluster (a primary and its standbys); Klatch tries them in turn to find the primary.
+   */
   readonly otherHosts?: readonly ServerAddress[];
   /** Null, or left out: without TLS. */
   readonly tls?: DatabaseTlsConfig | null;

@@ -26,8 +26,8 @@ export type Fragment = postgres.PendingQuery<postgres.Row[]>;
 
 interface ConnectionOptions {
   /**
-   * True: PostgreSQL plans each statement once, for any values. For sessions whose few statements stay fast with such
-   * plans.
+   * True: PostgreSQL plans each statement once, for any values. This suits sessions whose few statements stay fast with
+   * such plans.
    */
   readonly forceGenericPlans?: boolean;
   /** True: if no server takes writes, the connection uses a read-only server. For callers that only read. */
@@ -214,7 +214,7 @@ export class Connection {
     if (suspect !== null) {
       call.session = suspect;
       if ((await this.#recheck(suspect)) && !call.isTimedOutOrClosed) return suspect;
-      // Opens no new session for an owner that listens: it would not listen to the channel of the lost one.
+      // Opens no new session for an owner that listens: the new one would not listen to the lost one's channel.
       if (this.#options.onNotify !== undefined) {
         throw new DatabaseUnavailableError('the connection to the database was lost');
       }
@@ -262,7 +262,7 @@ export class Connection {
     return false;
   }
 
-  /** One round trip before the first work of a session, so that a failure to connect differs from a lost commit. */
+  /** Makes one round trip before the first work of a session: this tells a failure to connect from a lost commit. */
   async #greetNew(session: Session, acceptsReadOnly: boolean): Promise<UnusableServerReason | null> {
     let rejection: UnusableServerReason | null;
     try {
@@ -284,7 +284,7 @@ export class Connection {
     return null;
   }
 
-  /** Greets the server; resolves with the reason why it cannot be used. */
+  /** Greets the server; resolves with the reason why it cannot be used, or null. */
   async #judge(session: Session, acceptsReadOnly: boolean): Promise<UnusableServerReason | null> {
     const { losses } = this.#group;
     const abandonedPid = this.#abandoned?.serverIndex === session.serverIndex ? this.#abandoned.pid : null;
@@ -347,7 +347,7 @@ export class Connection {
   }
 
   async #openSocket(session: Session): Promise<net.Socket> {
-    // The library opens another socket if one ended during the greeting, and opens it late after an immediate close.
+    // The library opens a second socket if the first one ends in the greeting, or the first one only after a close.
     if (session.ended || session.socket !== null) throw new Error('the connection was closed');
     const { connectTimeoutMs, tls = null } = this.#target;
     const options = { connectTimeoutMs, connectAsUid: this.#options.connectAsUid, tls };

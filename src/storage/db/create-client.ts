@@ -17,7 +17,10 @@ interface ClientEvents {
   readonly onCommittedWithoutStandby: () => void;
 }
 
-/** The function in PostgreSQL's source that sends the warning, whose text depends on the server's language. */
+/**
+ * The function in PostgreSQL's source that warns of a commit that did not wait for a standby. The text of the warning
+ * depends on the server's language.
+ */
 const STANDBY_WAIT_ROUTINE = 'SyncRepWaitForLSN';
 
 /** A client of the postgres library for one session; it connects with its first statement. */

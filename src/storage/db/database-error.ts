@@ -20,7 +20,7 @@ export class ServerShutdownError extends Error {
   override readonly name = 'ServerShutdownError';
 }
 
-/** A write where no write is possible: on a standby, or in a read-only server or transaction. */
+/** The error of a write where no write is possible: on a standby, or in a read-only server or transaction. */
 export const READ_ONLY_SQLSTATE = '25006';
 
 /** The errors of servers that do not implement a function (some clouds), do not permit it, or do not know it. */

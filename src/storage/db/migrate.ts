@@ -11,7 +11,10 @@ export class MigrationFailedError extends Error {
 
 /** The key of the advisory lock for migrations, which all programs that migrate a database use: 'klatc' in ASCII. */
 export const SCHEMA_LOCK_KEY = 0x6b6c617463;
-/** Building an index on a large table takes long, and so does the wait for another node's migration. */
+/**
+ * The time-out of the migrations. Building an index on a large table takes long, and so does the wait for another
+ * node's migration.
+ */
 const TIMEOUT_MS = 30 * 60_000;
 
 /**
@@ -85,7 +88,10 @@ export async function applyMigrations(tx: Transaction, migrations: readonly Migr
   return pending.map(({ version: number, name }) => `${number} ${name}`);
 }
 
-/** Returns the error of a lost connection unchanged: the migration did not cause it. */
+/**
+ * Turns PostgreSQL's refusal of a migration into a MigrationFailedError. Returns the error of a lost connection
+ * unchanged: the migration did not cause it.
+ */
 function toMigrationError(error: unknown, { version, name }: Migration, from: number): unknown {
   if (sqlState(error) === null || isConnectionFatal(error)) return error;
   const former =

@@ -54,7 +54,7 @@ export function openSocket(
           connected(secured);
         },
         (error: Error) => {
-          // Rejects first: the `close` event that follows carries no reason.
+          // Rejects before it destroys the socket: the `close` event that follows carries no reason.
           reject(error);
           socket.destroy();
         },

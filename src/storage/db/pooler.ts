@@ -24,7 +24,7 @@ export const TRANSACTION_POOLING_REMEDY =
  * process than before.
  */
 export async function requireSessionPooling(target: ConnectionTarget, timeoutMs: number): Promise<void> {
-  // A session with a standby suffices, since the standby is behind the same pooler.
+  // A session with a standby suffices for the check, since the standby is behind the same pooler.
   const open = (): Connection => new Connection(target, 'start', { acceptsReadOnly: true });
   const [asking, holding] = [open(), open()];
   try {
@@ -57,8 +57,8 @@ async function readPidsWhileHeld(sql: Sql, other: Sql): Promise<number[]> {
       pids.push(await pidOf(sql));
     });
     pids.push(await pidOf(sql));
-    // An additional query: if the pooler alternates between two processes, each session would otherwise always get its
-    // own.
+    // Makes an additional query: if the pooler alternates between two processes, each session would otherwise always
+    // get the same one.
     await pidOf(other);
   }
   return pids;

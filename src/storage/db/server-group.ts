@@ -15,7 +15,7 @@ export interface TimelineAndSystemId {
 
 /** One of the servers of a target, and whether it is used. */
 export interface ServerUse {
-  /** Such as "db1:5432". */
+  /** The address of the server, such as "db1:5432". */
   readonly server: string;
   readonly isUsed: boolean;
   /** Why the server was not used at the last attempt; null: it is used, or was not tried. */
@@ -113,7 +113,10 @@ export class ServerGroup {
     return state !== null && this.timelineKnownNewerThan(state) !== null;
   }
 
-  /** Records a primary's report; starts the gate if its timeline differs from the known one. */
+  /**
+   * Records a primary's report; if its timeline differs from the known one, starts a wait of the sessions that may
+   * write (`timelineGate`).
+   */
   recordPrimaryState(state: TimelineAndSystemId): void {
     const known = this.#state;
     this.#state = state;
@@ -137,7 +140,7 @@ export class ServerGroup {
   }
 }
 
-/** For messages: "db1:5432", or the file of a Unix socket. */
+/** The address of a server as messages show it: "db1:5432", or the file of a Unix socket. */
 export function formatServer({ host, port }: ServerAddress): string {
   if (host.startsWith('/')) return `${host}/.s.PGSQL.${port}`;
   return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;

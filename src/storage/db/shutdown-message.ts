@@ -1,11 +1,14 @@
-/** Longer chunks contain rows: PostgreSQL's last message is short, and so are messages that arrive together with it. */
+/**
+ * Longer chunks of data from PostgreSQL are not examined, because they contain rows: its last message is short, and so
+ * are messages that arrive together with it.
+ */
 const MAX_BYTES = 1_024;
 const MAX_MESSAGES = 8;
 const ERROR_RESPONSE = 0x45;
 const HEADER_BYTES = 5;
 /**
- * The fields of the message: severity, SQLSTATE, and the function in the source. The function distinguishes
- * PostgreSQL's own shutdown from a pooler's, which has the same SQLSTATE.
+ * The fields of PostgreSQL's last message before a shutdown: severity, SQLSTATE, and the function in the source. The
+ * function distinguishes PostgreSQL's own shutdown from a pooler's, which has the same SQLSTATE.
  */
 const FIELDS = ['VFATAL', 'C57P01', 'RProcessInterrupts'];
 

@@ -23,7 +23,7 @@ export { EmbeddedError } from './embedded-error.ts';
 
 /**
  * The time-out of the server's first answer, from the time when Klatch finds or starts the server. Recovery after a
- * crash has the time-out below.
+ * crash has a longer one (`RECOVERY_TIMEOUT_MS`).
  */
 const START_TIMEOUT_MS = 60_000;
 /**

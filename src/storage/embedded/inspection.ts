@@ -20,7 +20,7 @@ interface EmbeddedInspection {
 }
 
 /**
- * Looks for the programs, the files with their owner, and a running server, and changes nothing. Rejects with
+ * Looks for the programs, the database files with their owner, and a running server, and changes nothing. Rejects with
  * EmbeddedError where a start would.
  */
 export async function inspectEmbeddedPostgresql(

@@ -60,7 +60,8 @@ export async function chooseOsUser(paths: OsUserPaths): Promise<OsUser> {
   const osUser: OsUser = { kind: 'switch', ...(owner ?? (await chooseNewClusterOwner(paths.dataDir, passwd))) };
   const inaccessiblePath = await findInaccessiblePath(osUser, paths);
   if (inaccessiblePath === null) return osUser;
-  // Existing files keep their owner: inside a namespace, root lacks its privileges and could not read them.
+  // Existing database files keep their owner, so a namespace does not help: inside it, root lacks its privileges and
+  // could not read them.
   if (owner !== null) throw folderInaccessibleError(paths, inaccessiblePath, osUser.uid);
   return requireNamespace(paths, namespace, { inaccessiblePath, uid: osUser.uid });
 }

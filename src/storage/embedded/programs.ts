@@ -95,16 +95,16 @@ function npmPackageName(): string {
 }
 
 /**
- * The folder of the npm package's programs. The search follows Node's rule (`node_modules` of a folder and of all above
- * it), and starts from this file, the started script and the executable. `require.resolve` does not work inside the
- * single binary: it knows only packed files there.
+ * The folder of the npm package's programs. The search follows the rule of Node.js (`node_modules` of a folder and of
+ * all above it), and starts from this file, the started script and the executable. `require.resolve` does not work
+ * inside the single binary: it knows only packed files there.
  */
 async function findNpmBinDir(): Promise<string | null> {
   // In the single binary, the paths of this file and of the started script exist only inside the binary, or are empty.
   const file = import.meta.url.startsWith('file:') ? fileURLToPath(import.meta.url) : '';
   const starts = [file, process.argv[1] ?? '', process.execPath].filter((path) => path !== '');
   for (const start of starts) {
-    // If a start does not exist on disk (a file inside the binary), the search begins at its supposed folder.
+    // If a starting path does not exist on disk (a file inside the binary), the search begins at its supposed folder.
     let folder = dirname(await realpath(start).catch(() => start));
     for (;;) {
       const candidate = join(folder, 'node_modules', npmPackageName(), 'native', 'bin');

@@ -58,7 +58,8 @@ export async function waitUntilReady(pid: number, options: ReadinessOptions): Pr
         return { kind: 'ready', postmaster, version: await ensureDatabaseAndReadVersion(postmaster) };
       } catch (error) {
         if (!(error instanceof DatabaseUnavailableError)) throw error;
-        // If a session of the server crashes, the server recovers while its pid file still contains "ready".
+        // A server recovers after one of its sessions crashed, although its pid file still contains "ready": it counts
+        // as starting.
         if (sqlState(error.cause) === CANNOT_CONNECT_SQLSTATE) {
           status = 'starting';
           unreachableSince = null;

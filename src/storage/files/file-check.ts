@@ -25,8 +25,8 @@ export async function findStoreCheckRows(sql: Sql, ids: readonly string[]): Prom
 }
 
 /**
- * Records that the store has lost a file, or has it again. False: the file's row is no longer in the state that this
- * changes.
+ * Records that the store has lost a file, or has it again. False: the file's row is no longer in the state that the
+ * call would change.
  */
 export async function markLostOrFound(sql: Sql, id: string, isThere: boolean): Promise<boolean> {
   const [from, to] = isThere ? ['lost', 'stored'] : ['stored', 'lost'];

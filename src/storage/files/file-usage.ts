@@ -32,8 +32,8 @@ export async function readTotalUsage(sql: Sql | Transaction): Promise<Usage> {
 
 /**
  * Reserves `minBytes` to `wishedBytes` more bytes, as many as the limits allow, and `files` more files. Resolves to the
- * reserved bytes. If a quota is used up, it resolves to that quota and reserves nothing. The rows stay locked until the
- * transaction ends, so that limits hold for parallel uploads. A caller that also locks a file has to lock the file
+ * reserved bytes. If a quota is used up, it resolves to that quota and reserves nothing. The counters stay locked until
+ * the transaction ends, so that limits hold for parallel uploads. A caller that also locks a file has to lock the file
  * first.
  */
 export async function reserveUsage(

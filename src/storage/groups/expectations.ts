@@ -77,7 +77,10 @@ export async function deleteExpectation(
   return count > 0;
 }
 
-/** Starts the time of all expectations that are not overdue from now. The caller holds the lock of the group's head. */
+/**
+ * Restarts the time of all expectations that are not overdue: it counts from now. The caller holds the lock of the
+ * group's head.
+ */
 export async function restartExpectations(tx: Transaction, conversationId: ConversationId): Promise<void> {
   await tx`
     update expectation e set due_ms = ${dueMsFromNow(tx)}
@@ -110,7 +113,7 @@ export interface ExpectationNews {
   readonly since: Date;
 }
 
-/** The query below reads at most this many expectations that became overdue, and as many that returned. */
+/** One query reads at most this many expectations that became overdue, and as many that returned. */
 const MAX_DUE_EXPECTATIONS = 1_000;
 
 /**
@@ -128,10 +131,10 @@ export async function findConversationsWithNews(sql: Sql): Promise<ConversationI
 }
 
 /**
- * Posts messages to a group about its overdue and returned expectations, as its webhook. Messages and states are
- * written together or not at all, and under the head's lock each message is posted once, however many nodes try.
- * Resolves with the seq of the last message; null: nothing was posted. An archived group gets no messages, and its
- * expectations begin to wait again when it is unarchived.
+ * Posts messages to a group about its overdue and returned expectations; the sender is the account of the group's
+ * webhook. Messages and states are written together or not at all, and under the head's lock each message is posted
+ * once, however many nodes try. Resolves with the seq of the last message; null: nothing was posted. An archived group
+ * gets no messages, and its expectations begin to wait again when it is unarchived.
  */
 export async function tellGroup(
   tx: Transaction,
@@ -194,8 +197,8 @@ export async function countOverdueExpectations(sql: Sql): Promise<number> {
 
 /**
  * Advances the intake clock, which counts only time in which some node could take posts. It advances by the time since
- * its last advance, but at most by `openMs`: the time for which this node has taken posts without a break. Several nodes
- * may call it: none counts time that another has counted. Writes nothing where no group has an expectation.
+ * its last advance, but at most by `openMs`: the time for which this node has accepted posts without a break. Several
+ * nodes may call it: none counts time that another has counted. Writes nothing where no group has an expectation.
  */
 export async function advanceIntakeClock(sql: Sql, openMs: number): Promise<void> {
   await sql`

@@ -5,7 +5,7 @@ export interface Group {
   readonly id: ConversationId;
   readonly title: string;
   readonly about: string | null;
-  /** Any account of the installation may find and join it. */
+  /** True: any account of the installation may find the group and join it. */
   readonly public: boolean;
   readonly createdAt: Date;
   readonly archivedAt: Date | null;
@@ -143,9 +143,9 @@ interface PublicGroup {
 }
 
 /**
- * Public groups that are not archived, by title; with `text`, those whose title contains it. The page starts after the
- * current title of the group `after`. If that group is not public, the page is empty, so the id reveals nothing, not
- * even the position of the group's title.
+ * Public groups that are not archived, sorted by title; with `text`, those whose title contains it. The page starts
+ * after the current title of the group `after`. If that group is not public, the page is empty, so the id reveals
+ * nothing, not even the position of the group's title.
  */
 export async function searchPublicGroups(
   sql: Sql,

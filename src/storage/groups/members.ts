@@ -67,7 +67,7 @@ export async function insertMember(
 
 /**
  * Gives a member another role. An owner or admin that becomes an ordinary member is marked as still knowing the
- * integration token. Rejects for a second owner.
+ * integration token. Rejects if the group would have a second owner.
  */
 export async function updateRole(tx: Transaction, key: MemberKey, role: GroupRole): Promise<void> {
   await tx`

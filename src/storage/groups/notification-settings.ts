@@ -24,7 +24,8 @@ export async function updateNotificationSetting(
   { level, mutedUntil }: NotificationSettingPatch,
 ): Promise<NotificationSetting | null> {
   const { conversationId, accountId } = key;
-  // The lock is held until the commit, since a concurrent removal of the member deletes the setting.
+  // The lock makes a concurrent removal of the member wait until the commit: then the removal also deletes this
+  // setting.
   const members = await tx`
     select from membership where conversation_id = ${conversationId} and account_id = ${accountId} for key share`;
   if (members.length === 0) return null;

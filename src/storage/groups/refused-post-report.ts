@@ -5,7 +5,9 @@ import { readOnly } from '../db/read-only.ts';
 /** A group whose posts were refused lately. */
 export interface RefusingGroup {
   readonly conversationId: ConversationId;
-  /** All refused posts since `firstAt` for those reasons that also occurred within the report's hours. */
+  /**
+   * All refused posts since `firstAt` for those reasons that also occurred within the report's hours (`withinHours`).
+   */
   readonly posts: number;
   readonly firstAt: Date;
   readonly lastAt: Date;

@@ -1,7 +1,7 @@
 import type { ConversationId } from '../../model/ids.ts';
 import type { Sql } from '../db/connection.ts';
 
-/** If a group has more rows than this, the ones whose last post is oldest are deleted. */
+/** If a group has more rows in `refused_post` than this, the ones whose last post is oldest are deleted. */
 export const MAX_REFUSED_POSTS_PER_GROUP = 20;
 
 /** The properties that refused posts of a group have in common. None of them comes from the body of a post. */
@@ -27,7 +27,7 @@ export interface NewRefusedPosts extends RefusalReason {
   readonly lastAgeMicros: number;
 }
 
-/** Refused posts of one reason; the sentence is the newest one's. */
+/** Refused posts of one reason; the sentence is that of the newest post. */
 interface StoredRefusedPosts extends RefusalReason {
   readonly posts: number;
   readonly firstAt: Date;

@@ -3,7 +3,10 @@ import type { Sql, Transaction } from '../db/connection.ts';
 import type { Pool } from '../db/pool.ts';
 import { insertNotice } from '../messages/notices.ts';
 
-/** Events are kept for hooks that are unreachable for a while; they are not a second log. */
+/**
+ * The greatest age of a stored event, and the most events of a conversation. Events are kept for hooks that are
+ * unreachable for a while; they are not a second message log.
+ */
 export const EVENT_RETENTION_MS = 7 * 86_400_000;
 export const MAX_EVENTS_PER_CONVERSATION = 100_000;
 /** The most rows that one statement deletes, and the most conversations that one query examines. */
@@ -14,15 +17,15 @@ const SLOW_QUERY_TIMEOUT_MS = 60_000;
 
 /** How long events are kept, and callbacks for the caller. */
 interface EventExpiry {
-  /** The job deletes events that are older than this. */
+  /** The job deletes events that were written before this time. */
   readonly before: Date;
   /** If a conversation has more events than this, the job deletes the oldest. */
   readonly maxEvents: number;
   /** The job awaits this call before each statement; a rejection aborts the round. */
   readonly beforeStep: () => Promise<void>;
   /**
-   * Called when hooks of the conversation lost events, with their number. The rows of these hooks have changed, and the
-   * group has new notices.
+   * Called when hooks of the conversation lost events, with the number of lost events, summed over the hooks. The rows
+   * of these hooks have changed, and the group has new notices.
    */
   readonly onLost: (conversationId: ConversationId, count: number) => void;
 }
@@ -65,8 +68,8 @@ export async function removeExpiredEvents(pool: Pool, expiry: EventExpiry): Prom
 }
 
 /**
- * Finds the next conversations that have events, each with the rev up to which they expire, or null if none does. The
- * query goes from one conversation to the next by the index and does not scan the table.
+ * Finds the next conversations after `after` that have events, each with the rev up to which its events expire, or null
+ * if none of them expires. The query goes from one conversation to the next by the index and does not scan the table.
  */
 async function findExpiryRevsByConversation(
   sql: Sql,
@@ -124,8 +127,8 @@ async function passExpiredEventsOfHook(
   id: HookId,
 ): Promise<number> {
   const { conversationId, lastRev } = conversation;
-  // Locks the head first, as for every notice about a hook; then the hook, because a settlement may change what it
-  // loses.
+  // Locks the head first, as for every notice about a hook; then the hook, because a settlement may change which events
+  // the hook loses.
   await tx`select from conversation_head where conversation_id = ${conversationId} for no key update`;
   await tx`select from reverse_hook where id = ${id} for no key update`;
   const [hook] = await findLosingHooks(tx, conversation, id);
@@ -148,8 +151,8 @@ async function passExpiredEventsOfHook(
 }
 
 /**
- * Finds hooks that still have to deliver events up to `lastRev`; with `id`, only that hook. Events that a hook skips do
- * not count.
+ * Finds hooks that still have to deliver events up to `lastRev`; with `id`, only that hook. Events that a hook does not
+ * deliver anyway (because of its kinds of events, its start or `skip`) do not count.
  */
 async function findLosingHooks(
   sql: Sql | Transaction,

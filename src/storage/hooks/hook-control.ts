@@ -6,7 +6,7 @@ import type { HookOrder, HookSignature } from './hooks.ts';
 import { MAX_RETRY_ROWS, type RetryRangeWithAttempts } from './retries.ts';
 import { updateWantsEvents } from './wants-events.ts';
 
-/** A hook within its group: an id alone would reach the hooks of other groups. */
+/** The ids of a hook and its group: a look-up by the hook's id alone would also find hooks of other groups. */
 export interface HookReference {
   readonly conversationId: ConversationId;
   readonly hookId: HookId;
@@ -25,7 +25,7 @@ export interface LockedHook extends HookReference, HookFilter {
   readonly startAfterSeq: Seq;
   readonly cursor: Seq;
   readonly events: readonly ChangeEventKind[];
-  /** Null in a hook that asks for no events. */
+  /** This field and the next one are null in a hook that asks for no events. */
   readonly eventStartAfterRev: Rev | null;
   readonly eventCursor: Rev | null;
   /** The seq of the first message of the group that retention has not removed. */
@@ -62,7 +62,7 @@ export async function lockHook(tx: Transaction, { conversationId, hookId }: Hook
     from reverse_hook where id = ${hookId} and conversation_id = ${conversationId} and removed_at is null
     for no key update`;
   if (row === undefined) return null;
-  // A separate statement: the first one may have waited for its lock, and would see the head from before that wait.
+  // A separate statement: the first one may have waited for its lock, and would return the head of before that wait.
   const [head] = await tx<Pick<LockedHook, 'firstSeq' | 'lastSeq' | 'lastRev'>[]>`
     select first_seq as "firstSeq", last_seq as "lastSeq", last_rev as "lastRev" from conversation_head
     where conversation_id = ${conversationId}`;
@@ -74,8 +74,8 @@ const resetFailureColumns = (tx: Transaction) => tx`
   failures = 0, failing_since = null, parked_at = null, next_attempt_at = null, rejections = 0`;
 
 /**
- * Changes how a hook delivers. Resuming clears its failures and makes everything due at once, also for a failing hook
- * that is not paused. Returns false, and has written nothing, when every value was set already.
+ * Changes how a hook delivers. Resuming clears its failures, and makes its next request and its retry rows due at once,
+ * also for a failing hook that is not paused. Returns false, and has written nothing, when every value was set already.
  */
 export async function applyChanges(
   tx: Transaction,
@@ -146,7 +146,7 @@ async function changeEvents(tx: Transaction, hook: LockedHook, events: readonly 
   await updateWantsEvents(tx, conversationId);
 }
 
-/** Makes retry rows due now, by this process's clock, as lanes wait by it: the database's clock may be ahead of it. */
+/** Makes retry rows due now, by this process's clock, which lanes use too: the database's clock may be ahead of it. */
 async function makeRetryRowsDue(tx: Transaction, hookId: HookId): Promise<number> {
   const now = new Date();
   const { count } = await tx`
@@ -162,9 +162,9 @@ export interface RedeliveryStart {
 }
 
 /**
- * Moves a hook back, so that its lane sends the messages from `seq` on and the events from their start on again, in
- * order. The cursor never moves before the hook's start, and never forward over pending messages. The lane skips
- * messages that a retention rule removed, and records that. Returns the first seq that the lane sends next.
+ * Moves a hook back, so that its lane sends the messages from `seq` on and the events from `since` on again, in order.
+ * The cursor never moves before the hook's start, and never forward over pending messages. The lane skips messages that
+ * a retention rule removed, and records that. Returns the first seq that the lane sends next.
  */
 export async function redeliverFrom(tx: Transaction, hook: LockedHook, { seq, since }: RedeliveryStart): Promise<Seq> {
   const { hookId, startAfterSeq, cursor, firstSeq } = hook;
@@ -177,7 +177,7 @@ export async function redeliverFrom(tx: Transaction, hook: LockedHook, { seq, si
   return first;
 }
 
-/** The event position that a redelivery goes back to; null in a hook that asks for no events. */
+/** The event cursor to which a redelivery moves the hook back; null in a hook that asks for no events. */
 async function eventCursorForRedelivery(
   tx: Transaction,
   { conversationId, eventStartAfterRev, eventCursor }: LockedHook,
@@ -193,8 +193,8 @@ async function eventCursorForRedelivery(
 }
 
 /**
- * Raises the generations even where no cursor moves: otherwise the settlement of a request in flight would undo the new
- * position or the reset.
+ * Sets the cursors and resets the failure state. It raises the generations even where no cursor moves: otherwise the
+ * settlement of a request in flight would undo the new position or the reset.
  */
 async function setCursorsAndResetFailures(
   tx: Transaction,
@@ -217,7 +217,7 @@ export async function findHookCursor(sql: Sql, { conversationId, hookId }: HookR
 
 /**
  * Makes a lane send single messages again, outside the order of the others. They have to be in the log and after the
- * hook's start. For a strict hook, messages after the cursor are left out, because its lane delivers these in their
+ * hook's start. With the order `strict`, messages after the cursor are left out, because the lane sends these in their
  * order. Returns false, and has written nothing, when the hook would have more than `MAX_RETRY_ROWS` retry rows.
  */
 export async function redeliverSelectedUnlessTooMany(

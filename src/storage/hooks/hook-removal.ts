@@ -58,8 +58,9 @@ export async function parkHook(tx: Transaction, lane: HookNoticeContext): Promis
 }
 
 /**
- * Inserts the notice, which locks the head first: a transaction that waits for the head then holds no lock that others
- * need. Then it locks the lease. Its callers lock the hook last, as settlements do.
+ * Inserts a notice about a hook and checks that the lane still holds its lease. The insert locks the head first: a
+ * transaction that waits for the head then holds no lock that others need. Then the function locks the lease. Its
+ * callers lock the hook last, as settlements do.
  */
 async function insertHookNoticeIfLeaseHolds(
   tx: Transaction,

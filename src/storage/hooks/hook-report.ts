@@ -53,8 +53,8 @@ async function countKeySignedHooks(tx: Transaction): Promise<number> {
 }
 
 /**
- * The number of hooks that a 410 of their target removed in the last days, up to a bound; an index covers removed
- * hooks.
+ * The number of hooks that a 410 of their target removed in the last `days` days, at most `MAX_COUNTED_REMOVED`; an
+ * index covers removed hooks.
  */
 async function countRemovedByTarget(tx: Transaction, days: number): Promise<number> {
   const [row] = await tx<{ count: number }[]>`
@@ -70,7 +70,10 @@ export interface HookHostsAndFailuresReport {
   readonly hosts: readonly HookHost[];
   readonly failing: { readonly count: number; readonly hooks: readonly FailingHook[] };
   readonly keySignedHooks: number;
-  /** The number of hooks that their target's 410 removed lately; at most `MAX_COUNTED_REMOVED`. */
+  /**
+   * The number of hooks that a 410 of their target removed in the last `removedDays` days; at most
+   * `MAX_COUNTED_REMOVED`.
+   */
   readonly removedByTarget: number;
 }
 

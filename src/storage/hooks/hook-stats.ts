@@ -71,7 +71,7 @@ interface HookWithCount extends HookReference {
 }
 
 /**
- * The next hooks that have counts, each with its number of requests; 0 for a hook without a request since
+ * The next hooks after `after` that have counts, each with its number of requests; 0 for a hook without a request since
  * `zeroIfIdleSince`. The query goes from one hook to the next by the index; it scans neither the counts of all hooks
  * nor the delivery log.
  */

@@ -79,7 +79,8 @@ export const hookColumns = (sql: Sql | Transaction) => sql`
 
 /**
  * The tables that `hookColumns` reads besides `reverse_hook r`. Each join is lateral with a limit, so that PostgreSQL
- * looks each row up by its key. Otherwise a plan for any page size read the whole message log.
+ * looks each row up by its key. Without the limits, PostgreSQL's generic plan, which suits any page size, read the
+ * whole message log.
  */
 export const hookJoins = (sql: Sql | Transaction) => sql`
   cross join lateral (

@@ -126,7 +126,10 @@ export async function readLaneReport(sql: Sql, nowMs: number, parkAfterMs: numbe
   };
 }
 
-/** The statement only groups hooks with equal values; `hookState` decides their state. */
+/**
+ * Counts the hooks in each state. The SQL statement only groups hooks with equal values; `hookState` decides their
+ * state.
+ */
 function countStates(alike: readonly HookStateGroup[], nowMs: number, parkAfterMs: number): Record<HookState, number> {
   const counts: Record<HookState, number> = { active: 0, failing: 0, parked: 0, paused: 0 };
   const date = (text: string | null): Date | null => (text === null ? null : new Date(text));

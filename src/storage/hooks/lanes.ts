@@ -90,10 +90,10 @@ export interface SweepPageRequest {
 
 /**
  * Finds conversations with a hook in these partitions that has pending messages, in id order. All pages together read
- * each head and hook once: 70 ms for 100,000 of both, and 8 ms when nothing advanced lately. For that the query
- * compares the ids of both tables with `after`: PostgreSQL does not derive one bound from the other, and would reread
- * all hooks for each page. It uses `now()`, which the planner can compare with its statistics, unlike
- * `clock_timestamp()`.
+ * each head and hook once: 70 ms for 100,000 of both, and 8 ms with `onlyRecent` when no conversation advanced in the
+ * last minute. For that the query compares the ids of both tables with `after`: PostgreSQL does not derive one bound
+ * from the other, and would reread all hooks for each page. It uses `now()`, which the planner can compare with its
+ * statistics, unlike `clock_timestamp()`.
  */
 export async function conversationsWithPendingMessages(sql: Sql, page: SweepPageRequest): Promise<ConversationId[]> {
   const rows = await sql<{ id: ConversationId }[]>`
@@ -149,23 +149,23 @@ export interface DeliveryMessage {
   readonly rev: Rev;
   /**
    * The log epoch of the change `rev`. If the change was made in an epoch between the message's and the conversation's
-   * newest one, it is the message's epoch.
+   * newest one, this value is the message's epoch instead.
    */
   readonly revLogEpoch: LogEpoch;
   readonly text: string;
   readonly hops: number;
   readonly sentAt: Date;
   readonly deliveredAsDeleted: boolean;
-  /** Null: none. */
+  /** Null: the message has no attachments. */
   readonly attachments: readonly Attachment[] | null;
-  /** Null: none. */
+  /** Null: the message has no cards. */
   readonly cards: readonly MessageCard[] | null;
   readonly title: string;
   readonly senderId: number;
   readonly senderName: string;
   readonly senderNick: string | null;
   readonly senderKind: SenderKind;
-  /** The name and the picture that the post chose for itself. */
+  /** The name and the picture that the post gave for itself; null: it gave none. */
   readonly label: string | null;
   readonly iconUrl: string | null;
 }

@@ -7,13 +7,12 @@ export interface HeldPartition {
   readonly epoch: number;
 }
 
-/** The claimant, the number of partitions, and the duration. */
 interface PartitionClaim {
   readonly holder: string;
   readonly leaseMs: number;
   /** Partitions that this process already holds. */
   readonly alreadyHeldPartitions?: readonly number[];
-  /** The most partitions to claim in all; partitions that `holder` held before are claimed even beyond it. */
+  /** The most partitions to claim in all; partitions that `holder` held before are claimed even beyond this number. */
   readonly maxClaimedPartitions?: number;
   /** The timeline of the claim. 0, the default, means unknown: the claim counts for the timeline of the last claims. */
   readonly timeline?: number;

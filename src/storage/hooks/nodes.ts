@@ -5,8 +5,8 @@ const DEAD_NODE_RETENTION = '1 day';
 
 /**
  * Registers this node as live for `leaseMs`, and returns all live nodes, this one included, in the order of their ids.
- * A row that expires later than any node sets was written before the database's clock was set back; its node does not
- * count as live.
+ * A row that expires more than twice `leaseMs` from now does not count as live: it was written before the database's
+ * clock was set back.
  */
 export async function heartbeatAndListLiveNodes(sql: Sql, id: string, leaseMs: number): Promise<string[]> {
   await sql`

@@ -21,7 +21,7 @@ interface LockedPosition {
  * to deliver, if a row `expired` covers them already, or if there is no such hook.
  *
  * Any node may do it: the hook's row is locked, and the cursor moves forward only. The generation rises, so that a lane
- * in memory reads the row again; its settlements still count, as after a pause.
+ * in memory reads the row again; the settlements of that lane still count, as after a pause.
  */
 export async function skipRemovedMessages(tx: Transaction, hook: HookReference): Promise<RemovedRange | null> {
   const { conversationId, hookId } = hook;

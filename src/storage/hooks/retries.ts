@@ -29,8 +29,8 @@ export async function readDueRetries(
   hookId: HookId,
   bounds: { nowMs: number; maxPlausibleDelayMs: number; limit: number },
 ): Promise<DueRetries> {
-  // The database returns times in whole milliseconds. A row that falls into this millisecond counts as due; otherwise
-  // the lane would query it over and over.
+  // The database returns times in whole milliseconds. A row whose time is in the current millisecond counts as due;
+  // otherwise the lane would query it over and over.
   const now = new Date(bounds.nowMs + 1);
   const latest = new Date(bounds.nowMs + bounds.maxPlausibleDelayMs);
   const [row] = await sql<DueRetries[]>`

@@ -18,11 +18,15 @@ import type { Settlement } from './settlement.ts';
  */
 const THREAD_TIMEOUT_REDUCTION = 0.05;
 const MIN_RESTART_INTERVAL_MS = 1_000;
-/** A thread ends within a few milliseconds, unless it is looking up the host name of the database. */
+/**
+ * The limit of the wait for the end of the thread. A thread ends within a few milliseconds, unless it is looking up the
+ * host name of the database.
+ */
 const THREAD_STOP_TIMEOUT_MS = 500;
 
 /**
- * Without limits the heap of the thread grew to 200 MB of garbage while no write could connect; with these to 85 MB.
+ * Without limits the heap of the thread grew to 200 MB of garbage while no write could connect; with these limits it
+ * grew to 85 MB.
  */
 const THREAD_HEAP_LIMITS = { maxOldGenerationSizeMb: 64, maxYoungGenerationSizeMb: 8 };
 
@@ -44,7 +48,8 @@ export interface SettlementWriterOptions {
 
 /**
  * Writes settlements through a thread that owns their connection: the main thread spends 3 to 6 % less CPU time on a
- * delivery (measured). The first write starts the thread; after a thread died, the next write starts another.
+ * delivery than if it wrote them itself (measured). The first write starts the thread; after a thread died, the next
+ * write starts another.
  */
 export class SettlementWriter implements PoolMetrics {
   readonly counts: PoolCounters = { waitS: new Histogram(DURATION_BOUNDS_S), refused: 0 };
@@ -136,7 +141,10 @@ export class SettlementWriter implements PoolMetrics {
     else pendingWrite?.resolve(new Set(answer));
   }
 
-  /** Node reports the loss of a thread more than once: the event `exit` follows `error`. */
+  /**
+   * Rejects the write in progress. It ignores a loss that it has seen already: Node.js reports the loss of a thread
+   * more than once, since the event `exit` follows `error`.
+   */
   #onThreadLost(thread: Worker, why: string, cause?: unknown): void {
     if (this.#thread !== thread) return;
     this.#thread = null;

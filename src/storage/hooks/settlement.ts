@@ -64,7 +64,7 @@ export interface LaneCursorAndFailures {
   readonly batchLastSeq: Seq | null;
   /** The lane sends each message up to this seq alone, since the target refused a batch of them. */
   readonly unbatchedUntil: Seq | null;
-  /** `batchLastSeq` and `unbatchedUntil` for events, by rev. */
+  /** Like `batchLastSeq` and `unbatchedUntil`, but for events, by rev. */
   readonly batchLastRev: Rev | null;
   readonly unbatchedUntilRev: Rev | null;
 }

@@ -47,7 +47,10 @@ type DecisionOutcome = 'confirmed' | 'raised' | 'raised_late';
  */
 const RAISED_LEASE_EPOCHS = 1_000;
 
-/** Whether a process with this id ended without an orderly stop, which would delete its row, in another timeline. */
+/**
+ * Whether a process with this node id ended without an orderly stop in another timeline. An orderly stop would have
+ * deleted the node's row.
+ */
 export async function crashedInOtherTimeline(sql: Sql, klatchNodeId: string, timeline: number): Promise<boolean> {
   const rows = await sql`select from node where id = ${klatchNodeId} and compared_timeline not in (0, ${timeline})`;
   return rows.length > 0;

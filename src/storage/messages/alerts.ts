@@ -89,7 +89,9 @@ type StoredSenderAlert = Omit<SenderAlert, 'startsAt'> & { readonly startsAt: st
 interface AlertFragments {
   /** A sort order: of posts with one idempotency key, a post that changes no alert comes first. */
   readonly plainPostsFirst: Fragment;
-  /** CTEs before `numbered`, which check that the alerts are unchanged since the decision. */
+  /**
+   * CTEs before `numbered`, which check that the alerts are unchanged since the posts' changes of them were decided.
+   */
   readonly checkCtes: Fragment;
   /** The query of `numbered`: the posts to write, each with the number of messages up to it in its conversation. */
   readonly numberedQuery: Fragment;
@@ -107,11 +109,11 @@ interface AlertFragments {
   readonly writeCtes: Fragment;
   /** Columns of `AlertWriteResult`. */
   readonly resultColumns: Fragment;
-  /** The `case` branch for a post whose alert changed since the decision. */
+  /** The `case` branch for a post whose alert changed after the post's change of it was decided. */
   readonly conflictCase: Fragment;
 }
 
-/** The parts for a flush whose posts change no alert: each new post becomes a message, and takes one rev. */
+/** The SQL fragments for a flush whose posts change no alert: each new post becomes a message, and takes one rev. */
 export function noAlertFragments(sql: Sql, candidates: Fragment): AlertFragments {
   return {
     plainPostsFirst: sql``,

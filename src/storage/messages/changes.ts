@@ -91,7 +91,7 @@ interface ChangeRow extends EpochBoundary {
   readonly rev: Rev | null;
   readonly logEpoch: LogEpoch;
   readonly seq: Seq | null;
-  /** Whether the rows before this row have less than the limit of bytes. */
+  /** Whether the texts, attachments and cards of the rows before this row have less than `maxBytes` in all. */
   readonly fits: boolean;
   readonly text: string;
   readonly label: string | null;

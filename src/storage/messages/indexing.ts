@@ -7,7 +7,10 @@ import type { Sql, Transaction } from '../db/connection.ts';
  * The search index covers at most this many characters of a message: as many as `limits.text-length` allows by default.
  */
 const MAX_INDEXED_CHARACTERS = 40_000;
-/** The most messages and bytes of one transaction, which bound how long it takes, and how long it can block others. */
+/**
+ * The most messages and bytes of one transaction, which bound how long it takes, and how long it can block other
+ * transactions.
+ */
 const MAX_BATCH_MESSAGES = 200;
 const MAX_BATCH_BYTES = 512 * 1024;
 

@@ -10,8 +10,8 @@ const selectPreviousLogEpoch = (sql: Sql | Transaction): Fragment => (sql as Sql
   coalesce((select s.value::integer from setting s where s.name = 'previous_log_epoch'), 0)`;
 
 /**
- * Assignments that every update of a head `h` contains that raises `last_rev`. The first change of a conversation in an
- * epoch stores the rev after which that epoch begins. The statement needs `logEpochCte`.
+ * The assignments of the log epoch in every update of a head `h` that raises `last_rev`. The first change of a
+ * conversation in an epoch stores the rev after which that epoch begins. The statement needs `logEpochCte`.
  */
 export const stampHeadEpoch = (sql: Sql | Transaction): Fragment => (sql as Sql)`
   epoch_rev = case when h.epoch = (select epoch from log_epoch) then h.epoch_rev else h.last_rev end,

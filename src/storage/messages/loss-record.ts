@@ -11,7 +11,7 @@ export interface LossRecord {
 
 const NAME = 'history_lost';
 
-/** Stores the record for `klatch doctor`, which reads neither logs nor metrics. */
+/** Stores the record of the last loss for `klatch doctor`, which reads neither logs nor metrics. */
 export async function recordLoss(sql: Sql, { at, epoch, conversations }: LossRecord): Promise<void> {
   const value = JSON.stringify({ at: at.toISOString(), epoch, conversations });
   await sql`

@@ -23,8 +23,8 @@ const CLOCK_TOLERANCE_MS = 1;
 
 /**
  * Returns those of the known heads that the database lacks: its own head is lower, or another message or change has the
- * number. The rev of a message never falls. If it is lower than that of a known change of the message, that change is
- * lost. A message without a row is not lost: it was removed.
+ * number. The rev of a message never falls. If it is lower in the database than the rev of a change of this message
+ * that the node knows, that change is lost. A message without a row is not lost: it was removed.
  */
 export async function findLostHeads(sql: Sql, witnessed: readonly WitnessedHead[]): Promise<readonly LostHead[]> {
   if (witnessed.length === 0) return [];

@@ -20,7 +20,8 @@ interface MentionRequest {
 const MAX_ROWS = 201;
 
 /**
- * Reads the messages, in ascending order of seq for both directions. `more`: there are more mentions in this direction.
+ * Reads messages that mention an account, in ascending order of seq for both directions. `more`: there are more
+ * mentions in this direction.
  */
 export async function readMentions(
   sql: Sql,

@@ -15,11 +15,11 @@ interface FileFragments {
  * Attaches files in the statement that writes the messages. So no message exists whose files another message got, and
  * no file is attached whose message was not written.
  *
- * The statement locks the rows of the files after the heads: the count of `fresh` makes PostgreSQL lock all heads
- * first. It locks them in the order of their ids. So two transactions that attach or remove the same files wait for
- * each other in one direction only. It locks the newest version of a row, and a file's properties do not change after
- * it is stored. So the message has the properties of the locked row, not of an earlier read. Files that are not stored,
- * or belong to a message already, are not locked.
+ * The statement locks the rows of the files after the heads: counting the rows of the CTE `fresh` makes PostgreSQL lock
+ * all heads first. It locks the files in the order of their ids. So two transactions that attach or remove the same
+ * files wait for each other in one direction only. It locks the newest version of a row, and a file's properties do not
+ * change after it is stored. So the message has the properties of the locked row, not of an earlier read. Files that
+ * are not stored, or belong to a message already, are not locked.
  *
  * A post is refused, and writes nothing, unless all its files belong to its sender and are free. If two posts of one
  * sender in a flush name the same file, the second post is refused. The first gets the file if it gets all of its

@@ -60,7 +60,10 @@ interface MessageLogCounts {
 }
 
 const BATCH_SIZE_BUCKETS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000];
-/** A serialization failure and a deadlock: PostgreSQL has rolled the statement back, and a retry may succeed. */
+/**
+ * The codes of a serialization failure and a deadlock: PostgreSQL has rolled the statement back, and a retry may
+ * succeed.
+ */
 const RETRYABLE_SQLSTATES = new Set(['40001', '40P01']);
 const LOCK_NOT_AVAILABLE = '55P03';
 const MAX_TRIES = 5;
@@ -163,7 +166,7 @@ export class MessageLog {
     this.#flushing = this.#flushLoop().finally(() => {
       this.#flushing = null;
       this.#answer();
-      // A caller that just got its answer may have posted again after the last check of the loop.
+      // A caller that just got its answer may have posted again after the last check of the flush loop.
       if (this.#queue.hasWaiting) this.#schedule();
       else this.#scheduleBlockedProbe();
     });
@@ -256,7 +259,8 @@ export class MessageLog {
   }
 
   /**
-   * PostgreSQL has rolled the flush back in each branch, except after a lost connection: then the outcome is unknown.
+   * Handles a failed flush. None of its posts is written, except perhaps after a lost connection or a time-out: then
+   * the outcome is unknown.
    */
   async #onWriteFailed(batch: readonly QueuedPost[], tries: number, error: unknown): Promise<void> {
     const state = sqlState(error);
@@ -285,7 +289,7 @@ export class MessageLog {
     }
     const middle = Math.ceil(batch.length / 2);
     // The second half waits in the queue meanwhile. If the first write blocks a conversation, the second half's posts
-    // of that conversation are blocked behind the others, so that their order holds.
+    // of that conversation are blocked behind those of the first half, so that their order holds.
     this.#queue.requeueFirst(batch.slice(middle));
     await this.#write(batch.slice(0, middle), 1);
     if (this.#outage !== null) return;
@@ -337,7 +341,8 @@ export class MessageLog {
   }
 
   /**
-   * Starts no flush until the database takes a write again. After `holdMs` without that, new posts are refused at once.
+   * Starts no flush until the database takes a write again. Once the outage has lasted `holdMs`, new posts are refused
+   * at once.
    */
   #suspend(cause: unknown, holdMs = this.#options.maxQueueWaitMs): void {
     if (this.#outage !== null) return;

@@ -25,7 +25,7 @@ export interface HistoryRequest {
 }
 
 export interface HistoryPage extends EpochBoundary {
-  /** In ascending order of seq, for both directions. */
+  /** The messages in ascending order of seq, whatever the direction of the request. */
   readonly messages: readonly StoredMessage[];
   /** True: there are more messages in the direction of the request. */
   readonly more: boolean;

@@ -4,7 +4,8 @@ import type { Sql } from '../db/connection.ts';
 import type { NoticeChange, StoredNotice } from './changes.ts';
 
 /**
- * Selects notices whose `afterSeq` is within these bounds, both included; if there are more than `limit`, the newest.
+ * Selects notices that follow a message with a seq within these bounds, both included (`afterSeq`); if there are more
+ * than `limit`, the newest.
  */
 interface NoticeRangeRequest {
   readonly conversationId: ConversationId;

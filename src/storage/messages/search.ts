@@ -32,7 +32,8 @@ export class SearchTimeoutError extends Error {
 }
 
 /**
- * The time-out aborts the statement in the database. If only the connection closed, the statement would continue there.
+ * The time-out of the search, which aborts the statement in the database. If only the connection closed, the statement
+ * would continue there.
  */
 const STATEMENT_TIMEOUT_MS = 3_000;
 const QUERY_CANCELED = '57014';

@@ -2,8 +2,8 @@ import type { PostedExpectation } from '../../model/expectation.ts';
 import type { Fragment, Sql, Transaction } from '../db/connection.ts';
 
 /**
- * The most by which one round advances the intake clock, which counts the time in which nodes could accept posts. So a
- * running clock lags by at most this.
+ * The most by which one round of the expectation monitor advances the intake clock, which counts the time in which
+ * nodes could accept posts. So a running clock lags by at most this.
  */
 export const MAX_INTAKE_CLOCK_STEP_MS = 10_000;
 

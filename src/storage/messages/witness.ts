@@ -49,8 +49,8 @@ export class Witness {
   /** The log epoch when this node last read it from the database. */
   logEpoch = 0 as LogEpoch;
   /**
-   * The conversations whose loss of changes this process has found, for metrics; `lastAtMs`: when, in Unix time; 0:
-   * never.
+   * For metrics, since the start of this process: in how many conversations it found that the database had lost
+   * changes, and when it last found that (`lastAtMs`, in ms of Unix time; 0: never).
    */
   readonly losses = { conversations: 0, lastAtMs: 0 };
 

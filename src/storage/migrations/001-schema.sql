@@ -241,7 +241,8 @@ create table idempotency_key (
   created_at timestamptz not null default now(),
   primary key (conversation_id, key)
 );
--- Not BRIN: new keys fill the pages of deleted ones, so that each range of pages would contain keys of all ages.
+-- The index is not BRIN: new keys fill the pages of deleted ones, so that each range of pages would contain keys of all
+-- ages.
 create index idempotency_key_created_at on idempotency_key (created_at);
 
 -- The state of an alert: each post with the same key edits the message that shows it. Retention removes a row some days
@@ -320,15 +321,15 @@ create table reverse_hook (
   cursor bigint not null,
   -- The kinds of changes that the hook requests in addition to new messages.
   events text[] not null default '{}',
-  -- start_seq and cursor for events, by rev; null: the hook requests none. They start at the conversation's last_rev,
-  -- read under the head's lock.
+  -- Like start_seq and cursor, but for events, by rev; null: the hook requests none. They start at the conversation's
+  -- last_rev, read under the head's lock.
   event_start_rev bigint,
   event_cursor bigint,
   -- The last message of a failed batch. The batch begins after the cursor, and the server retries it unchanged.
   batch_last_seq bigint,
   -- The server sends each message up to this one alone, because the receiver rejected a batch of them.
   unbatched_until bigint,
-  -- batch_last_seq and unbatched_until for events, by rev.
+  -- Like batch_last_seq and unbatched_until, but for events, by rev.
   batch_last_rev bigint,
   unbatched_until_rev bigint,
   -- How often the receiver answered 400, 413 or 422 to the next message, in total. After the fifth time the hook may

@@ -1,3 +1,3 @@
 -- The content of the message, in parts that a client can draw: [{"title","url","mood",…}] (src/model/message-card.ts).
--- Null: none. The text is complete without them.
+-- Null: the message has no such parts. Its text is complete without them.
 alter table message add column cards jsonb;

@@ -25,8 +25,9 @@ export interface ServerVersion {
 }
 
 /**
- * Runs `work` as the administrator of a local server: over its Unix socket as the user who owns it. Peer authentication
- * accepts that user as the superuser of the same name. The process has to be root. Rejects with LocalDatabaseError.
+ * Runs `work` as the administrator of a local server: over its Unix socket, as the user who owns that socket. Peer
+ * authentication accepts that user as the superuser of the same name. The process has to be root. Rejects with
+ * LocalDatabaseError.
  */
 export async function asAdministrator<T>(
   cluster: LocalCluster,

@@ -58,8 +58,8 @@ function readClusterOrNone(folder: string): LocalCluster[] {
   try {
     text = readFileSync(join(folder, 'postgresql.conf'), 'utf8');
   } catch {
-    // A removed package leaves folders without postgresql.conf. If the file is inaccessible, Klatch must not use the
-    // server.
+    // The file postgresql.conf is missing or inaccessible. A removed package leaves folders without it. If the file is
+    // inaccessible, Klatch must not use the server.
     return [];
   }
   const port = Number(readConfSetting(text, 'port') ?? DEFAULT_PORT);

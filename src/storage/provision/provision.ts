@@ -75,7 +75,8 @@ export async function provisionDatabase(cluster: LocalCluster, request: Database
   const role = await asAdministrator(cluster, 'postgres', async (sql) => {
     const outcome = await ensureRoleWithPassword(sql, inventory.role, { user: request.user, password, server });
     if (inventory.database === null) await createDatabase(sql, server, request);
-    // This is repeated for an empty database, which an interrupted set-up may have left: nobody needs access to it.
+    // The revocation is repeated for an empty database, which an interrupted set-up may have left: nobody needs access
+    // to it.
     if (isEmpty) await revokePublicAccess(sql, request.database);
     return outcome;
   });

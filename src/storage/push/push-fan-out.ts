@@ -212,7 +212,7 @@ function messageRangesBySenderAndMention(messages: readonly NewMessage[]): Sende
     const firstSeq = first.get(about) ?? seq;
     first.set(about, firstSeq);
     const key = `${about}:${senderId}`;
-    // The deletion moves the key to the end: the order of the map is the order of the last messages.
+    // The deletion moves the key to the end: so the map has the order of the last messages of the ranges.
     senderRanges.delete(key);
     senderRanges.set(key, {
       conversationId,

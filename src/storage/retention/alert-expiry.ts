@@ -66,8 +66,8 @@ async function deletePageOfOldAlerts(sql: Sql, state: string, days: number): Pro
 }
 
 /**
- * The next conversations that have alerts, with the numbers of their alerts. The query goes from one conversation to
- * the next by the index and does not scan the table.
+ * The next conversations after `after` that have alerts, with the numbers of their alerts. The query goes from one
+ * conversation to the next by the index and does not scan the table.
  */
 async function countAlertsPerConversation(
   sql: Sql,
