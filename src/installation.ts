@@ -42,7 +42,6 @@ export function startCommand({ kind, command }: Installation): string {
   return kind === 'package' ? 'sudo service klatch start' : `${command} serve`;
 }
 
-/** The installation of this process. */
 export function thisInstallation(): Installation {
   return describeInstallation({ execPath: process.execPath, archiveLauncher: process.env['KLATCH_LAUNCHER'] });
 }

@@ -256,7 +256,7 @@ export class Server {
     };
   }
 
-  /** Starts the file sweeper only with this database's store: elsewhere it would delete rows whose files stay. */
+  /** Starts the file sweeper only with this database's store: with another it would delete rows whose files stay. */
   async #startFileSweeper({ database, fileStore: store, node, config, log }: Services): Promise<void> {
     const pool = database.general;
     const { orphanedFilesMs: orphanRetentionMs } = config.retention;
@@ -388,7 +388,7 @@ export class Server {
   }
 
   async #stop(): Promise<void> {
-    // Waits for a running `start`, whose next part is not in the list yet. It rejects when it adds that part.
+    // Waits for a running `start`, whose next part is not in the list yet. `start` rejects when it adds that part.
     await this.#startPromise.catch(() => {});
     await this.#parts.stop();
   }

@@ -27,7 +27,6 @@ export interface EmailOptions {
   readonly ca?: string;
 }
 
-/** The sender of e-mails. */
 interface Sender {
   readonly name: string;
   readonly address: string;
@@ -58,7 +57,7 @@ export class EmailCodeProvider implements CodeProvider {
     this.#options = options;
   }
 
-  /** Connects to the mail server and logs in. */
+  /** Connects to the mail server and logs in, but sends nothing. */
   async probe(): Promise<void> {
     await this.#withConnection(this.#options.probeTimeoutMs ?? PROBE_TIMEOUT_MS, () => Promise.resolve());
   }

@@ -69,7 +69,7 @@ export class PhoneCodeGateway implements CodeProvider {
     return reference !== null && type === 'Validated';
   };
 
-  /** Requests under way fail as if the gate had closed the connection. */
+  /** Stops the provider: requests under way fail as if the gate had closed the connection. */
   async stop(): Promise<void> {
     await this.#agent.destroy();
   }
@@ -117,8 +117,8 @@ function toCodeGatewayResponse(status: number, text: string): CodeGatewayRespons
   if (status >= 300 && status < 400) throw new ProviderError('answer', `status ${status}, a redirect`);
   if (status === 401 || status === 403) throw new ProviderError('login', `status ${status}`);
   const { type = null, hash = null } = parseTypeAndHash(text);
-  // The gate refuses every request with such a status, whether a code was sent or not. A different result without a
-  // code would reveal who has an account.
+  // A failing gate answers with such a status whether a code exists or not. Both cases have to end alike, since a
+  // difference would reveal who has an account.
   if (type === null && (status === 429 || status >= 500)) throw new ProviderError('refused', `status ${status}`);
   return { status, type, codeReference: hash };
 }
@@ -128,7 +128,7 @@ function parseTypeAndHash(text: string): { type?: string; hash?: string | undefi
   try {
     json = JSON.parse(text);
   } catch {
-    // A text that is not JSON has no type; the calling code decides what that means.
+    // An answer that is not JSON has no `$type`; the calling code decides what that means.
     return {};
   }
   const parsed = gatewayResponseSchema.safeParse(json);

@@ -10,7 +10,7 @@ export type ProviderFailure =
   | 'tls'
   /** The provider refused the token, or the user and password. */
   | 'login'
-  /** The provider's answer is unknown to the protocol, or a redirect. */
+  /** The provider gave an answer that its protocol does not have, or a redirect. */
   | 'answer'
   /** The provider does not send to this address. */
   | 'address'
@@ -39,13 +39,13 @@ export interface OutgoingCode {
   /** The address, as `model/proof-address.ts` writes it. */
   readonly address: string;
   readonly code: string;
-  /** How long the code will be valid. */
+  /** How long the code is valid. The message with the code names this time. */
   readonly validMs: number;
 }
 
 /**
- * A way to send codes to addresses of one kind. All promises of a provider settle in time, and reject only with
- * ProviderError.
+ * A way to send codes to addresses of one kind. All promises of a provider settle within a bounded time, and reject
+ * only with ProviderError.
  */
 export interface CodeProvider {
   readonly name: ActivationProviderName;
@@ -55,8 +55,9 @@ export interface CodeProvider {
   /** Sends a code. Resolves with the provider's reference of the code; null: this server checks the code itself. */
   send(code: OutgoingCode): Promise<string | null>;
   /**
-   * Whether this is the code that the provider knows by `reference`. If `reference` is null, the call asks about a code
-   * that does not exist, which takes as long. The property is null for providers whose codes this server checks itself.
+   * Whether `code` is the code that the provider knows by `reference`. If `reference` is null, the call asks about a
+   * code that does not exist, which takes as long. The property is null for providers whose codes this server checks
+   * itself.
    */
   readonly verifyCode: ((reference: string | null, code: string) => Promise<boolean>) | null;
   /** Aborts the requests in progress: their promises reject. */

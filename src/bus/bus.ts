@@ -53,15 +53,17 @@ export interface BusEvents {
   accountsChanged(accounts: readonly AccountId[]): void;
   /** A node reports which accounts are online on it. */
   presence(update: { readonly node: string; readonly update: PresenceUpdate }): void;
-  /** An account types, has read, or changed a setting. */
+  /** An account is typing, has read messages, or has changed a setting. */
   ephemeral(ephemeral: EphemeralEvent): void;
   /** Conversations with new events for the reverse webhooks that ask for them. */
   hookEventsCommitted(conversations: readonly ConversationId[]): void;
   /** The reverse webhooks of these conversations were changed. */
   hooksChanged(conversations: readonly ConversationId[]): void;
-  /** These tokens (SHA-256, hex) are no longer valid, or their posts have to be signed in another way. */
+  /** These integration tokens (SHA-256, hex) are no longer valid, or their posts have to be signed in another way. */
   tokensRevoked(hashes: readonly string[]): void;
-  /** A node released partitions of the lanes, or a node started that has none yet. */
+  /**
+   * A node released the leases of partitions, or a node without leases started: the nodes share out the leases again.
+   */
   leasesNeedRebalancing(): void;
   /** Notifications of these kinds may have been lost: the listener reads the database instead. */
   resync(kinds: ReadonlySet<ReliableEvent>): void;
@@ -100,7 +102,7 @@ export class LocalBus implements Bus {
     for (const listener of this.#listeners) (listener[event] as ((p: typeof payload) => void) | undefined)?.(payload);
   }
 
-  /** False: there is no other node that could acknowledge. */
+  /** Always false: there is no other node that could acknowledge. */
   confirmHooksChanged(): Promise<boolean> {
     return Promise.resolve(false);
   }

@@ -4,7 +4,7 @@ import type { ConversationId } from '../model/ids.ts';
 import { CommitUnknownError, DatabaseUnavailableError, isTransient } from '../storage/db/database-error.ts';
 import type { Bus } from './bus.ts';
 
-/** The greatest number of queued conversations; if more have changed, a sweep finds the rest. */
+/** The most queued conversations. If more have changed, the queue is emptied, and a sweep finds all of them. */
 const MAX_QUEUED_CONVERSATIONS = 10_000;
 const SWEPT_CONVERSATIONS_PER_PAGE = 500;
 /**
@@ -13,10 +13,7 @@ const SWEPT_CONVERSATIONS_PER_PAGE = 500;
  */
 const LONG_BATCH_MS = 50;
 const SHORT_BATCH_MS = 15;
-/**
- * A conversation that fails this many times, even in a batch of its own, is skipped until its next notification or
- * sweep.
- */
+/** A conversation that fails this many times in a batch of its own is skipped until its next notification or sweep. */
 const MAX_CONVERSATION_FAILURES = 3;
 
 /** The functions of the worker that a follower runs, and the follower's pace. */
@@ -32,11 +29,11 @@ export interface LogFollowerOptions {
    * that have more. After a rejection `process` gets the same conversations again, in smaller batches.
    */
   readonly process: (conversations: readonly ConversationId[]) => Promise<readonly ConversationId[]>;
-  /** `process` gets at most this many conversations at once. The first batch after a pause has one. */
+  /** `process` gets at most this many conversations at once. The first batch after a time without work has one. */
   readonly maxBatchSize: number;
   /** Whether conversations with a notification go before those of a sweep, which may take hours after an upgrade. */
   readonly newMessagesFirst: boolean;
-  /** Called before each turn, and may delay it. False: the queued conversations need no processing. */
+  /** Called before each turn, and may delay it. Returns false if the queued conversations need no processing. */
   readonly beforeTurn: (signal: AbortSignal) => Promise<boolean>;
   /** How long notifications are collected before their conversations are queued. */
   readonly debounceMs: () => number;
@@ -59,12 +56,12 @@ export interface LogFollowerOptions {
  */
 export class LogFollower {
   readonly #options: LogFollowerOptions;
-  /** Conversations for which a notification came that has not put them into the queue yet. */
+  /** Conversations with a new notification, which are not in the queue yet. */
   readonly #notified = new Set<ConversationId>();
   #isSweepRequested = true;
-  /** The conversations to process, in this order, each with its failures in a row. */
+  /** The conversations to process, in this order, each with the number of its failures in a row. */
   #queue = new Map<ConversationId, number>();
-  /** The position of the sweep; null: none is running. */
+  /** The sweep continues after this conversation; null: no sweep is running. */
   #sweepPosition: number | null = null;
   #batchSize = 1;
   #isDatabaseUnavailable = false;

@@ -94,10 +94,7 @@ export class NotificationBatch {
     return { text: notifications.join(';'), itemsByLetter: takenByLetter, resyncLetters };
   }
 
-  /**
-   * Queues the events of a payload again of which it is unknown whether it was sent. Ephemeral events and presence are
-   * dropped.
-   */
+  /** Queues the events of a payload again that may not have been sent, except ephemeral events and presence. */
   putBack({ itemsByLetter, resyncLetters }: TakenPayload): void {
     for (const letter of resyncLetters) this.#requireResyncOf(letter);
     for (const [letter, items] of itemsByLetter) this.#addReliable(letter, items, false);

@@ -5,7 +5,7 @@ import { setTimeout as wait } from 'node:timers/promises';
  * The maximum number of pending requests. A further one is not sent, and counts as not acknowledged after its time-out.
  */
 const MAX_PENDING = 1_000;
-/** The interval at which a request is sent again, for a node that has no session at the moment. */
+/** A request without an acknowledgement is sent again at this interval: the other node may have had no session. */
 const RESEND_MS = 500;
 
 interface PendingAck {

@@ -31,7 +31,7 @@ const MIN_RETRY_MS = 500;
 const MAX_RETRY_MS = 5_000;
 
 export interface PostgresBusOptions {
-  /** This process's name on the bus, and the holder of its leases; by default a random name. */
+  /** This process's name on the bus, under which it also holds its leases; by default a random name. */
   readonly node?: string;
   /**
    * The interval of heartbeats on the listening session. If no heartbeat comes back for two and a half intervals, the
@@ -66,8 +66,8 @@ export class PostgresBus implements Bus {
   #hasListened = false;
   #lastHeartbeatEchoAt = 0;
   /**
-   * The times at which this session began to listen, and at which it last received from another node; on the monotonic
-   * clock.
+   * The times, on the monotonic clock, at which the listening session began to listen, and last received from another
+   * node.
    */
   #lastListenStartedAt = Number.POSITIVE_INFINITY;
   #lastPeerSeenAt = Number.NEGATIVE_INFINITY;
@@ -130,7 +130,7 @@ export class PostgresBus implements Bus {
     });
   }
 
-  /** Sends a payload before all queued ones. If it is lost, the requesting node gets no answer and retries. */
+  /** Sends a request or its acknowledgement before all queued events. If one is lost, the requesting node retries. */
   async #notifyNow(notification: string, timeoutMs: number): Promise<void> {
     if (this.#stopped) return;
     try {
@@ -142,8 +142,8 @@ export class PostgresBus implements Bus {
 
   /**
    * True when this node received nothing from another one for three heartbeats. A NOTIFY without a receiver would cost
-   * a second commit for each commit. A new node sends a heartbeat at once, gets a resync, and receives every event from
-   * then on.
+   * one more commit for each commit that is announced. A new node sends a heartbeat at once, gets a resync, and
+   * receives every event from then on.
    */
   get #hasNoPeers(): boolean {
     if (!this.#session.ready) return false;
@@ -151,7 +151,7 @@ export class PostgresBus implements Bus {
     return performance.now() - silentSince > 3 * this.#heartbeatMs;
   }
 
-  /** Starts a flush, unless one runs already or waits after a failure. */
+  /** Starts to send the queued events, unless they are being sent, or wait for a retry after a failure. */
   #startFlush(): void {
     if (!this.#isSending && this.#retryTimer === null && !this.#stopped) void this.#flush();
   }

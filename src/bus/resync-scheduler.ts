@@ -1,7 +1,7 @@
 import type { ReliableEvent } from './bus.ts';
 
 /**
- * The maximum of a random delay, so that nodes that lost notifications at the same moment resync at different moments.
+ * A resync is delayed at random by up to this time: nodes that lost notifications together resync at different moments.
  */
 const MAX_JITTER_MS = 1_000;
 /** The minimum time between two resyncs: while a database is slow, notifications are lost again and again. */

@@ -9,9 +9,11 @@ import { firstStringOf, isObject, stringOf, type JsonObject } from './core/value
 
 /** A body with a `text` and one of these keys is in the format of Slack or Rocket.Chat. */
 const SLACK_KEYS = ['channel', 'icon_emoji', 'link_names', 'mrkdwn', 'mrkdwn_in', 'alias', 'avatar'] as const;
-/** So many entries of a list are searched for an object, since the first ones may be null. */
+/**
+ * The number of entries at the beginning of a list that are searched for an object, since the first ones may be null.
+ */
 const MAX_FIRST_ENTRIES = 10;
-/** A longer `text` is not compared with the blocks beside it, and so is always shown. */
+/** A `text` longer than this is not compared with the blocks in the same body, and so is always shown. */
 const MAX_NOTIFICATION_LENGTH = 4_000;
 const LIST_IN_STRING = /^\s*\[\s*\{/;
 

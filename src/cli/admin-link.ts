@@ -71,8 +71,8 @@ function adminLinkLines({ user, created, link, expires_at, group }: AdminLink): 
  */
 export async function makeAdminLink(dataDir: string, nick = NICK): Promise<AdminLink> {
   const { nick: user, isNew: created, isSignedIn } = await firstAdministrator(dataDir, nick);
-  // This is checked on each call until the first sign-in: an earlier call may have been interrupted before it created
-  // the group.
+  // Each call until the first sign-in checks whether a group exists: an earlier call may have been interrupted before
+  // it created the group.
   const group = isSignedIn || (await hasGroup(dataDir)) ? null : await makeFirstGroup(dataDir, user);
   const { link, browser_link, expires_at } = await callServer({
     dataDir,

@@ -76,8 +76,8 @@ export async function createProgram(context: CommandContext, names = COMMAND_NAM
     });
   withExamples(program, ['klatch setup --embedded --base-uri https://chat.example.org', 'klatch serve']);
   await addCommands(program, context, names);
-  // Excess words are allowed here, so that one is refused as an unknown command and not as "too many arguments". Set
-  // after the commands were added, because they would inherit it.
+  // Excess words are allowed here, so that such a word is refused as an unknown command and not as "too many
+  // arguments". This is set after the commands were added, because they would inherit the setting.
   program.allowExcessArguments();
   refuseUnknownCommands(program);
   return program;

@@ -143,7 +143,7 @@ function buildLive(settings: Settings) {
      * again.
      */
     heartbeatMs: settings['live.heartbeat'],
-    /** The server closes a connection when so many bytes to it are unsent. */
+    /** The server closes a connection when this many bytes to it are unsent. */
     sendQueueBytes: settings['live.send-queue-size'],
     maxLiveConnections: settings['live.connections'],
     maxConnectionsPerUser: settings['live.connections-per-user'],
@@ -166,15 +166,18 @@ function buildLimits(settings: Settings) {
     maxFlushPosts: settings['limits.flush-posts'],
     maxFlushBytes: settings['limits.flush-size'],
     /**
-     * The rate of posts with one token, in posts per second; the posts above it in a burst; and how long a post beyond
-     * both waits.
+     * For each token: posts per second; posts at once after a quiet time; the longest wait of a post beyond both
+     * limits. A post that would wait longer is refused.
      */
     postsPerSecondPerToken: settings['limits.token-rate'],
     postBurstPerToken: settings['limits.token-burst'],
     tokenQueueTimeoutMs: settings['limits.token-queue-timeout'],
     unknownTokenTtlMs: settings['limits.unknown-token-ttl'],
     unknownTokenCacheSize: settings['limits.unknown-token-cache'],
-    /** The answers per second that one source gets about unknown tokens. Further ones are delayed. */
+    /**
+     * The answers per second about unknown tokens to one source (IPv4 address or IPv6 /64). Further answers are
+     * delayed.
+     */
     unknownTokensPerSecondPerSource: settings['limits.unknown-token-rate'],
     /**
      * The milliseconds, in any second, that the event loop may spend on parsing and checking the input of one source.
@@ -185,7 +188,7 @@ function buildLimits(settings: Settings) {
     hookChangesPerGroupPerMinute: settings['limits.hook-changes-per-minute'],
     /** A post whose hop count (`klatch-hops`) reaches this number is refused. */
     hopLimit: settings['limits.hops'],
-    /** The rate of requests of one session, per second, and the requests above it in a burst. */
+    /** For each session: requests per second, and requests at once after a quiet time. */
     sessionRequestRate: settings['limits.session-rate'],
     sessionRequestBurst: settings['limits.session-burst'],
     sessionsPerUser: settings['limits.sessions-per-user'],
@@ -201,9 +204,8 @@ function buildLimits(settings: Settings) {
     /** The most concurrent uploads, in total and of one account. */
     concurrentUploads: settings['limits.concurrent-uploads'],
     concurrentUploadsPerUser: settings['limits.concurrent-uploads-per-user'],
-    /** The most files of one message. */
     attachmentsPerMessage: settings['limits.attachments-per-message'],
-    /** The most activation codes in an hour to addresses that have an account, and also to those that have none. */
+    /** The most activation codes in an hour to addresses with an account, and separately to addresses without one. */
     codesPerHourPerBudget: settings['limits.codes-per-hour'],
     /** The most activation codes in an hour at the request of one IP address. */
     codesPerSourcePerHour: settings['limits.codes-per-ip'],

@@ -10,7 +10,6 @@ import { settingEntries, type SettingKey } from './schema.ts';
 import { describeConfig, HIDDEN, type ShownValue, type ShownSetting } from './show.ts';
 import type { ValueType } from './value-types.ts';
 
-/** The kind of a file of a configuration. */
 type ConfigurationFileKind = 'configuration' | 'public-key' | 'private-key';
 
 /** A file of a configuration: `name` is its unique name in the archive, `path` its original path. */

@@ -29,7 +29,6 @@ export function buildPush(settings: Settings) {
     content: settings['push.content'],
     /** How long the server collects messages before it sends a push about them. */
     pushDebounceMs: settings['push.debounce'],
-    /** The most concurrent pushes to one vendor. */
     maxInFlightPerVendor: settings['push.in-flight'],
     /** The longest time that a vendor may take for an answer. */
     timeoutMs: settings['push.timeout'],

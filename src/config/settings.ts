@@ -6,7 +6,6 @@ import { settingEntries } from './schema.ts';
 import type { SettingKey, Settings } from './schema.ts';
 import { findUnknownKeys, sectionsOf } from './unknown-keys.ts';
 
-/** The result of `readSettings`. */
 interface SettingsReading {
   /** The values of the keys. They are complete only if `missing` and `problems` are empty. */
   readonly settings: Partial<Settings>;

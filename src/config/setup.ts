@@ -11,7 +11,10 @@ import { SCHEMA } from './schema.ts';
 import type { SettingKey } from './schema.ts';
 import { webPushSubject, type WebPushKeys } from './keys/web-push-keys.ts';
 
-/** The answer about the database: the embedded one, or the address and the names of an external one. */
+/**
+ * The answer to the setup's question about the database: the embedded one, or the address and the names of an external
+ * one.
+ */
 export type DatabaseAnswer =
   | { readonly embedded: true }
   | {
@@ -182,8 +185,8 @@ const endpointLiteral = ({ type, port }: { type: LiveTransport; port: number }):
 const WEB_PUSH_SECTION = 'services.web-push';
 
 /**
- * The settings of web push as HOCON text. If the configuration already has one of the two keys, the other one is not
- * written, since the public and the private key would not belong together.
+ * The settings of web push as HOCON text. If the configuration already has the public or the private key, the other one
+ * is not written: the two would not belong together.
  */
 function webPushLiterals(source: ConfigText, answers: SetupAnswers): [SettingKey, string | undefined][] {
   const { webPushKeys: pair, webPushSubject: given } = answers;

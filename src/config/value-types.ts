@@ -39,7 +39,6 @@ export interface ValueType<T> {
  */
 type Presence = 'defaulted' | 'required' | 'optional';
 
-/** The specification of one key. */
 export interface KeySpec<T, P extends Presence = Presence> {
   readonly kind: ValueType<T>;
   readonly presence: P;

@@ -15,9 +15,9 @@ export class ControlFolderError extends Error {
 
 /**
  * The path of a data directory's control socket, for connecting to the socket. The socket is inside the data directory.
- * If that path is too long for a Unix socket, it is in a folder with a name derived from the data directory, in
- * `$XDG_RUNTIME_DIR` or else the temporary folder. Throws ControlFolderError where another user could have made that
- * folder: the socket might be a stranger's.
+ * If that path is too long for a Unix socket, the socket is in a folder below `$XDG_RUNTIME_DIR` or else the temporary
+ * folder. The name of that folder is derived from the data directory. Throws ControlFolderError where another user
+ * could have made that folder: the socket might be a stranger's.
  */
 export function findControlSocket(dataDir: string, env: NodeJS.ProcessEnv = process.env): string {
   const { path, isInDataDir } = locateSocket(dataDir, env);

@@ -182,8 +182,8 @@ function readLockHolder(file: string): LockHolder {
 }
 
 /**
- * The process that holds the lock; null: unknown. It compares only the file's inode: on btrfs and overlayfs,
- * /proc/locks names another device than `stat`.
+ * The process that holds the lock; null: unknown. Only the inode of the lock's file is compared: on btrfs and
+ * overlayfs, /proc/locks names another device than `stat`.
  */
 function lockingPid(file: string): number | null {
   const { ino } = lstatSync(file);

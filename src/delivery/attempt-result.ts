@@ -7,13 +7,16 @@ import type { DeliveryRequest } from './request-body-builder.ts';
 import { retryDelayMs, type RetryPolicy } from '../model/retry-policy.ts';
 import { dueIn } from './next-attempt.ts';
 
-/** The known outcome of a request. */
+/** A request that was sent, with its outcome. */
 export interface AttemptResult {
   readonly request: DeliveryRequest;
   readonly outcome: HttpAttemptOutcome;
   readonly startedAt: Date;
   readonly epoch: number;
-  /** For a delivery: why the receiver's reply was not posted. */
+  /**
+   * If the request was delivered: why the receiver's reply was not posted into the group; null if it was, or if there
+   * was none.
+   */
   readonly replyProblem?: ReplyProblem | null;
 }
 

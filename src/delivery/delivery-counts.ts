@@ -9,12 +9,11 @@ type DeliveryOutcome = (typeof deliveryOutcomes)[number];
 /** Counts attempts since the start, for metrics. */
 export class DeliveryCounts {
   readonly attemptsByOutcome: Record<DeliveryOutcome, number> = { delivered: 0, failed: 0, unregistered: 0 };
-  /** Failed attempts by category. */
   readonly failedAttemptsByCategory = Object.fromEntries(failureCategories.map((category) => [category, 0])) as Record<
     FailureCategory,
     number
   >;
-  /** Attempts that were not the first of their message. */
+  /** Attempts that were not the first of their request. */
   retries = 0;
   deadLettered = 0;
   readonly durationS: Readonly<Record<DeliveryOutcome, Histogram>> = {

@@ -33,7 +33,6 @@ export interface DeliveryStrategy {
 
 /** The lane's parts that a strategy uses. */
 export interface StrategyDeps {
-  /** The most messages in one request. */
   readonly maxMessagesPerRequest: number;
   readonly retryPolicy: RetryPolicy;
   readonly limiter: LaneLimiter;
@@ -67,7 +66,6 @@ export interface StrategyDeps {
   readonly onCountedFailure: (outcome: HttpAttemptOutcome, settlement: Settlement) => void;
   /** Called with an exception while requests are in flight; the lane pauses once they have ended. */
   readonly onError: (error: unknown) => void;
-  /** Called for each dead-lettered message. */
   readonly onDeadLetter: (deadLetterRecord: AttemptRecord) => void;
 }
 
@@ -76,7 +74,7 @@ export interface StrategyDeps {
  */
 export const ERROR_DELAY: Delay = { ms: 1_000, ignoreWakeups: true };
 
-/** So many failures in a row are an outage. When the target answers again, the lane uses a slow start. */
+/** At least this many failures in a row count as an outage. After an outage the lane uses a slow start. */
 const OUTAGE_FAILURES = 2;
 
 /** Adapts the slow start to the outcome of an attempt. Returns true when this attempt ended an outage. */

@@ -4,10 +4,10 @@ import type { HookId } from '../model/ids.ts';
 
 /** The shortest time between two warnings about the same hook. */
 const WARNING_INTERVAL_MS = 60_000;
-/** The most hooks that are remembered. The hook with the oldest warning is dropped first. */
+/** The most hooks whose last warning is remembered. The hook with the oldest warning is dropped first. */
 const MAX_REMEMBERED_HOOKS = 10_000;
 
-/** The logged fields of a failure. */
+/** The fields of a failed delivery that its log line shows. */
 interface FailureFields {
   readonly hook: HookId;
   readonly failures: number;

@@ -20,7 +20,7 @@ interface SealedSecrets {
   readonly oldSecretUntil: Date | null;
 }
 
-/** One request to a target, as far as its signature covers it or its headers name it. */
+/** The parts of a request that its signature covers or its headers contain. */
 interface SignedRequest {
   /** The value of the header `webhook-id`. */
   readonly id: string;

@@ -63,7 +63,9 @@ export class HookStateWriter {
     }
   }
 
-  /** False when the write failed and must be retried. */
+  /**
+   * Parks the hook and writes the notice for its group. False when the write failed, so that the caller must try again.
+   */
   async parkNotifyingGroup(lane: Lane, settlement: Settlement): Promise<boolean> {
     const { id, conversationId, host } = lane;
     try {

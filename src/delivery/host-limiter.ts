@@ -9,7 +9,10 @@ interface HostState {
   /** `active`: all requests in flight to this host. `slowActive`: those of slow lanes among them. */
   active: number;
   slowActive: number;
-  /** The kind of lane that got the host's last slot while both kinds waited. */
+  /**
+   * True if the host's last slot that `#grantNext` gave went to a slow lane. If both kinds of lanes wait, they
+   * alternate.
+   */
   lastGrantWasSlow: boolean;
 }
 
@@ -18,11 +21,11 @@ interface HostState {
  * lanes of a host get slots in the order in which they came. So neither a slow host nor a busy one keeps others from
  * sending.
  *
- * Slow lanes share at most half of all slots, and half of each host's. Otherwise 16 hosts, each with 16 hooks that
- * answer just below the time-out, would hold all 256 slots for 15 s at a time. In the second that a slow lane takes for
- * one delivery, a slot of the quick half serves a hundred. So quick lanes hardly miss the slow half, and receivers that
- * are slow for honest reasons continue in parallel. Where both kinds of lanes wait, they alternate. A hook counts as
- * slow after its first slow attempt, so only that attempt takes a slot of the quick half.
+ * Slow lanes (`isSlowReceiver`) share at most half of all slots, and half of each host's. Otherwise 16 hosts, each with
+ * 16 hooks that answer just below the time-out, would hold all 256 slots for 15 s at a time. In the second that a slow
+ * lane takes for one delivery, a slot of the quick half serves a hundred. So quick lanes hardly miss the slow half, and
+ * receivers that are slow for honest reasons continue in parallel. Where both kinds of lanes wait, they alternate. A
+ * hook counts as slow after its first slow attempt, so only that attempt takes a slot of the quick half.
  */
 export class HostLimiter {
   readonly #max: number;
@@ -53,17 +56,17 @@ export class HostLimiter {
     this.#slowPerHost = maxSlowReceiverSlots(perHost);
   }
 
-  /** Requests in flight. */
+  /** Requests in flight to all hosts. */
   get active(): number {
     return this.#active;
   }
 
-  /** Requests in flight of slow lanes. */
+  /** Requests in flight of slow lanes, to all hosts. */
   get slowActive(): number {
     return this.#slowActive;
   }
 
-  /** Callers that wait for a slot. */
+  /** The number of callers that wait for a slot, at all hosts. */
   get waiting(): number {
     let waiting = 0;
     for (const host of this.#hosts.values()) waiting += host.quickWaiters.length + host.slowWaiters.length;

@@ -7,7 +7,7 @@ import type { HostLimiter } from './host-limiter.ts';
 /** The kind of a slot: a lane whose hook's last attempt was slow takes slow slots, of which there are fewer. */
 export type Slot = 'quick' | 'slow';
 
-/** The most hooks that are remembered. The hook that was slow longest ago is dropped first. */
+/** The most hooks that are remembered as slow. The hook that was slow longest ago is dropped first. */
 const MAX_REMEMBERED_HOOKS = 10_000;
 
 /**

@@ -62,7 +62,7 @@ const MAX_IDLE_SWEEPS = 12;
 /** The current load of this process's lanes. */
 interface DeliveryLoad {
   readonly inFlight: number;
-  /** Lanes that wait for a slot. */
+  /** Lanes that wait for a slot, the permission for one request in flight. */
   readonly waitingForSlot: number;
   /** Settlements that are not committed yet: at most one for each lane, of up to eight attempts. */
   readonly pendingSettlements: number;
@@ -153,7 +153,6 @@ export class LaneManager {
     };
   }
 
-  /** The current load, for metrics. */
   get load(): DeliveryLoad {
     return {
       inFlight: this.#limiter.active,
@@ -348,7 +347,7 @@ export class LaneManager {
     loaded.idleSweeps = 0;
     const owned = new Set(this.#leases.partitionsNotHandingOver);
     const present = new Set<number>();
-    // The rows are outdated, or the manager stops: the rows may retire lanes, but start none.
+    // True if the rows are outdated, or the manager stops: then the rows may retire lanes, but start none.
     const outdated = this.#dirty.has(id) || this.#stopped;
     for (const row of rows) {
       present.add(row.id);
@@ -356,8 +355,8 @@ export class LaneManager {
       if (lane === undefined) {
         if (!outdated && owned.has(row.id % PARTITIONS)) this.#create(loaded, row);
       } else if (lane.generation !== row.generation || lane.stale) {
-        // A stale lane with an unchanged row had a settlement refused. Without a pause, its next lane would send and be
-        // refused again until the leases are renewed.
+        // A stale lane with an unchanged row had a settlement refused. Without a pause, the hook's next lane would send
+        // and be refused again until the leases are renewed.
         this.#retireThenReload(loaded, lane, lane.generation === row.generation ? REFUSED_LANE_RELOAD_MS : 0);
       } else {
         lane.wake(row.lastSeq > loaded.head ? row.lastSeq : loaded.head);

@@ -103,8 +103,8 @@ export class Lane {
   #timer: NodeJS.Timeout | null = null;
   /** True: a notification does not end the pause that `#timer` measures. */
   #ignoreWakeups = false;
-  /** True: a notification arrived while the strategy ran, perhaps after the strategy's last check for work. */
   #hasLoggedDefect = false;
+  /** True: a notification arrived while the strategy ran, perhaps after the strategy's last check for work. */
   #woken = false;
   #suspended = false;
   #retired = false;
@@ -307,7 +307,8 @@ export class Lane {
     const settlement = this.#tracker.buildSettlement(health, { epoch: goneResult.epoch, attempts: [record] });
     const removal = await this.#context.onGone(this, settlement, record);
     this.#context.counts.add(record, removal === 'removed');
-    // After a wait by the retry policy, the next attempt gets a 410 again, and tries the removal again.
+    // If the removal failed, the next attempt follows after a wait by the retry policy. It gets a 410 again, and tries
+    // the removal again.
     if (removal === 'failed') return false;
     this.#reload();
     return true;

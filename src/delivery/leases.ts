@@ -81,7 +81,10 @@ export class Leases {
   #nodeCount = 1;
   #timer: NodeJS.Timeout | null = null;
   #round: Promise<void> | null = null;
-  /** True: a round of queries begins within `DEBOUNCE_MS`, or that soon after the current round. */
+  /**
+   * True: the next round of queries begins within `DEBOUNCE_MS`, or within that time after the end of the current
+   * round.
+   */
   #promptRoundRequested = false;
   #leaving = false;
   #stopped = true;

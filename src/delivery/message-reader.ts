@@ -19,12 +19,12 @@ const MAX_READ_AHEAD_MESSAGES = 64;
 const READ_AHEAD_BYTES = 128 * 1024;
 /** The most positions (a conversation and a seq) that one query reads. */
 const MAX_POSITIONS_PER_QUERY = 128;
-/** The size of the cache for all conversations together, in bytes of bodies. */
+/** The most bytes in the cache of all conversations: for each message, the bytes of its body and 500 bytes more. */
 const CACHE_BYTES = 32 * 1024 * 1024;
 const CACHE_ENTRY_OVERHEAD_BYTES = 500;
 /**
- * A message that was cached longer ago is read again: it may have been edited, and its links to files expire some days
- * after they were made.
+ * A message that was cached longer ago than this is read again: it may have been edited, and its links to files expire
+ * some days after they were made.
  */
 const CACHE_TTL_MS = 1_000;
 
@@ -67,7 +67,7 @@ export class MessageReader {
     this.#log = options.log;
   }
 
-  /** The result of `nextMessage`, if it is cached. */
+  /** Returns the next message after a seq without a query; undefined if it is not cached. */
   peek(conversationId: ConversationId, after: Seq): EncodedMessage | undefined {
     return this.#cache.get(`${conversationId}:${after + 1}`);
   }

@@ -22,9 +22,9 @@ import type { DeliveryRequest } from './request-body-builder.ts';
 import { ClockSafeNextAttempt } from './next-attempt.ts';
 import type { NotSentOrUnknown } from './sender.ts';
 
-/** After so many refusals of one message (400, 413 or 422) the lane probes the messages after it. */
+/** After this number of refusals of one message (400, 413 or 422) the lane probes the messages after it. */
 const REJECTIONS_BEFORE_PROBING = 5;
-/** The lane probes at most so many messages after the refused one, once each. */
+/** The most messages after the refused one that the lane probes, once each. */
 const MAX_FOLLOWING_PROBES = 3;
 
 /**

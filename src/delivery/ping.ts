@@ -17,7 +17,6 @@ import {
   type SigningKeys,
 } from './headers.ts';
 
-/** The dependencies of a {@link Pinger}. */
 interface PingerOptions {
   readonly config: DeliveryConfig;
   readonly policy: AddressPolicy;
@@ -39,8 +38,8 @@ const MAX_PER_GROUP = 4;
 const MAX_HEADERS_TIMEOUT_MS = 6_000;
 const MAX_BODY_TIMEOUT_MS = 1_000;
 /**
- * An unused connection is closed after this time. The time is so short that a connection serves at most two pings of a
- * hook: a ping shall test whether a connection can be opened.
+ * An unused connection is closed after this time, which is shorter than the 5 s between two pings of a hook. So a ping
+ * usually opens a new connection, and tests whether that is possible.
  */
 const KEEP_ALIVE_MS = 1_000;
 

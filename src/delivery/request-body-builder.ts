@@ -27,7 +27,6 @@ export interface DeliveryRequest {
 
 /** Bounds of the part of the log that one request may take. */
 export interface RequestRangeBounds {
-  /** The most messages in the request. */
   readonly maxMessages: number;
   /**
    * Set when a failed request is sent again: the last seq of its range. The request then covers exactly the same range.
@@ -177,7 +176,7 @@ export class RequestBodyBuilder {
       const message = await this.#read(after);
       if (message === null) break;
       if (message.seq > after + 1) return null;
-      // No request spans two log epochs, even if the failed batch did.
+      // No request spans two log epochs, even if a failed batch that is sent again becomes shorter by that.
       if (message.logEpoch !== head.logEpoch) {
         resendRangeEnd = null;
         break;
@@ -185,7 +184,8 @@ export class RequestBodyBuilder {
       after = message.seq;
       if (this.#isSkipped(message)) {
         skipped += 1;
-        // The batch ends here, although more messages fit: it holds a slot, and must not read on for long.
+        // After many skipped messages the batch ends, although more fit: it holds a slot, and must not read the log for
+        // long.
         if (skipped > MAX_SKIPPED && bounds.resendRangeEnd === null) break;
         continue;
       }

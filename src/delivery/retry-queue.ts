@@ -9,8 +9,8 @@ import { dueIn, ClockSafeNextAttempt } from './next-attempt.ts';
 /** The most retry rows that one query reads. */
 const RETRIES_PER_QUERY = 16;
 /**
- * If the wall clock falls behind the monotonic clock by more than this, it was set back: NTP slews it by less than a
- * millisecond a second.
+ * If the wall clock falls behind the monotonic clock by more than this, somebody set the wall clock back: NTP slews it
+ * by less than a millisecond a second.
  */
 const CLOCK_TOLERANCE_MS = 1_000;
 
@@ -25,7 +25,7 @@ export class RetryQueue {
   #rowCount: number;
   #nextDueAt: ClockSafeNextAttempt | null = null;
   #dueRows: RetryRangeWithAttempts[] = [];
-  /** Number of rows that `take` has returned and `done` has not ended. */
+  /** Number of rows that `take` has returned, and that the lane has not given back with `done`. */
   #takenNotDoneCount = 0;
   #retryAllNotBeforeMs = 0;
   /** The wall clock minus the monotonic clock, in milliseconds, at the last check. */
@@ -41,7 +41,7 @@ export class RetryQueue {
     this.#setNextDue(row.earliestRetryAt);
   }
 
-  /** Number of rows, including those in flight. */
+  /** Number of the hook's retry rows, including those that `take` has returned. */
   get rowCount(): number {
     return this.#rowCount;
   }
@@ -94,8 +94,8 @@ export class RetryQueue {
 
   async #read(): Promise<void> {
     if (this.#isClockSetBack()) await this.#makeAllDue();
-    // If the wall clock was set back while the queue waited for a row, the query uses the due time of that row as the
-    // present time.
+    // If the wall clock was set back while the queue waited for a row, the due time of that row serves as the present
+    // time.
     const isDue = this.#nextDueAt !== null && this.#nextDueAt.waitMs() === 0;
     const nowMs = Math.max(Date.now(), isDue ? this.#nextDueAt!.at.getTime() : 0);
     const bounds = { nowMs, maxPlausibleDelayMs: longestDelayMs(this.#retryPolicy), limit: RETRIES_PER_QUERY };
@@ -143,7 +143,7 @@ export class RetryQueue {
     return this.#pool.run((sql) => retriesAfter(sql, this.#row.id, cursors));
   }
 
-  /** Subtracts from the row count: so many rows were deleted that `take` had not returned. */
+  /** Subtracts `count` from the number of rows: the caller deleted rows that `take` had not returned. */
   discarded(count: number): void {
     this.#rowCount -= count;
   }
@@ -167,8 +167,8 @@ export class RetryQueue {
   }
 
   /**
-   * True when the wall clock was set back since the last call. The due time of a row is wall-clock time, so a row from
-   * before would wait longer by the difference.
+   * True when the wall clock was set back since the last call. The due times of rows are wall-clock times: rows that
+   * were written before would wait longer by the difference.
    */
   #isClockSetBack(): boolean {
     const offsetMs = Date.now() - performance.now();

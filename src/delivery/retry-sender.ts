@@ -27,7 +27,7 @@ export async function sendRetry(deps: StrategyDeps): Promise<Delay | null> {
       limiter.release(slot);
     }
   } finally {
-    // An attempt without an outcome leaves the row due, also after an exception.
+    // If the attempt has no outcome, or an exception was thrown, the row stays due.
     if (typeof result === 'string' && result !== 'obsolete') retryQueue.done('unknown');
   }
   if (result === 'cancelled') return null;
@@ -118,7 +118,7 @@ async function readEventsOfRow({ events }: StrategyDeps, row: RetryRangeWithAtte
 }
 
 /**
- * Gives a row that was taken back to the queue after an attempt. Returns the changes of retry rows for the settlement.
+ * After the attempt of a retry row, returns the row to the queue. Returns the changes of retry rows for the settlement.
  */
 export function updateQueueReturningRetries(
   deps: StrategyDeps,

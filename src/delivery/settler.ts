@@ -46,8 +46,9 @@ export class Settler {
   }
 
   /**
-   * Writes a settlement. Resolves to true once it is committed. Resolves to false when the hook was changed or belongs
-   * to another node now, so that its row must be read again, and when the settler stops.
+   * Writes a settlement. Resolves to true once it is committed, and to false in two cases:
+   * - The hook was changed or belongs to another node now: its row must be read again.
+   * - The settler stops.
    */
   settle(settlement: Settlement): Promise<boolean> {
     if (this.#stopped) return Promise.resolve(false);

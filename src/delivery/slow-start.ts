@@ -1,4 +1,4 @@
-/** A maximum of this size or more is no limit. */
+/** A slow start ends when the most messages in a batch, or requests in flight, have grown to this number. */
 const FULL_BATCH_OR_IN_FLIGHT = 256;
 
 /**
@@ -8,17 +8,17 @@ const FULL_BATCH_OR_IN_FLIGHT = 256;
 export class SlowStart {
   #maxBatchOrInFlight = FULL_BATCH_OR_IN_FLIGHT;
 
-  /** The target answered again after an outage. */
+  /** Must be called when the target answers again after an outage: begins with one request. */
   begin(): void {
     this.#maxBatchOrInFlight = 1;
   }
 
-  /** A delivery succeeded. */
+  /** Must be called after each successful delivery: doubles the limit while the slow start lasts. */
   grow(): void {
     if (this.#maxBatchOrInFlight < FULL_BATCH_OR_IN_FLIGHT) this.#maxBatchOrInFlight *= 2;
   }
 
-  /** The most messages in a batch, or requests in flight. */
+  /** The most messages in a batch, or requests in flight, that the slow start allows now. */
   get maxBatchOrInFlight(): number {
     return this.#maxBatchOrInFlight;
   }

@@ -9,25 +9,23 @@ import {
 import type { Sql } from '../storage/db/connection.ts';
 import type { Pool } from '../storage/db/pool.ts';
 
-/** What the lane manager does for a sweep. */
 interface SweepEvents {
   /** Returns the partitions that this node holds and is not releasing. */
   readonly partitions: () => readonly number[];
   /** Loads the lanes of these conversations, in which something is pending. Resolves when they are loaded. */
   readonly onPending: (ids: readonly ConversationId[]) => Promise<void>;
-  /** Called before each sweep. */
   readonly onSweepStart: () => void;
 }
 
 const SWEEP_INTERVAL_MS = 5_000;
 /**
- * Conversations in one page of a sweep's result. A page can be large, since it has only ids. Few pages are also
- * cheaper: each page's query checks all conversations that advanced in the last minute.
+ * The most conversations in one page of a sweep's result. A page can be large, since it has only ids. Few pages are
+ * also cheaper: each page's query checks all conversations that advanced in the last minute.
  */
 const SWEPT_CONVERSATIONS_PER_PAGE = 5_000;
 /**
- * Sweeps find what became pending in the last minute. If none has succeeded for this long, the next sweep searches all
- * partitions of this node completely.
+ * A usual sweep finds only what became pending in the last minute. If no sweep has succeeded for this long, the next
+ * one searches all partitions of this node completely.
  */
 const FULL_SWEEP_AFTER_MS = 45_000;
 
@@ -81,8 +79,8 @@ export class Sweep {
   }
 
   /**
-   * Finds everything pending in newly gained partitions. In the others, finds only what became pending in the last
-   * minute.
+   * Finds everything pending in newly gained partitions. In other partitions, finds only what became pending in the
+   * last minute.
    */
   async #sweep(): Promise<void> {
     const isOverdue = performance.now() - this.#lastSuccessfulSweepAt > FULL_SWEEP_AFTER_MS;

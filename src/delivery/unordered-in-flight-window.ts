@@ -2,8 +2,9 @@ import type { Rev, Seq } from '../model/ids.ts';
 import type { RetryRange, RetryRangeUpdate } from '../storage/hooks/settlement.ts';
 
 /**
- * The most requests that may complete while an earlier one is in flight. The cursor cannot pass them, so a kill of the
- * process repeats up to so many.
+ * The most completed requests after the cursor, which stays before a request in flight. If more complete, the request
+ * in flight gets a retry row, and the cursor passes it. A kill of the process repeats the completed requests after the
+ * cursor.
  */
 export const MAX_REQUESTS_COMPLETED_AHEAD = 16;
 /** The time after which the retry row of a request in flight is due: by then the request or its process has ended. */
@@ -49,7 +50,6 @@ export class UnorderedInFlightWindow<Num extends LogNumber> {
     return this.#lastRead;
   }
 
-  /** Requests in flight. */
   get inFlightRequestCount(): number {
     return this.#inFlight.size;
   }
@@ -115,9 +115,9 @@ export class UnorderedInFlightWindow<Num extends LogNumber> {
   }
 
   /**
-   * When too many requests have completed before the oldest one in flight, returns a retry row for the oldest, so that
-   * the cursor may pass it. The caller writes the rows with the settlement that moves the cursor. A request that was
-   * not yet written to its socket gets no row: if the lane were stopped, it would be sent only later, from its row.
+   * When too many requests have completed before the oldest one in flight, returns a retry row for the oldest. Then the
+   * cursor may pass it. The caller writes the rows with the settlement that moves the cursor. A request that was not
+   * yet written to its socket gets no row: if the lane were stopped, it would be sent only later, from its row.
    */
   spillToRetries(): readonly RetryRangeUpdate[] {
     const rows: RetryRangeUpdate[] = [];

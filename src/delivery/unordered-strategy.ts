@@ -33,8 +33,8 @@ import type { NotSentOrUnknown } from './sender.ts';
 /** The most requests of one hook with `order: none` in flight at once (docs/reverse-webhooks.md). */
 export const MAX_IN_FLIGHT = 16;
 /**
- * After so many failures in a row the lane sends no new messages: the target is at fault, not a message
- * (docs/reverse-webhooks.md).
+ * After this number of failures in a row the lane sends no new messages, only retries: the target is at fault, not a
+ * message (docs/reverse-webhooks.md).
  */
 const SUCCESSIVE_FAILURES_BLOCKING_NEW = 20;
 
@@ -42,8 +42,9 @@ type Source = UnorderedSource<Seq> | UnorderedSource<Rev>;
 
 /**
  * Sends several requests at once, in no order. A failed request becomes a retry row, and blocks nothing after it. The
- * cursor stays before a request in flight until more than 16 later ones have completed. Events take turns with
- * messages, and have a cursor of their own.
+ * cursor stays before a request in flight. Once more than 16 later requests have completed, the lane writes a retry row
+ * for that request, and the cursor passes it. Events (edits and deletions) take turns with messages, and have a cursor
+ * of their own.
  */
 export class UnorderedStrategy implements DeliveryStrategy {
   readonly #deps: StrategyDeps;
@@ -129,8 +130,8 @@ export class UnorderedStrategy implements DeliveryStrategy {
     if (this.#sources.some(({ window }) => window.isBlockedByRangeNotSent)) return null;
     if (failures < SUCCESSIVE_FAILURES_BLOCKING_NEW) return 0;
     if (retryQueue.rowCount > 0 || this.#active > 0) return null;
-    // No retry row and no request in flight would find out that the receiver works again, since the hook had `order:
-    // strict` until now. So a new message does.
+    // After so many failures, a hook normally has a retry row that tests whether the receiver works again. Here it has
+    // none, since it had `order: strict` until now. So a new message is the test.
     return nextAttemptAt === null ? 0 : new ClockSafeNextAttempt(nextAttemptAt, this.#deps.retryPolicy).waitMs();
   }
 

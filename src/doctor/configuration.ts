@@ -13,7 +13,7 @@ const READABLE_BY_OTHERS = / can be read by every user/;
 const CHMOD = 'Run that chmod as root or as the owner of the file; no restart is needed.';
 const SETUP = 'Run "klatch setup", or write these keys into the file.';
 
-/** The results of the check, and the configuration if the server would start with it. */
+/** The results of the check of the configuration; and the configuration, if the server would start with it. */
 interface ConfigurationReading {
   readonly config: Config | null;
   readonly verdicts: readonly CheckResult[];

@@ -38,9 +38,12 @@ export interface DatabaseFacts {
   readonly verdicts: readonly CheckResult[];
   /** The results that prevent a server from starting. */
   readonly startBlockers: readonly CheckResult[];
-  /** Null: the database did not answer, or does not run. */
+  /** The state of the database server; null: the database did not answer, or does not run. */
   readonly report: DatabaseReport | null;
-  /** Null: `report` is null, or the database has no tables, or a schema that this program does not know. */
+  /**
+   * The report on hooks; null: `report` is null, or the database has no tables, or a schema that this program does not
+   * know.
+   */
   readonly hooks: HookHostsAndFailuresReport | null;
   /** Null: `hooks` is null, or the schema is older than this program's. */
   readonly push: DevicesAndLongPendingReport | null;

@@ -9,7 +9,7 @@ const MIN_SERVER_VERSION_NUMBER = 110_000;
 const REPORTED_LOSS_MS = 30 * 24 * 60 * 60_000;
 const LOSS_CONSEQUENCE = 'a crash can lose messages that were confirmed';
 
-/** The values that the report is compared with. */
+/** The values that a report of the database is compared with. */
 interface DatabaseExpectation {
   readonly config: Config;
   /** The number of the schema that this program works with. */
@@ -114,8 +114,8 @@ function evaluateLoss({ loss }: DatabaseReport): CheckResult[] {
 }
 
 /**
- * Checks whether the connections suffice. Those of a running server count as free, since the needed number includes
- * them.
+ * Checks whether the database allows enough connections. Those of running Klatch servers count as free, since the
+ * needed number includes them.
  */
 function evaluateConnections(report: DatabaseReport, { config }: DatabaseExpectation): CheckResult[] {
   const needed = DEDICATED_DATABASE_CONNECTIONS + config.postgresql.generalPoolSize;

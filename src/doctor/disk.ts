@@ -16,7 +16,6 @@ export const FREE_FILES_WARNING = 10_000;
 
 const TODO = 'Make room, or move the folder to a larger file system: a full disk refuses every message.';
 
-/** The free space of a file system. */
 interface FreeSpace {
   readonly path: string;
   /** The device number of the file system. */

@@ -13,7 +13,7 @@ const ID_ADVICE = 'Put that right before the server is started again: it refuses
 
 /** The values that the file store is compared with. */
 interface FileStoreExpectation {
-  /** Null: no server runs, or its user is not known. */
+  /** The user id of the running server; null: no server runs, or its user is not known. */
   readonly serverUid: number | null;
   /** The store id in the database; undefined: the database did not answer. */
   readonly storeIdInDatabase: string | null | undefined;

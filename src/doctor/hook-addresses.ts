@@ -8,7 +8,7 @@ import { countWithNoun, ok, warning, type CheckResult } from './finding.ts';
 
 /** The maximum number of hosts that are checked; those with the most hooks come first. */
 export const MAX_CHECKED_HOSTS = 200;
-/** The maximum number of findings of one kind that are shown one by one; a number stands for the others. */
+/** The maximum number of findings of one kind that are shown one by one; of the others, only the number is shown. */
 const MAX_SHOWN = 5;
 const LOOKUP_TIMEOUT_MS = 3_000;
 

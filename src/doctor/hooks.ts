@@ -7,7 +7,7 @@ import {
 } from '../storage/hooks/hook-report.ts';
 import { countWithNoun, ok, skipped, warning, type CheckResult } from './finding.ts';
 
-/** The maximum number of failing hooks that are shown one by one; a number stands for the others. */
+/** The maximum number of failing hooks that are shown one by one; of the others, only the number is shown. */
 export const MAX_LISTED_FAILING_HOOKS = 5;
 /** A hook that its target removed (status 410) is reported for this long. */
 export const RECENTLY_REMOVED_DAYS = 30;
@@ -22,7 +22,7 @@ const ADVICE_BY_CATEGORY: Readonly<Record<string, string>> = {
   dns: 'Look at the name and at the name servers of this machine.',
 };
 
-/** The advice says that nothing is lost, since no failure of a hook loses a message. */
+/** The advice for a failing hook. It says that nothing is lost, since no failure of a hook loses a message. */
 function adviceFor({ id, category }: FailingHook): string {
   const begin = ADVICE_BY_CATEGORY[category ?? ''] ?? 'Look at the receiver.';
   return `${begin} Nothing is lost meanwhile; "klatch hook info ${id}" shows what is pending.`;

@@ -51,8 +51,9 @@ export async function checkOpenFileLimit(config: Config, pid: number | null): Pr
 }
 
 /**
- * `open` is null where this user may not count the files, or no server runs. Live clients do not change the level: few
- * installations come near `maxLiveConnections`.
+ * Compares the limit of open files with what the configured bounds need. `open`: the files that the server has open;
+ * null: this user may not count them, or no server runs. Live clients do not change the level, since few installations
+ * come near `maxLiveConnections`.
  */
 export function evaluateOpenFiles(files: {
   limit: number;

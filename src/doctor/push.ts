@@ -12,7 +12,7 @@ export const PUSH_OVERDUE_MS = 3_600_000;
 
 const STATUS = '"klatch push status" tells how each vendor is doing.';
 
-/** A vendor that is configured but cannot work. */
+/** A push vendor that is configured but cannot work. */
 interface PushProblem {
   readonly kind: DeviceKind;
   readonly problem: string;

@@ -1,7 +1,7 @@
 import type { RefusedPostReport, RefusingGroup } from '../storage/groups/refused-post-report.ts';
 import { countWithNoun, ok, warning, type CheckResult } from './finding.ts';
 
-/** The maximum number of groups that are shown one by one; a number stands for the others. */
+/** The maximum number of groups that are shown one by one; of the others, only the number is shown. */
 export const MAX_LISTED_REFUSING_GROUPS = 5;
 /** A refused post is reported for this long. */
 export const RECENTLY_REFUSED_HOURS = 24;

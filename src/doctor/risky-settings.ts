@@ -8,8 +8,8 @@ const METADATA_ADDRESS = '169.254.169.254';
 /** One address of each special range: a policy that allows all of them allows every address. */
 const SPECIAL_RANGE_SAMPLES = ['127.0.0.1', '10.0.0.1', '100.64.0.1', METADATA_ADDRESS, '240.0.0.1'];
 /**
- * The warning assumes a service manager that kills a stopping server after 30 s. The steps besides the drain need some
- * of that time too.
+ * A longer stop time-out gets a warning, which assumes a service manager that kills a stopping server after 30 s. The
+ * stop also has steps that the time-out does not bound.
  */
 const MAX_STOP_TIMEOUT_MS = 28_000;
 

@@ -24,7 +24,7 @@ const CHECK_TIMEOUT_MS = 10_000;
 const TOO_LONG = `could not be looked at within ${CHECK_TIMEOUT_MS / 1_000} s`;
 
 interface CheckOptions {
-  /** The configuration file. */
+  /** The path of the configuration file. */
   readonly file: string;
   readonly env: Environment;
   /** The data directory that the configuration sets; null: it cannot be read from the configuration. */
@@ -35,7 +35,6 @@ interface CheckOptions {
   readonly askServer: (dataDir: string) => Promise<ServerAnswer>;
 }
 
-/** The inputs of the checks. */
 interface CheckContext extends CheckOptions {
   readonly config: Config;
   readonly holder: LockHolder | null;
@@ -51,7 +50,7 @@ export async function runChecks(options: CheckOptions): Promise<Finding[]> {
   const first = toFindings('configuration', verdicts);
   const rest = checkNames.filter((name) => name !== 'configuration');
   if (config === null) return [...first, ...(await checkWithoutConfig(options, rest))];
-  // If this user may not read the directory, the check of the server reports the error.
+  // If this user may not read the data directory, the check of the server reports the error.
   const holder = await findLockHolder(config.dataDir).catch(() => null);
   const database = withTimeoutFallback(collectDatabaseFacts(config, holder !== null), {
     verdicts: [error(TOO_LONG, 'Look at the database server and its log.')],

@@ -14,7 +14,6 @@ export type ServerAnswer =
     }
   | ServerUnreachable;
 
-/** A server that did not answer. */
 export interface ServerUnreachable {
   readonly unreachableResult: CheckResult;
   /** No process holds the lock of the data directory: a server can be started on it. */
@@ -48,7 +47,7 @@ export function evaluateServer(
   return found.length > 0 ? found : [ok(`Klatch ${version} runs (pid ${answer.pid}) and can do its work`)];
 }
 
-/** The maximum number of loops that are shown one by one; a number stands for the others. */
+/** The maximum number of loops that are shown one by one; of the others, only the number is shown. */
 const MAX_LISTED_LOOPS = 5;
 
 function evaluateLoops(loops: readonly { readonly hook: number; readonly group: number }[]): CheckResult[] {

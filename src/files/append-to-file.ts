@@ -3,14 +3,13 @@ import { freeChunkMemory } from './pipe-and-free-chunks.ts';
 import type { ChunkBuffer } from './chunk-buffer.ts';
 
 /**
- * After so many written bytes the file is synced (fdatasync), while the writes continue. An interrupted upload resumes
- * from the synced bytes, and the disk starts to write before the upload ends.
+ * Each time this many bytes were written, the file is synced (fdatasync), while the writes continue. An interrupted
+ * upload resumes from the synced bytes, and the disk starts to write before the upload ends.
  */
 export const SYNC_INTERVAL_BYTES = 32 * 1024 * 1024;
 /** The data of a slow upload is synced after this time, even if it has fewer than SYNC_INTERVAL_BYTES. */
 const SYNC_INTERVAL_MS = 5_000;
 
-/** The result of an append. */
 export interface AppendResult {
   /** The position up to which the file's data is synced. */
   readonly durableBytes: number;

@@ -53,7 +53,6 @@ interface StoreCheckPage {
  */
 type Repair = 'none' | 'rows' | 'all';
 
-/** The dependencies of the check. */
 interface StoreCheckDeps {
   readonly pool: Pool;
   readonly store: FileStore;

@@ -22,7 +22,7 @@ const uploadOutcomes = [
 ] as const;
 export type UploadOutcome = (typeof uploadOutcomes)[number];
 
-/** Counts of file transfers, for metrics. */
+/** Counts of file transfers since the start of the process, for metrics. */
 export class FileTransferCounts {
   readonly uploads = Object.fromEntries(uploadOutcomes.map((name) => [name, 0])) as Record<UploadOutcome, number>;
   bytesReceived = 0;

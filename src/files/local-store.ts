@@ -24,8 +24,8 @@ const READ_CHUNK_BYTES = 512 * 1024;
 
 /**
  * Stores files in a folder. An upload is written to a folder of its own, synced, and then renamed into the folder of
- * files, so that every file there is complete. File names are only keys, symbolic links are refused, and no other user
- * of the machine may read the folders.
+ * files. So every file there is complete. File names are only keys, symbolic links are refused, and no other user of
+ * the machine may read the folders.
  */
 export class LocalStore implements FileStore {
   readonly description: string;

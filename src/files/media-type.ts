@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { fileTypeFromBuffer } from 'file-type';
 
-/** So many bytes at the beginning of a file suffice to recognize its type. */
+/** The number of bytes at the beginning of a file from which its type is recognized. */
 export const SNIFFED_BYTES = 4_100;
 
 /** The media type for files whose type is not recognized. */

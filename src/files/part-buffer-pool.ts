@@ -29,8 +29,8 @@ interface FillingPart {
 /**
  * Limits the parts of uploads that are in memory at once. An upload that needs a slot waits for its turn and reads
  * nothing meanwhile. So parallel uploads get slower, but use no more memory. Slow uploads do not block the others. An
- * upload that has waited for most of its time-out reclaims the slot whose part has been filling for the longest time,
- * if that is longer than its own wait.
+ * upload that has waited for most of its time-out reclaims the slot whose part has been filling for longest, if that
+ * time is longer than the upload's own wait.
  */
 export class PartBufferPool {
   readonly #reservationTimeoutMs: number;

@@ -5,7 +5,8 @@ import { MIN_UPLOAD_AND_DOWNLOAD_THROUGHPUT, type MinThroughput } from './upload
 /**
  * Frees the memory of a chunk at once; no code may read the chunk afterwards. V8 collects the whole heap for about each
  * 40 MiB of buffers that it has not freed. With a server's heap, these collections took more CPU time than everything
- * else (measured: 2 of 3 CPU seconds of a GiB). A chunk that is a part of shared memory is left alone.
+ * else (measured: 2 of the 3 CPU seconds that a transfer of one GiB took). A chunk that is a part of shared memory is
+ * left alone.
  */
 export function freeChunkMemory(chunk: Buffer): void {
   const { buffer, byteOffset } = chunk;
@@ -45,7 +46,8 @@ export async function pipeAndFreeChunks(
   });
   sink.on('drain', resume);
   const sinkFinished = finished(sink, { cleanup: true });
-  // Only the first failure is reported. A later failure of the sink may be its result, and must not end the process.
+  // Only the first failure is reported. A later failure of the sink may be a result of the first one, and must not end
+  // the process.
   sinkFinished.catch(() => {});
   try {
     await Promise.race([
@@ -78,7 +80,7 @@ class ThroughputWatchdog {
   constructor(bounds: MinThroughput) {
     this.#minThroughput = bounds;
     const { promise, reject } = Promise.withResolvers<never>();
-    // Prevents an unhandled rejection: after another end of the transfer, nothing awaits this promise.
+    // Prevents an unhandled rejection: if the transfer has ended in another way, nothing awaits this promise.
     promise.catch(() => {});
     this.tooSlow = promise;
     this.#timer = setInterval(() => {

@@ -22,7 +22,7 @@ import { newFileId, type Uploads, type UploadControl } from './uploads.ts';
  * Often the network of its client has changed.
  */
 const TAKEOVER_AFTER_SILENCE_MS = 5_000;
-/** How long the newer request waits for the stalled one to store its bytes. */
+/** How long a newer request of an upload waits until the stalled request has stored its bytes. */
 const TAKEOVER_TIMEOUT_MS = 5_000;
 
 /** The state of a resumable upload. */
@@ -82,8 +82,8 @@ export class ResumableUploads {
   }
 
   /**
-   * Returns the state of an upload of this account, and ends a stalled request of the upload before. Throws
-   * `file_not_found` and `upload_expired`.
+   * Ends a stalled request of an upload of this account, and then returns the upload's state. Throws `file_not_found`
+   * and `upload_expired`.
    */
   async endStalledAndGetStatus(id: string, accountId: AccountId): Promise<UploadStatus> {
     const holder = this.#writers.get(id);
@@ -92,8 +92,8 @@ export class ResumableUploads {
     if (holder !== undefined && hasStalled(holder)) await this.#endWriter(holder, new KlatchError('upload_locked'));
     const file = await this.#requireOwnResumablyUploadedFile(id, accountId);
     const isComplete = file.state === 'uploading' && file.size > 0 && file.received === file.size;
-    // A server was killed after it had stored the last byte. The client has nothing left to send, so the upload is
-    // completed here.
+    // All bytes are stored, but a server was killed before it completed the upload. The client has nothing left to
+    // send, so the upload is completed here.
     if (isComplete && !this.#writers.has(id)) {
       return this.append(id, accountId, { offset: file.size, announcedChunkBytes: 0, bytes: () => Readable.from([]) });
     }
@@ -193,7 +193,7 @@ export class ResumableUploads {
 
   /**
    * The row of this account's file or unexpired upload, if it was begun as a resumable upload. Throws `file_not_found`
-   * for others: only the request that began such an upload may write to it.
+   * for an upload of another kind: only the request that began it may write to it.
    */
   async #requireOwnResumablyUploadedFile(id: string, accountId: AccountId): Promise<FileRow> {
     const file = await this.#requireOwnUnexpiredFile(id, accountId);

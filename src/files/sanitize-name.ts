@@ -6,8 +6,8 @@ const MAX_NAME_BYTES = 255;
  */
 const LONGEST_KEPT_EXTENSION_BYTES = 32;
 /**
- * The middle of a longer input, in UTF-16 units, is cut out first. So the work stays small for any input; no valid name
- * is that long.
+ * The middle of an input longer than this, in UTF-16 units, is cut out first. So the work stays small for any input; no
+ * valid name is that long.
  */
 const MAX_INPUT_LENGTH = 1_024;
 const DEFAULT_NAME = 'file';

@@ -9,7 +9,7 @@ import { StoreUnavailableError, type FileStore } from './store.ts';
  */
 const START_WAIT_MS = 3_000;
 const RETRY_MS = 1_000;
-/** So many digits of an id are shown in messages for people. */
+/** The number of digits of an id that messages to people show. */
 const SHOWN_DIGITS = 8;
 
 /** Thrown when the store belongs to another database, so that it does not have this database's files. */
@@ -28,8 +28,8 @@ export interface StoreIdDeps {
  * Rejects with StoreMismatchError if they differ, and with the errors of store and database.
  */
 export async function checkStoreId({ pool, store }: StoreIdDeps): Promise<void> {
-  // Reads the store before the database. Another node that starts at the same time writes the id to the database first
-  // and to the store afterwards.
+  // Reads the store before the database. Another node that starts at the same time first writes "unassigned" to the
+  // database, and only then an id to the store.
   const foundBefore = await store.readStoreId();
   let expected = await pool.run(findStoreId);
   if (expected === null) {
@@ -38,7 +38,7 @@ export async function checkStoreId({ pool, store }: StoreIdDeps): Promise<void> 
     expected = UNASSIGNED_STORE_ID;
   }
   if (expected === UNASSIGNED_STORE_ID) expected = await ensureStoreId(pool, (id) => store.writeStoreId(id));
-  // Reads the store again, after the database: the node that assigned the id wrote it to the store first.
+  // Reads the store again, after the database: a node that assigns an id writes it to the store before the database.
   const mismatch = describeMismatch(store.description, await store.readStoreId(), expected);
   if (mismatch !== null) throw new StoreMismatchError(mismatch);
 }

@@ -22,7 +22,6 @@ const PAGE_SIZE = 200;
 /** The most pages of one sweep; the next sweep handles the rest. */
 const MAX_PAGES = 100;
 
-/** The dependencies of the sweeper. */
 interface FileSweeperDeps {
   readonly pool: Pool;
   readonly store: FileStore;

@@ -26,7 +26,6 @@ import { ProgressWriter } from './progress-writer.ts';
 import type { FileKey, FileStore, UploadProgress } from './store.ts';
 import { isSafeImage, SNIFFED_BYTES, sniffType } from './media-type.ts';
 
-/** The dependencies of uploads. */
 export interface UploadDeps {
   readonly pool: Pool;
   readonly store: FileStore;
@@ -37,8 +36,8 @@ export interface UploadDeps {
 }
 
 /**
- * An account may always have so many incomplete uploads. Uploads without a running request count too: each has a row,
- * and data in the store.
+ * The limit of an account's incomplete uploads; twice `limits.concurrent-uploads-per-user` if that is more. Uploads
+ * without a running request count too: each has a row, and data in the store.
  */
 const MIN_UNFINISHED_UPLOAD_LIMIT = 100;
 /**
@@ -48,13 +47,13 @@ const MIN_UNFINISHED_UPLOAD_LIMIT = 100;
 const MIN_QUOTA_STEP_BYTES = 256 * 1024;
 const MAX_QUOTA_STEP_BYTES = 16 * 1024 * 1024;
 /**
- * So many bytes of a JPEG are read to find its width and height. Metadata and a thumbnail come before them: a few
+ * The most bytes of a JPEG that are read to find its width and height. Metadata and a thumbnail come before them: a few
  * segments of at most 64 KiB each.
  */
 const JPEG_HEADER_BYTES = 256 * 1024;
 /**
- * So many attempts are made to write the row of a completely stored file, so that a short outage of the database does
- * not lose the file.
+ * The most attempts to write the row of a completely stored file. Several are made, so that a short outage of the
+ * database does not lose the file.
  */
 const FINISH_ROW_ATTEMPTS = 3;
 const FINISH_RETRY_DELAY_MS = 500;
@@ -107,7 +106,7 @@ export async function openUpload(deps: UploadDeps, upload: NewUpload): Promise<U
   }
 }
 
-/** Begins an upload in the store and writes the store's state of it to the row. */
+/** Begins an upload in the store, and writes the upload's state, which the store returns, to the row. */
 export async function beginInStore({ pool, store }: UploadDeps, id: FileKey): Promise<UploadProgress> {
   const state = await store.prepareStoreForUpload(id);
   const isNoted = await pool.run((sql) =>

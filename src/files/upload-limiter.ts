@@ -7,7 +7,7 @@ import type { UploadStream } from './upload-stream.ts';
  * not the slowest.
  */
 const HEAD_START_BYTES = 256 * 1024;
-/** How long a new upload waits for the evicted one to store its bytes. */
+/** How long a new upload waits until the upload that it evicts has stored its bytes. */
 const EVICTION_TIMEOUT_MS = 5_000;
 
 /** The slot of one upload in progress. */
@@ -16,7 +16,10 @@ export class UploadPermit {
   readonly #abortController = new AbortController();
   readonly #startedAt = performance.now();
   #stream: UploadStream | null = null;
-  /** Set when another upload evicts this one: called when this slot is released, to hand it to that upload. */
+  /**
+   * Set when another upload evicts this upload. It is called when this slot is released, and hands it to the other
+   * upload.
+   */
   onSlotHandover: (() => void) | null = null;
 
   constructor(owner: AccountId) {

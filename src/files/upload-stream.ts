@@ -9,8 +9,8 @@ export interface MinThroughput {
 }
 
 /**
- * 820 bytes a second, the speed of the slowest telephone line. The window is shorter than the 30 s after which the HTTP
- * listener closes a dead connection.
+ * The minimum speed of uploads and downloads: 820 bytes a second, the speed of the slowest telephone line. The window
+ * is shorter than the 30 s after which the HTTP listener closes a dead connection.
  */
 export const MIN_UPLOAD_AND_DOWNLOAD_THROUGHPUT: MinThroughput = { windowMs: 20_000, windowBytes: 16 * 1024 };
 
@@ -56,7 +56,7 @@ export class UploadStream extends Transform {
     source.pipe(this);
   }
 
-  /** Received bytes. */
+  /** The number of bytes that came from the source so far. */
   get receivedBytes(): number {
     return this.#receivedBytes;
   }

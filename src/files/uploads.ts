@@ -66,12 +66,10 @@ export class Uploads {
     this.#limiter = new UploadLimiter({ total, perOwner });
   }
 
-  /** The counts, for metrics. */
   get counts(): FileTransferCounts {
     return this.deps.counts;
   }
 
-  /** The number of uploads that are running. */
   get running(): number {
     return this.#limiter.running;
   }

@@ -87,7 +87,7 @@ function createExpress(services: Services, options: AppDeps): Express {
   app.use('/v1/webhooks', reverseWebhookRoutes(services, tokenAuth, options.proxies));
   app.use('/v1/webhooks', misaddressedPosts({ tokenAuth, refusedPosts }));
   app.use('/v1/groups/invites', invitePreviewRoutes(services, options.proxies));
-  // Logs nothing: the app that answered during the start has already logged a missing browser client.
+  // With a silent log: the app that answered during the start has already logged a missing browser client.
   app.use(webRoutes(config, silentLog()));
   app.use('/v1/sign-in', signInLinkPage(config));
   app.use('/v1/session', sessionRoutes(services, authenticator));

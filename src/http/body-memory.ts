@@ -30,7 +30,7 @@ export class BodyMemory {
     this.#maxBytes = maxBytes;
   }
 
-  /** Bytes of all tracked bodies. */
+  /** The bytes that have arrived of all bodies that are being read. */
   get bytes(): number {
     return this.#usedBytes;
   }

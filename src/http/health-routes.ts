@@ -30,8 +30,9 @@ export function healthRoutes(services: Services): Router {
 }
 
 /**
- * Answers from one ping to the database, which all requests of the next 250 ms share. A database that answers may still
- * refuse writes. After a failed write, the message log has to write successfully before the server is ready again.
+ * Handles `/v1/ready` with a ping to the database, whose result all requests of the next 250 ms share. A database that
+ * answers may still refuse writes. After a failed write, the message log has to write successfully before the server is
+ * ready again.
  */
 function readiness({ database, messageLog }: Services): RequestHandler {
   let pingedAt = -DATABASE_PING_CACHE_TTL_MS;

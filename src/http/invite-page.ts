@@ -17,8 +17,8 @@ code{overflow-wrap:anywhere;font-size:.9em}
 @media(prefers-color-scheme:dark){body{background:#16181d;color:#eceef2}main{background:#22252c}.quiet{color:#a3aab8}}`;
 
 /**
- * The policy allows no script, no content of other origins and no frame around the page: only the style in the page is
- * allowed.
+ * The content security policy allows only the style in the page: no script, no content of other origins, and no frame
+ * around the page.
  */
 export function pageHeaders(): Readonly<Record<string, string>> {
   const style = createHash('sha256').update(STYLE).digest('base64');

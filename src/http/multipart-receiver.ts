@@ -57,7 +57,7 @@ export interface ReceivedForm {
 }
 
 const FILE_FIELD_NAME = /^(?:files?(?:\[\d{0,3}\])?|file\d{1,3}|document|photo)$/;
-/** With this value, a field of Telegram's methods names another field, which holds the file. */
+/** The value by which a field of Telegram's methods names another field of the form, which holds the file. */
 const FILE_REFERENCE = /^attach:\/\/([\w-]{1,64})$/;
 
 const invalid = (sentence: string): KlatchError => new KlatchError('invalid_input', { sentence });
@@ -82,7 +82,9 @@ export class MultipartReceiver {
   #bodyMemoryHandle: BodyMemoryHandle | null = null;
   #fieldValueBytes = 0;
   #fileCount = 0;
-  /** The first error in a body that has had no file so far, and may be no form. It is thrown at the end of the body. */
+  /**
+   * The first error in a body without a file so far, which may be JSON. If it is not, the error is thrown at its end.
+   */
   #deferredFormError: KlatchError | null = null;
   /** True from the first file on, and after the whole body was read: an error in the form then fails it at once. */
   #parseErrorsFailAtOnce = false;
@@ -179,14 +181,16 @@ export class MultipartReceiver {
     return null;
   }
 
-  /** Charges the time of parsing only before the first file: the upload of a file bounds its bytes. */
+  /**
+   * Charges the sender for parsing only before the first file: after it, the bounds of an upload apply to the bytes.
+   */
   #writeToParser(chunk: Buffer): boolean {
     const write = (): boolean => this.#parser.write(chunk);
     return this.#body === null ? write() : this.#options.chargeParseTime(write);
   }
 
   async #drainParserThenCheckSize(): Promise<void> {
-    // Without a file the parser waits for nothing: by the next turn of the event loop it has parsed the whole chunk.
+    // Before the first file, the parser waits for nothing: by the next turn of the event loop, the chunk is parsed.
     if (this.#body !== null) await setImmediate();
     if (this.#body === null) await this.#parserDrained();
     this.#failIfFormTooLarge();
@@ -287,7 +291,7 @@ export class MultipartReceiver {
         this.#countFile();
         if (signal.aborted) return;
       }
-      // While the store takes a file, it bounds how fast the file's bytes have to come.
+      // While the store takes a file, the store itself bounds how fast the file's bytes have to come.
       this.#nonFileTimeout.pause();
       const attachment = await this.#options.store({ name, bytes: () => hashStream, signal });
       this.#files.push({ attachment, sha256: hashStream.sha256 });
@@ -348,7 +352,7 @@ class PausableTimeout {
 class HashStream extends Transform {
   readonly #hash = createHash('sha256');
 
-  /** Can be read once, after the stream has ended. */
+  /** The hash in hexadecimal digits. It can be read once, after the stream has ended. */
   get sha256(): string {
     return this.#hash.digest('hex');
   }

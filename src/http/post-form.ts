@@ -129,7 +129,7 @@ export async function postForm(services: Services, grant: TokenGrant, form: Post
     isPosted = posted.isNew;
     return posted.id;
   } finally {
-    // Files are discarded even if it is unknown whether the message was posted: a file that a message carries stays.
+    // Also if it is unknown whether the message was posted: `discardFiles` keeps a file that a message carries.
     if (!isPosted) await form.discardFiles();
   }
 }

@@ -21,8 +21,8 @@ const looksLikeObject = (source: string): boolean => source.trimStart().startsWi
  */
 const JSON_FIELDS = ['payload', 'payload_json', 'data'] as const;
 /**
- * Any of these fields makes a form without the field `text` a post. For a url-encoded form this holds only if
- * KNOWN_FIELDS has all its fields.
+ * A form without the field `text` is a post if it has one of these fields. A url-encoded form with a field that is not
+ * in KNOWN_FIELDS is then plain text instead.
  */
 const TEXT_FIELDS = ['message', 'body', 'msg', 'content'] as const;
 /** The fields that programs' forms have. A body with another field may be a text that happens to hold `=`. */
@@ -44,9 +44,12 @@ export function isMultipartForm(body: Buffer, contentType: string | undefined): 
 }
 
 /**
- * Reads the body of a post that is no multipart form. A body that parses as a JSON object is JSON, whatever its type
- * claims, and a JSON type allows nothing else. A form with the fields of a post comes next, and any other body is plain
- * text. Throws KlatchError with a sentence that names the field and the limit.
+ * Reads the body of a post that is no multipart form. It is the first of these that fits:
+ * - a JSON object, whatever its Content-Type claims; a JSON type allows nothing else
+ * - a url-encoded form with the fields of a post
+ * - plain text
+ *
+ * Throws KlatchError with a sentence that names the field and the limit.
  */
 export function parseNonMultipartPost(body: Buffer, context: PostContext): PostInput | Ignored {
   const contentType = context.headers['content-type'];
@@ -75,7 +78,7 @@ export function parseNonMultipartPost(body: Buffer, context: PostContext): PostI
 interface Form {
   readonly names: ReadonlySet<string>;
   readonly field: (name: string) => string | null;
-  /** False: the body may also be a text that contains `=`. */
+  /** False: a url-encoded body has unknown fields, so it may also be a plain text that contains `=`. */
   readonly isSurelyForm: boolean;
 }
 
@@ -106,8 +109,8 @@ function postFromFormFields(form: Form, context: PostContext): PostInput | Ignor
 }
 
 /**
- * The object in a field; null: the field is absent or holds no JSON object. Throws if `payload`, which promises JSON,
- * holds none; another field may be part of somebody's own form.
+ * The JSON object in a field of a form; null: the field is absent or holds no JSON object. Throws if `payload` holds
+ * none, since its name promises JSON; another field may be part of somebody's own form.
  */
 function jsonField(name: (typeof JSON_FIELDS)[number], source: string | null, limits: JsonLimits): JsonObject | null {
   if (source === null) return null;

@@ -32,7 +32,9 @@ export function sendJson(
   sendText(res, { status, text: JSON.stringify(body) }, headers, jsonResponseHeaders);
 }
 
-/** Sends an answer of a {@link CallerRoute}, as `sendJson` does. */
+/**
+ * Sends an answer in the form of a {@link CallerRoute}. Like `sendJson`, does nothing if an answer was sent already.
+ */
 export function sendAnswer(res: ServerResponse, { status, body }: Answer, headers: Record<string, string> = {}): void {
   if (typeof body !== 'string' && body !== null) sendJson(res, status, body, headers);
   else sendText(res, { status, text: body ?? '' }, headers, textResponseHeaders);

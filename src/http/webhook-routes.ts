@@ -31,7 +31,7 @@ export function webhookRoutes(options: {
   return router;
 }
 
-/** Answers with the error that the handler of a post throws. */
+/** Wraps a handler of posts, and answers with the errors that it throws. */
 export function withPostErrors(handler: RequestHandler, log: Log): RequestHandler {
   return async (req, res, next) => {
     try {

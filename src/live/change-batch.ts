@@ -3,9 +3,9 @@ import type { Change, ChangePage } from '../storage/messages/changes.ts';
 import { changeNotification } from './frames.ts';
 import { EncodedFrames } from './encoded-frames.ts';
 
-/** Approximate memory of a change's frames besides their text. */
+/** Approximate memory of a change's frames besides their text, in bytes. */
 const MEMORY_OVERHEAD_BYTES = 100;
-/** Copies of a text in memory: the text itself, and its frames for two transports. */
+/** How often a change's text is in memory: as the text itself, and in its frames for two transports. */
 const COPIES_PER_TEXT = 3;
 
 /** The frame of a change that has more fields for the message's sender than for other accounts. */

@@ -107,7 +107,6 @@ export class ChangeReader {
     this.#ownerByCachedBatch.delete(batch);
   }
 
-  /** Drops expired batches. */
   evictExpired(): void {
     this.#ownerByCachedBatch.purgeStale();
   }
@@ -140,8 +139,8 @@ function witnessedChangeOf(change: Change): Parameters<Witness['recordChange']>[
 }
 
 /**
- * Runs a bounded number of calls at once; the others wait in the order in which they came. The number of connections
- * bounds the number of waiting calls.
+ * Runs a bounded number of calls at once; the others wait in the order in which they came. The number of live
+ * connections bounds the number of waiting calls.
  */
 class Semaphore {
   #availablePermits: number;

@@ -2,7 +2,7 @@ import type { LiveConfig } from '../config/config.ts';
 import type { SourceKey } from '../model/source-key.ts';
 import type { ConnectionRejection } from './live-counts.ts';
 
-/** The share of connections without a sign-in that one source may hold: a quarter. */
+/** One source may hold at most a quarter of the connections that may be open without a sign-in. */
 const UNAUTHENTICATED_PER_SOURCE_DIVISOR = 4;
 
 /**

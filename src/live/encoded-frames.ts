@@ -11,7 +11,7 @@ interface ConcatenatedFrames {
   readonly frameEnds: Uint32Array;
 }
 
-/** Encodes a text as a frame. */
+/** The encoding of a text as a frame of one transport. */
 interface FrameFormat {
   /** Bytes of a frame besides its text of `length` bytes. */
   readonly frameOverheadBytes: (length: number) => number;

@@ -18,8 +18,8 @@ import type { SendableSession } from './sendable-session.ts';
 import { logFailureByKind } from './log-failure.ts';
 
 /**
- * The most members for presence notifications, and the most followers on a node for typing notifications. In larger
- * conversations these would cost more than the messages do.
+ * A conversation with more members than this gets no presence notifications, and one with more followers on a node gets
+ * no typing notifications there. These would cost more than the messages do.
  */
 const MAX_EPHEMERAL_CONVERSATION_SIZE = 200;
 /** The shortest interval between two typing notifications about one account in one conversation. */
@@ -27,13 +27,15 @@ const TYPING_THROTTLE_MS = 2_000;
 const MAX_TYPING_THROTTLES = 10_000;
 const MAX_CACHED_ACCOUNT_SUMMARIES = 10_000;
 const ACCOUNT_SUMMARY_TTL_MS = 60_000;
-/** The most accounts with a queued change; each has one. A cluster has fewer accounts online. */
+/**
+ * The most accounts with a queued change; changes of further accounts are dropped. A cluster has fewer accounts online.
+ */
 const MAX_QUEUED_ACCOUNTS = 1_000_000;
-/** The most accounts in one query, which finds the conversations whose followers get the changes of the accounts. */
+/** The most accounts in one query for the conversations whose followers are notified of the accounts' changes. */
 const ACCOUNTS_PER_QUERY = 200;
 const QUERY_TIMEOUT_MS = 1_500;
 
-/** A queued change of an account. */
+/** A change of an account of which clients are still to be notified. */
 interface QueuedAccountChange {
   /** Null: the account neither came online nor went offline. */
   readonly online: boolean | null;
@@ -173,7 +175,10 @@ export class EphemeralEvents {
   }
 }
 
-/** An account's own sessions get no presence of it, since they know that it is online. They do get its new name. */
+/**
+ * Notifies sessions of an account's change. The account's own sessions get its new name, but not its presence: they
+ * know that it is online.
+ */
 function sendAccountChange(
   account: AccountSummary,
   { online, isRenamed }: QueuedAccountChange,

@@ -52,7 +52,10 @@ export class Feed {
     this.#reader = reader;
   }
 
-  /** Starts a read. To be called when a notification or a newer head announces more changes. */
+  /**
+   * Starts a read. To be called when a notification, or a head with a greater rev than the feed's, announces more
+   * changes.
+   */
   wake(): void {
     this.#hasUnreadChanges = true;
     if (!this.#isReading) void this.#readLoop();

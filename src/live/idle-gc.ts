@@ -1,16 +1,15 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
-/** Fewer sign-ins leave too little garbage for a collection. */
+/** The fewest sign-ins since the last collection for which a collection is worth while. */
 const MIN_AUTHENTICATIONS_FOR_GC = 1_000;
-/** Ticks (of a second) without a new sign-in before a collection: by then all clients of the rush have connected. */
+/** A collection starts after this many ticks (of a second) without a sign-in: by then a rush of clients is over. */
 const IDLE_TICKS_BEFORE_GC = 2;
 
 /**
- * Frees the garbage of many clients that signed in at once. Ten thousand of them take 80 MiB of objects that are
- * garbage before all have connected. An idle server then allocates too little for V8 to start a collection. This class
- * starts a collection when nobody has signed in for two seconds; V8 then returns memory to the system some seconds
- * later.
+ * Frees the garbage of many clients that signed in at once. The sign-ins of ten thousand clients leave 80 MiB of
+ * garbage. An idle server then allocates too little for V8 to start a collection. This class starts a collection when
+ * nobody has signed in for two seconds; V8 then returns memory to the system some seconds later.
  */
 export class IdleGc {
   readonly #collect: () => void;

@@ -30,7 +30,6 @@ const INVALID_REQUEST: RpcError = {
   message: 'This is not a JSON-RPC 2.0 request: it needs "jsonrpc": "2.0" and "method"',
 };
 
-/** The context in which a request is served. */
 interface RpcContext {
   readonly services: Services;
   readonly caller: Caller;

@@ -19,7 +19,7 @@ export class LiveCounts {
   readonly rejected = zeroCounts(connectionRejections);
   readonly disconnected = zeroCounts(disconnectReasons);
   readonly framesIn = zeroCounts(liveTransports);
-  /** Frames to clients: answers, changes, ephemeral events. */
+  /** Frames sent to clients, by transport: answers, changes, ephemeral events. */
   readonly framesOut = zeroCounts(liveTransports);
   /**
    * Reads of changes from the database: for all followers of a conversation at once, and for clients that lack some.

@@ -36,7 +36,7 @@ export interface SessionEvents {
   lastForegroundSessionBackgrounded(accountId: AccountId): void;
   /** Requests a read of the membership from the database. */
   recheckMembership(conversationId: ConversationId, accountId: AccountId): void;
-  /** A promise while the session is being revalidated, else null. */
+  /** Resolves once the session was looked up after the last change of its account; null: there was no change. */
   whenRevalidated(session: Session): Promise<void> | null;
 }
 
@@ -192,7 +192,6 @@ export class LiveSessions implements SessionHost {
     clearTimeout(timer);
   }
 
-  /** Counts sessions by transport and state. */
   tallyByTransportAndState(): {
     kind: LiveTransport;
     state: (typeof countedSessionStates)[number];

@@ -18,14 +18,16 @@ import { WebSocketUpgrades } from './transport/websocket-upgrades.ts';
 import { listLiveNodes } from '../storage/hooks/nodes.ts';
 import { logFailureByKind } from './log-failure.ts';
 
-/** The number of checks within the shortest heartbeat or deadline, and the longest interval between two checks. */
+/**
+ * Sessions are checked this many times within the shortest heartbeat or deadline, and at the latest after this time.
+ */
 const TICKS_WITHIN_SHORTEST_DEADLINE = 5;
 const MAX_SESSION_TICK_INTERVAL_MS = 2_000;
 /**
  * Interval at which all sessions are revalidated: a session may have expired, or the notification of its end was lost.
  */
 const REVALIDATE_INTERVAL_MS = 60_000;
-/** After a lost notification of these kinds, a session or a membership may have changed. */
+/** If a notification of one of these kinds may be lost, all sessions and memberships are checked again. */
 const EVENTS_WHOSE_LOSS_REVALIDATES = ['sessionsEnded', 'accountsChanged', 'membersChanged'] as const;
 /** The interval at which presence, queued ephemeral events and the collection of idle garbage are handled. */
 const PRESENCE_AND_GC_TICK_MS = 1_000;
@@ -100,7 +102,7 @@ export class Live {
     return this.#endpoints;
   }
 
-  /** Opens the endpoints. Rejects with ListenError. */
+  /** Opens the endpoints. Rejects with ListenError if the server cannot listen on one of them. */
   async start(): Promise<void> {
     const { bus, config } = this.#services;
     this.feeds.start();

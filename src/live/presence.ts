@@ -11,13 +11,13 @@ const OFFLINE_GRACE_MS = 5_000;
  */
 const POSITION_INTERVAL_MS = 5_000;
 /**
- * The least time between two snapshots of this node. All nodes receive each snapshot, so one snapshot answers all
- * requests that came in this time.
+ * The least time between two snapshots (the whole set of online accounts) that this node sends. All nodes receive each
+ * snapshot, so one snapshot answers all requests that came in this time.
  */
 const SNAPSHOT_INTERVAL_MS = 2_000;
 /** The interval at which a node that received updates of other nodes looks up which of these have stopped. */
 const LIST_LIVE_NODES_INTERVAL_MS = 5_000;
-/** Margin for timers that are late on a busy machine, and for notifications on their way. */
+/** The part of `maxPresenceStalenessMs` for late timers on a busy machine, and for notifications on their way. */
 const STALENESS_MARGIN_MS = 5_000;
 
 /**

@@ -3,17 +3,15 @@ import type { AccountId } from '../model/ids.ts';
 
 /** The most other nodes whose presence is kept, which bounds the memory. A cluster has only a few nodes. */
 const MAX_NODES = 1_000;
-/**
- * The least time before a node that has not answered is asked for its snapshot again. The longest time is twice this.
- */
+/** A node that does not send its snapshot is asked for it again after a random time from this to twice this. */
 const REQUEST_INTERVAL_MS = 2_000;
 /** A node that sent something within this time is running, even if its row in the database has expired. */
 const HEARD_RECENTLY_MS = 12_000;
 /** A node that has sent nothing for this time is dropped, even when its row in the database cannot be read. */
 export const MAX_SILENCE_MS = 120_000;
 /**
- * A node is dropped when its row was missing in this many checks one after the other. After an outage of the database,
- * all rows have expired for a moment.
+ * A silent node is dropped when its row in the database was missing in this many checks one after the other. After an
+ * outage of the database, all rows have expired for a moment.
  */
 const MISSING_LISTINGS_BEFORE_DROP = 2;
 
@@ -24,7 +22,7 @@ interface RemoteNode {
   /** False: changes were missed, and a snapshot is needed. */
   isCurrent: boolean;
   accounts: Set<AccountId>;
-  /** The parts of a snapshot that have arrived so far. */
+  /** The snapshot whose parts are arriving; null: no part has arrived. */
   partial: { readonly number: number; readonly accounts: Set<AccountId>; nextPart: number } | null;
   requestDueMs: number;
   heardMs: number;
@@ -35,7 +33,7 @@ interface RemoteNode {
 export class RemotePresence {
   readonly #onChange: (accountId: AccountId, online: boolean) => void;
   readonly #nodes = new Map<string, RemoteNode>();
-  /** The number of other nodes on which an account is online. */
+  /** For each account that is online on other nodes: the number of these nodes. */
   readonly #nodeCountByAccount = new Map<AccountId, number>();
 
   /** `onChange`: called when an account comes online on the first other node, or goes offline on the last one. */
@@ -71,7 +69,8 @@ export class RemotePresence {
   }
 
   /**
-   * Returns the nodes to ask for their snapshots now. A node that does not answer is returned again after the interval.
+   * Returns the nodes to ask for their snapshots now. A node that sends none is returned again later, after
+   * `REQUEST_INTERVAL_MS` at the earliest.
    */
   takeDueRequests(): string[] {
     const nowMs = performance.now();
@@ -81,7 +80,9 @@ export class RemotePresence {
     return due.map(([name]) => name);
   }
 
-  /** Drops the nodes that have stopped. `live`: the nodes that have a row; null: the rows could not be read. */
+  /**
+   * Drops the nodes that have stopped. `live`: the nodes with a row in the database; null: the rows could not be read.
+   */
   dropEnded(live: readonly string[] | null): void {
     const nowMs = performance.now();
     for (const [name, node] of this.#nodes) {
@@ -105,7 +106,7 @@ export class RemotePresence {
     if (part === 1) node.partial = { number, accounts: new Set(), nextPart: 1 };
     const { partial } = node;
     if (partial?.number !== number || partial.nextPart !== part) {
-      // A part was lost: the next request asks for the whole set.
+      // A part of the snapshot was lost: the next request asks for all parts again.
       node.partial = null;
       return;
     }

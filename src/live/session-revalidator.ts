@@ -23,7 +23,7 @@ export class SessionRevalidator {
   readonly #log: Log;
   readonly #accountChangeRevalidationBySession = new WeakMap<Session, Promise<void>>();
   #lastRevalidationNumber = 0;
-  /** For each session: the newest revalidation that was applied to it. */
+  /** For each session: the number of the newest revalidation whose answer was applied to it. */
   readonly #lastAppliedRevalidation = new WeakMap<Session, number>();
   #unsubscribe: () => void = () => {};
 

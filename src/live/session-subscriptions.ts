@@ -205,7 +205,7 @@ export class SessionSubscriptions {
   }
 }
 
-/** Subscriptions that await a membership check continue after it. */
+/** Whether changes may be sent. A subscription that awaits a membership check is resumed by the result of the check. */
 function maySend({ isAwaitingMembershipCheck, isUnsubscribed }: Subscription): boolean {
   return !isAwaitingMembershipCheck && !isUnsubscribed;
 }

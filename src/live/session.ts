@@ -58,7 +58,7 @@ export interface SessionHost {
   reserveRequest(caller: AccountCaller | null, source: SourceKey, maxMs: number): number | null;
   /** Resolves when a client that tries tokens may get the answer that its token is invalid. */
   delayRejection(source: SourceKey): Promise<void>;
-  /** Null, or a promise that resolves when the session's pending revalidation has ended. */
+  /** Resolves once the session was looked up after the last change of its account; null: there was no change. */
   whenRevalidated(session: Session): Promise<void> | null;
   /** Called when an open session goes to the foreground or background. */
   foregroundChanged(session: Session): void;
@@ -229,7 +229,7 @@ export class Session implements LiveSession, ConnectionListener {
     this.connection.close(reason);
   }
 
-  /** Closes once the current request is answered. */
+  /** Closes the session once its current request is answered, or at once if there is none. */
   closeAfterRequest(reason: CloseReason): void {
     if (this.#isServing) this.#pendingClose = reason;
     else this.close(reason);
@@ -287,7 +287,7 @@ export class Session implements LiveSession, ConnectionListener {
       this.#isPingSent = false;
     } else if (ageMs > 2 * heartbeatMs) {
       this.close('ping_timeout');
-      // A client that gave no sign of life does not read the close frame either.
+      // A client that gave no sign of life does not read the close frame: the connection is cut at once.
       this.destroy();
     } else if (ageMs > heartbeatMs && !this.#isPingSent) {
       this.#isPingSent = true;
@@ -356,7 +356,7 @@ export class Session implements LiveSession, ConnectionListener {
     if (this.#subscriptions !== null && this.#state === 'authenticated') this.#startFollowing(this.#subscriptions);
   }
 
-  /** Waits for a share of the source's parse budget; closes the connection when the source has used too much. */
+  /** Parses a request once its source has parse time left; closes the connection if the source gets none in time. */
   async #parseWithinBudget(text: string): Promise<unknown> {
     const { parseBudget } = this.#host.services;
     const { source } = this.connection;

@@ -24,7 +24,10 @@ export interface AlertUpdate {
   /** The state of all the sender's alerts under this key together. */
   readonly state: AlertStatus;
   readonly senderAlerts: readonly SenderAlert[];
-  /** The time of the report: as the sender says, or else when it was received. */
+  /**
+   * When the alert began, as the sender says, or else when the report was received. It counts only if no sender's alert
+   * is known, whose start would count.
+   */
   readonly occurredAt: Date;
 }
 
@@ -44,8 +47,8 @@ export const MAX_SENDER_ALERTS = 500;
 
 /**
  * The change that an update makes; null: none. Updates may come twice and out of order. An update changes nothing if
- * the state before contains each of its sender's alerts in the same or a later state. An update without sender's alerts
- * counts as the newest.
+ * `before` contains each of its sender's alerts in the same or a later state. An update without sender's alerts counts
+ * as the newest.
  */
 export function applyAlertUpdate(before: PostedAlertState | null, update: AlertUpdate): AlertChange | null {
   const known = before?.senderAlerts ?? [];
@@ -77,7 +80,7 @@ function limitSenderAlerts(alerts: readonly SenderAlert[]): readonly SenderAlert
   return alerts.toSorted(compare).slice(0, MAX_SENDER_ALERTS);
 }
 
-/** Creates a function that says whether `known` contains an alert in the same or a later state. */
+/** Creates a function that tells whether `known` contains a reported alert already, in the same or a later state. */
 function createKnownOrOutdatedCheck(known: readonly SenderAlert[]): (alert: SenderAlert) => boolean {
   const byFingerprint = Map.groupBy(known, ({ fingerprint }) => fingerprint);
   return (alert) => {
@@ -85,8 +88,8 @@ function createKnownOrOutdatedCheck(known: readonly SenderAlert[]): (alert: Send
     const start = alert.startsAt.getTime();
     const same = others.find(({ startsAt }) => startsAt.getTime() === start);
     if (same !== undefined) return isFiring(alert) || !isFiring(same);
-    // The alert is outdated if `known` has a later start. If both starts fire, the sender has corrected the start:
-    // Alertmanager takes the earliest start that it gets.
+    // The alert is outdated if `known` has a later start. If the entries of both starts fire, it is not: the sender has
+    // corrected the start, as Alertmanager takes the earliest start that it gets.
     return others.some((other) => other.startsAt.getTime() > start && !(isFiring(alert) && isFiring(other)));
   };
 }
@@ -98,7 +101,7 @@ function mergeSenderAlerts(
 ): readonly SenderAlert[] {
   const { reported, reportedChanges, state } = update;
   const merged = new Map(known.map((alert) => [senderAlertIdOf(alert), alert]));
-  // A report may contain an alert twice, and resolved is later than firing.
+  // A report may contain an alert twice, as firing and as resolved: the resolved entry is the later one.
   for (const alert of reportedChanges)
     if (merged.get(senderAlertIdOf(alert))?.state !== 'resolved') merged.set(senderAlertIdOf(alert), alert);
   const reportedFingerprints = new Set(reported.map(({ fingerprint }) => fingerprint));
@@ -141,7 +144,7 @@ function dropSurplusAlerts(alerts: readonly SenderAlert[], reportedIds: Readonly
   return alerts.filter((alert) => !dropped.has(alert));
 }
 
-/** When an incident began: the earliest start of the firing alerts, or of all reported ones where none fires. */
+/** When an incident began: at the earliest start of the firing alerts, or of all reported ones if none fires. */
 function incidentStart(alerts: readonly SenderAlert[], reported: readonly SenderAlert[], occurredAt: Date): Date {
   const firing = alerts.filter(isFiring);
   const starts = (firing.length > 0 ? firing : reported).map(({ startsAt }) => startsAt.getTime());

@@ -4,8 +4,8 @@
 export const DURATION_BOUNDS_MS = [5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000] as const;
 
 /**
- * The upper bound, in ms, of the bucket within which a share of the requests had ended. Null if there was no request,
- * or if the bucket is the one above the last bound.
+ * The upper bound, in ms, of the first bucket by which `share` of all requests had ended (0.5: half of them). Null if
+ * there was no request, or if the bucket is the one above the last bound.
  */
 export function durationQuantileBoundMs(counts: readonly number[], share: number): number | null {
   const total = counts.reduce((sum, count) => sum + count, 0);

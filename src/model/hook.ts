@@ -1,7 +1,7 @@
 /** The state of a reverse webhook, as it is shown. */
 export type HookState = 'active' | 'failing' | 'parked' | 'paused';
 
-/** The things that can happen to a hook. */
+/** The events that can change the state of a hook. */
 export const hookStateTriggers = [
   'delivered',
   'failed',

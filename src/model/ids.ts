@@ -14,7 +14,7 @@ export type Seq = Branded<'Seq'>;
 export type Rev = Branded<'Rev'>;
 /**
  * The history of the log that a change belongs to: 0 until changes were lost for the first time, and a greater number
- * each time since. A seq or rev of a later epoch is newer than each of an earlier one.
+ * after each loss. A seq or rev of a later epoch is newer than each of an earlier one.
  */
 export type LogEpoch = Branded<'LogEpoch'>;
 /** A session of a person, or a token of a bot. */

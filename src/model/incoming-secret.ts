@@ -11,7 +11,7 @@ export interface IncomingSecret {
   readonly standardKey: KeyObject;
   /** SHA-256 of the secret's text. GitLab sends the text itself. */
   readonly textDigest: Buffer;
-  /** Posts of formats without signatures have to be signed too. */
+  /** True: the group refuses every unsigned post, also in formats whose senders sign nothing. */
   readonly signedOnly: boolean;
 }
 

@@ -92,7 +92,7 @@ function readJpegFrame(segment: Buffer, isTurned: boolean): PictureSize | null {
 const EXIF_HEADER = 'Exif\0\0';
 const EXIF_ORIENTATION_TAG = 0x0112;
 const EXIF_ENTRY_BYTES = 12;
-/** Orientations from this one on are shown with width and height exchanged. */
+/** Pictures with an EXIF orientation from the first to the last of these are shown with width and height exchanged. */
 const FIRST_TURNED_ORIENTATION = 5;
 const LAST_ORIENTATION = 8;
 

@@ -4,7 +4,7 @@ import { domainToASCII } from 'node:url';
 export const addressKinds = ['email', 'phone'] as const;
 export type AddressKind = (typeof addressKinds)[number];
 
-/** Providers that send codes to such addresses: the gateway to telephones, a mail server. */
+/** Providers that send codes to such addresses: the activation gate, which reaches telephones, and a mail server. */
 export const activationProviderNames = ['gate', 'email'] as const;
 export type ActivationProviderName = (typeof activationProviderNames)[number];
 

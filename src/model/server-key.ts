@@ -11,7 +11,6 @@ export interface PublicServerKey {
   readonly public: string;
 }
 
-/** A key pair of the server. */
 export interface ServerKey extends PublicServerKey {
   readonly privateKey: KeyObject;
 }

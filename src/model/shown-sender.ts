@@ -1,7 +1,7 @@
 import { holdsInvisible, removeInvisible } from './invisible-text.ts';
 
 const MAX_LABEL_CODE_POINTS = 80;
-/** For each character of the longest label that is shown, this many UTF-16 units of the sender's text are read. */
+/** Of a sender's text, at most this many times the length of the longest label is read, in UTF-16 units. */
 const LABEL_SCAN_FACTOR = 10;
 const MAX_ICON_URL_LENGTH = 2_048;
 

@@ -28,7 +28,6 @@ export interface HttpAttemptOutcome {
 /** Why a requested body is missing: it exceeded its bound, or did not arrive completely in time. */
 type MissingAnswer = 'too large' | 'incomplete';
 
-/** The bounds of one attempt. */
 interface AttemptBounds {
   readonly responseHeadersTimeoutMs: number;
   readonly responseBytes: number;
@@ -60,7 +59,7 @@ const MAX_INTERIM_RESPONSES = 16;
  * - The attempt waits for at most `responseHeadersTimeoutMs` in undici's queue for a connection slot.
  * - From then on, look-up, connecting, a repetition and the answer's headers may take `responseHeadersTimeoutMs`
  *   together. A body for the outcome must end within this time too.
- * - Another body is read for at most `responseBodyReadMs` after the headers.
+ * - A body that is not for the outcome is read for at most `responseBodyReadMs` after the headers.
  *
  * undici's own timers are off: they tick in half seconds and bound each request, not each attempt.
  *

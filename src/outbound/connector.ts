@@ -15,7 +15,6 @@ export interface OriginParts {
   readonly port: string;
 }
 
-/** The dependencies of {@link Connector}. */
 interface ConnectorOptions {
   readonly policy: AddressPolicy;
   readonly lookup: DnsResolver;

@@ -67,7 +67,7 @@ export class ContinueFilter {
 
 /** True if the data is the beginning of a `100 Continue` answer, or too short to decide. */
 function startsLikeContinue(data: Buffer): boolean {
-  // The first digit of the status suffices for nearly every answer: it is not 1.
+  // The first digit of the status suffices for nearly every answer: it is not 1 as in 100.
   if (data.length > STATUS_CODE_OFFSET && data[STATUS_CODE_OFFSET] !== DIGIT_ONE) return false;
   const start = data.toString('latin1', 0, STATUS_PREFIX_LENGTH);
   return 'HTTP/1.1 100'.startsWith(start) || 'HTTP/1.0 100'.startsWith(start);

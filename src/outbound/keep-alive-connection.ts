@@ -91,11 +91,12 @@ export class ReuseTrackingConnection extends Client {
 
   override dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean {
     const attempt = handler as AssignableHandler;
-    // The request timed out in undici's queue, and takes no slot. The result true makes undici dispatch its next
+    // The request timed out in undici's queue, and takes no slot. Returning true makes undici dispatch its next
     // request.
     if (!attempt.assign(this)) return true;
     this.#idle.delete(this);
-    // undici calls this only if the client has no request in flight. It opens a new socket after this one is closed.
+    // undici calls `dispatch` only while this connection has no request in flight. It opens a new socket after this one
+    // is closed.
     if (attempt.needsNewSocket) this.closeSocket();
     return super.dispatch(options, handler);
   }

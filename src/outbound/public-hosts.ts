@@ -9,7 +9,6 @@ interface PublicUris {
   readonly publicEndpoints: readonly string[];
 }
 
-/** The dependencies of {@link OwnPublicHosts}. */
 export interface OwnPublicHostsOptions {
   readonly lookup: Pick<DnsResolver, 'lookup'>;
   /**
@@ -23,7 +22,7 @@ export interface OwnPublicHostsOptions {
 
 /** The host names are looked up again, in the background, when the last look-up is this old. */
 const REFRESH_MS = 60_000;
-/** The same time after a round in which a look-up failed. */
+/** After a round of look-ups in which one failed, the next round begins after this time. */
 const FAILURE_REFRESH_MS = 10_000;
 
 /**

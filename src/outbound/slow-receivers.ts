@@ -1,6 +1,6 @@
 /** A request that takes longer than this counts as slow. */
 export const SLOW_MS = 1_000;
-/** The share of all slots that slow receivers may hold together. */
+/** The share of all slots for requests in flight that slow receivers may hold together. */
 const SLOW_SHARE = 0.5;
 
 /** True if a receiver will probably hold its next slot for long, by the outcome of its last request. */

@@ -4,7 +4,7 @@ import { isSlowReceiver, maxSlowReceiverSlots } from '../outbound/slow-receivers
 
 /** The largest share of the slots for pushes in flight that one account may use. */
 const ACCOUNT_IN_FLIGHT_SHARE = 1 / 8;
-/** For so long after its last slow push, an account counts as slow. */
+/** The time after its last slow push for which an account counts as slow. */
 const SLOW_TTL_MS = 5 * 60_000;
 /** The most slow accounts that are remembered. The account that was slow longest ago is forgotten first. */
 const MAX_REMEMBERED_SLOW_ACCOUNTS = 10_000;
@@ -40,9 +40,9 @@ export class AccountLimiter {
   readonly #active = new Map<AccountId, number>();
   /** The duration of the last slow push of each slow account, in milliseconds. */
   readonly #lastSlowDurationMsByAccount: BoundedCache<AccountId, number>;
-  /** By account: the latest time for a retry that a push without a slot got. */
+  /** For each account, the latest of the retry times that its pushes without a slot got. */
   readonly #lastGrantedRetryAtMsByAccount = new BoundedCache<AccountId, number>(MAX_REMEMBERED_WAITING_ACCOUNTS);
-  /** The latest time for a retry that a push of any slow account got. */
+  /** The latest of the retry times that pushes of slow accounts got. */
   #lastGrantedRetryAtMsOfSlowAccounts = 0;
   #slowInFlight = 0;
 

@@ -1,10 +1,10 @@
 /**
- * The longest first delay before an unavailable vendor gets one push as a probe. The delay doubles after each failed
- * probe.
+ * The first pause before an unavailable vendor gets one push as a probe; shorter if the first delay of `push.retry` is.
+ * Each failed probe doubles the pause.
  */
 const MIN_BACKOFF_MS = 1_000;
 /**
- * The longest delay between probes, and the longest Retry-After of the vendor that is honoured. A wrong Retry-After
+ * The longest pause between two probes, and the longest Retry-After of the vendor that is honoured. A wrong Retry-After
  * must not delay pushes for a day.
  */
 const MAX_BACKOFF_WITHOUT_RETRY_AFTER_MS = 60_000;

@@ -25,7 +25,6 @@ const BUSY_PAUSE_FACTOR = 4;
 const SWEEP_INTERVAL_MS = 5 * 60_000;
 const DATABASE_RETRY_DELAY_MS = 2_000;
 
-/** The dependencies of the fan-out. */
 interface PushFanOutDeps {
   readonly pool: Pool;
   readonly bus: Bus;
@@ -70,7 +69,8 @@ export function createPushFanOut(deps: PushFanOutDeps): LogFollower {
 }
 
 /**
- * Writes rows of `push_pending` for these conversations. Resolves to those conversations that have more new messages.
+ * Writes rows of `push_pending` for these conversations. Resolves to those conversations that have further new
+ * messages, for which no rows were written yet.
  */
 async function writePendingRows(
   { pool, config, deviceKinds: kindsToNotify, foreground, onPendingRows }: PushFanOutDeps,

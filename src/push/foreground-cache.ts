@@ -1,8 +1,8 @@
 import type { AccountId } from '../model/ids.ts';
 
 /**
- * The set of accounts is collected again after this time. To collect thousands of them for each batch of pushes would
- * be expensive.
+ * The set of accounts in the foreground is collected again after this time. To collect thousands of them for each batch
+ * of pushes would be expensive.
  */
 const CACHE_TTL_MS = 250;
 

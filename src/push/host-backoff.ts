@@ -1,6 +1,6 @@
 import { BoundedCache } from '../model/bounded-cache.ts';
 
-/** After so many requests in a row without an answer, a host gets a pause. */
+/** After this number of requests in a row without an answer, a host gets a pause. */
 const UNANSWERED_THRESHOLD = 5;
 /** The first and the greatest length of the pause, which doubles with each further failure. */
 const MIN_BACKOFF_MS = 10_000;

@@ -12,7 +12,6 @@ const DEBOUNCE_MS = 200;
  */
 const MAX_QUEUED_READ_POSITIONS = 5_000;
 
-/** The dependencies of the cancellation. */
 interface ReadPushCancellationDeps {
   readonly pool: Pool;
   readonly bus: Bus;

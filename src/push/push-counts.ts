@@ -4,12 +4,12 @@ import type { PushOutcome } from './vendors/vendor.ts';
 
 export const pushOutcomes = ['delivered', 'failed', 'unregistered', 'refused'] as const;
 
-/** The counts of one vendor since the start. */
+/** Counts of the pushes to one vendor, since the start of this process. */
 export interface PushCounts {
   readonly outcomes: Record<(typeof pushOutcomes)[number], number>;
   /** The durations of pushes, from the call of the vendor's driver until the answer. */
   readonly durationS: Histogram;
-  /** Devices that the vendor no longer knew. */
+  /** Devices that this server removed, since the vendor no longer knew them. */
   removed: number;
   /** Pushes that expired before they were sent. */
   expired: number;

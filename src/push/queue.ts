@@ -29,7 +29,6 @@ const MAX_EXPIRED_ROWS = 1_000;
 /** How long `stop` waits for the vendors' drivers to close. */
 const VENDOR_CLOSE_TIMEOUT_MS = 2_000;
 
-/** The dependencies of the queue. */
 export interface PushQueueDeps {
   readonly database: Pick<Database, 'general'>;
   readonly bus: Bus;
@@ -41,8 +40,8 @@ export interface PushQueueDeps {
   /** Accounts with a live connection in the foreground, as far as this node knows. */
   readonly foreground: () => Iterable<AccountId>;
   /**
-   * The most milliseconds for which an account that left the foreground may still be listed in `foreground`. So an
-   * account that is listed this long after a message was in the foreground when the message came.
+   * The most milliseconds for which an account that left the foreground may still be listed in `foreground`. So if an
+   * account is listed this long after a message came, it was in the foreground when the message came.
    */
   readonly maxPresenceStalenessMs: number;
   /** Returns the number of posts that wait to be written. While there are any, the fan-out pauses for longer. */

@@ -4,10 +4,9 @@ import type { DeviceTokenCache } from './device-tokens.ts';
 import { failed, refused } from './outcomes.ts';
 import type { PushNotification, PushOutcome, PushVendor } from './vendors/vendor.ts';
 
-/** A vendor's driver that takes longer than `push.timeout` and this time is not waited for. */
+/** A vendor's driver that takes longer than `push.timeout` and this time together is not waited for. */
 export const SEND_GRACE_MS = 5_000;
 
-/** The dependencies of `sendPush`. */
 export interface SendDeps {
   readonly tokens: DeviceTokenCache;
   readonly timeoutMs: number;

@@ -10,7 +10,6 @@ import type { PushNotification, PushOutcome, PushVendors } from './vendors/vendo
 const MAX_TESTED_DEVICES = 1_000;
 const TEST_TEXT = 'This is a test. It was sent because an administrator asked for it.';
 
-/** The dependencies of a test. */
 interface TestPushDeps extends SendDeps {
   readonly pool: Pool;
   readonly vendors: PushVendors;

@@ -51,17 +51,16 @@ const MAX_ROWS_IF_NONE_IN_FLIGHT = 100;
 const SETTLE_DELAY_MS = 20;
 /** The number of loops that claim rows: while one waits for its statement, the rows of the other are sent. */
 const CLAIM_LOOP_COUNT = 2;
-/** While so many outcomes or more wait to be stored, no new rows are claimed. */
+/** While this number of outcomes or more wait to be stored, no new rows are claimed. */
 const MAX_UNSETTLED = 2_000;
 
-/** The dependencies of a vendor's queue. */
 interface VendorQueueDeps {
   readonly pool: Pool;
   readonly tokens: DeviceTokenCache;
   readonly config: PushConfig;
   readonly projectName: string;
   readonly isForeground: (account: AccountId) => boolean;
-  /** An account that counts as in the foreground this long after a message was there when the message came. */
+  /** Milliseconds. An account in the foreground this long after a message came was there when the message came. */
   readonly maxPresenceStalenessMs: number;
   readonly log: Log;
 }
@@ -157,8 +156,8 @@ export class VendorQueue {
   }
 
   /**
-   * True if the stopped queue has no push in flight and no running claim, and all outcomes are stored or the last try
-   * to store some failed. Outcomes that are not stored are lost: their rows are claimed again later.
+   * True if the queue is stopping, without a push in flight or a running claim, and all outcomes are stored. Outcomes
+   * that the last try could not store do not count: they are lost, and their rows are claimed again later.
    */
   get #canEndAfterStop(): boolean {
     if (!this.#isStopping || this.#inFlight > 0 || this.#requestedRows > 0) return false;

@@ -28,7 +28,7 @@ export interface VendorReport {
   readonly inFlight: number;
   readonly sent: number;
   readonly failed: number;
-  /** Devices that the vendor no longer knew. */
+  /** Devices that this server removed, since the vendor no longer knew them. */
   readonly removed: number;
   readonly refused: number;
   readonly expired: number;

@@ -1,4 +1,3 @@
-/** The options of a WorkerLoop. */
 interface WorkerLoopOptions {
   /** Runs one turn. Resolves to the milliseconds until the next turn, unless `wake` is called before. */
   readonly stepReturningDelayMs: () => Promise<number>;

@@ -42,7 +42,7 @@ function outgoingForm(
   }).toString();
 }
 
-/** Reads an answer like an incoming webhook of both products: `text`, `username`, `icon_url`, `attachments`. */
+/** Reads an answer like an incoming webhook of Mattermost or Slack: `text`, `username`, `icon_url`, `attachments`. */
 function readReply(answer: JsonObject, maxTextLength: number): ReceiverReply | null {
   const form = slack.read({ body: answer, headers: {}, query: new URLSearchParams() });
   if (isIgnored(form)) return null;

@@ -2,17 +2,17 @@ import { safeLink } from '../callers/core/plain-text.ts';
 import { clippedText, clippedToBytes, shownSender, textWithFiles } from './core/message-text.ts';
 import type { ReceiverFormat, ReceiverHook, ReceiverMessage } from './core/receiver-format.ts';
 
-/** ntfy turns a longer message into a file, which a phone does not show. */
+/** ntfy turns a message longer than this into a file, which a phone does not show. */
 const MAX_MESSAGE_BYTES = 4_096;
-/** ntfy refuses a longer request body, even if the message in it is short. */
+/** ntfy refuses a request body longer than this, even if the message in it is short. */
 const MAX_BODY_BYTES = 8_192;
 const MAX_TITLE_LENGTH = 250;
 const MAX_CLICK_BYTES = 1_024;
 const TOPIC = /^[-_A-Za-z0-9]{1,64}$/;
 
 /**
- * The priority and the tag of a message, by the mark that its text begins with. ntfy's own senders choose them in this
- * way for alerts.
+ * The priority and the tag of a message, by the mark that its text begins with. Programs that send alerts to ntfy
+ * themselves choose them in this way.
  */
 const LOUDNESS = [
   { mark: '🔴', priority: 5, tag: 'rotating_light' },

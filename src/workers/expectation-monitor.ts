@@ -59,7 +59,10 @@ export class ExpectationMonitor {
     if (this.overdue !== 0) this.#requestRound();
   }
 
-  /** Runs one round. Does not reject: the next round makes up for a failure. */
+  /**
+   * Runs one round: advances the intake clock, and posts what is due. Does not reject: the next round makes up for a
+   * failure.
+   */
   async runOnce(): Promise<void> {
     const { database, log } = this.#services;
     try {
@@ -98,7 +101,8 @@ export class ExpectationMonitor {
     this.#lastOpenRoundMs = null;
     if (messageLog.isSuspended) return;
     if (lastOpenRoundMs !== null) {
-      // A longer interval means that the process was frozen, and accepted no posts in that time.
+      // An interval longer than MAX_INTAKE_CLOCK_STEP_MS means that the process was frozen, and accepted no posts
+      // meanwhile.
       const openMs = Math.min(Math.floor(nowMs - lastOpenRoundMs), MAX_INTAKE_CLOCK_STEP_MS);
       await database.general.run((sql) => advanceIntakeClock(sql, openMs));
     }
@@ -106,8 +110,8 @@ export class ExpectationMonitor {
   }
 
   /**
-   * Posts the news about the expectations of a group. Errors are only logged, so that one group does not hold up
-   * others.
+   * Posts a group's messages about its expectations: which post is overdue, and which came again. Errors are only
+   * logged, so that one group does not hold up others.
    */
   async #tell(conversationId: ConversationId): Promise<void> {
     const { database, bus, log } = this.#services;

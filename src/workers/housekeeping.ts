@@ -76,7 +76,7 @@ export class Housekeeping {
       };
       const round = { nowMs: Date.now(), beforeStep };
       const [expired] = await Promise.allSettled([removeExpiredData(pool, config.retention, round)]);
-      // This step runs even if the step before failed. If this node has lost the job lock, it throws at once.
+      // This step runs even if the step before failed. If this node has lost the job lock, this step throws at once.
       const signIns = await removeExpiredSignIns(pool, beforeStep);
       const events = await this.#removeEvents(round);
       const alerts = await removeExpiredAlerts(pool, { maxAlerts: MAX_ALERTS_PER_CONVERSATION, beforeStep });

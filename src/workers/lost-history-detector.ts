@@ -13,7 +13,9 @@ import { recordLoss } from '../storage/messages/loss-record.ts';
 import { findLostHeads, insertLossNotice, type LostHead } from '../storage/messages/lost-heads.ts';
 import { WitnessKeeper, type WitnessKeeperDeps } from './witness-keeper.ts';
 
-/** In a new timeline, this node waits at most this long for the findings of all nodes. */
+/**
+ * In a new timeline of the database, this node waits at most this long until all nodes have reported their findings.
+ */
 const MAX_BARRIER_MS = 3_000;
 const BARRIER_POLL_MS = 100;
 /** The log lists at most this many conversations that lost changes, each in a line of its own. */
@@ -101,8 +103,8 @@ export class LostHistoryDetector {
     const { witness, lease: pool } = database;
     const lost = await pool.run((sql) => findLostHeads(sql, witness.heads), timeoutMs);
     let epochRaised = false;
-    // Timeline 0: the database server does not report its timeline. Then no barrier is possible, and only starts
-    // compare.
+    // Timeline 0: the database server does not report its timeline. Then no barrier is possible, and the witness is
+    // compared only at a start.
     if (timeline !== 0) {
       const finding = lost.length > 0 ? 'missing' : mayHaveForgotten ? 'unknown' : 'complete';
       await pool.run((sql) => reportFinding(sql, { node, timeline, finding }), timeoutMs);
@@ -160,7 +162,7 @@ export class LostHistoryDetector {
     witness.losses.lastAtMs = Date.now();
     witness.forget(lost.map(({ conversationId }) => conversationId));
     // The code does not wait for the notices here: they are changes of the log, and no node writes to the log before
-    // this comparison has ended.
+    // this comparison of witness and database has ended.
     this.#insertingLossNotices = this.#insertingLossNotices.then(() => this.#insertLossNotices(lost, epoch));
   }
 

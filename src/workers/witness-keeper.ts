@@ -33,9 +33,9 @@ export interface WitnessKeeperDeps {
  * Records in the witness the changes that this node commits and that other nodes announce. Once a second it writes the
  * witness to a file in the data directory, if the witness has changed. For a post, this costs an entry in a map.
  *
- * Before a write, the keeper reads from the database what notifications do not contain, such as times. It cannot read a
- * new change that has the number of a lost one: such changes exist only in a new timeline. There only the lease pool
- * works until all heads have been compared.
+ * Before a write, the keeper reads from the database what notifications do not contain, such as times. It cannot take a
+ * new change for a lost one with the same number, since such changes exist only in a new timeline. There, only the
+ * connection pool for leases works until all heads have been compared.
  */
 export class WitnessKeeper {
   readonly #deps: WitnessKeeperDeps;

@@ -29,7 +29,7 @@ const MAX_SUMMARY_LENGTH = 1_000;
 interface AlertGroup {
   /**
    * Makes a card with a title such as `HighCPU (2 firing, 1 resolved)`, and a line for each alert. `only`: the
-   * fingerprints of the alerts that get a line.
+   * fingerprints of the alerts that get a line; absent: all.
    */
   readonly cardOf: (known?: KnownStates, only?: ReadonlySet<string>) => Card;
   /** The state of the one alert of Klatch that represents the group; null: the group has no key. */

@@ -37,7 +37,7 @@ export class CardSequence {
 
   /**
    * Adds a link. If its URL was added before, the link is not added again; but if the earlier link has no label, it
-   * gets this one.
+   * gets this label.
    */
   addLink(label: string, url: string): void {
     const known = this.#links.get(url);

@@ -43,8 +43,8 @@ const MAX_COMMITS = 10;
 const MAX_LINE_LENGTH = 200;
 const MAX_EXCERPT_LENGTH = 500;
 /**
- * So many characters of a text are searched for a line or an excerpt. They are more than an excerpt shows, since most
- * of them may be HTML comments.
+ * The number of characters at the beginning of a text that are searched for a line or an excerpt. It is greater than
+ * the length of an excerpt, since most of the characters may be HTML comments.
  */
 const MAX_SEARCHED_LENGTH = 8_000;
 const SHORT_HASH_LENGTH = 7;

@@ -87,9 +87,7 @@ export function pullRequestName(request: JsonObject, number?: unknown): string {
   return numbered('pull request', request['number'] ?? number, request['title']);
 }
 
-/**
- * An event of a pull request. Its branch, for the query parameter `branches`, is the one that it is to be merged into.
- */
+/** An event of a pull request. Its branch, for the query parameter `branches`, is the target of the merge. */
 export function ofPullRequest(body: JsonObject, what: string, url: string, text = ''): GitEvent {
   const base = objectOf(objectOf(body['pull_request'])['base']);
   return { ...lineOf(body, what, url), text: excerpt(text), branch: stringOf(base['ref']) };

@@ -1,6 +1,6 @@
 import type { Mood } from './message-form.ts';
 
-/** A longer text is not looked up: no level in the table is longer, and the text may have a mebibyte. */
+/** A text longer than this is not looked up: no level in the table is longer, and the text may have a mebibyte. */
 const MAX_LEVEL_LENGTH = 20;
 const MOOD_BY_LEVEL: ReadonlyMap<string, Mood> = new Map<string, Mood>([
   ...['ok', 'up', 'online', 'good', 'healthy', 'success', 'passed', 'resolved', 'recovery', 'recovered'].map(

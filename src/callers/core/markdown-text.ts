@@ -47,11 +47,13 @@ class MarkdownReader {
   /** The indexes in `parts` of the opening brackets with which a link may begin. */
   #openings: number[] = [];
   /**
-   * The lengths of backtick fences of which the rest of the text has no closing one. It is not searched for them again.
+   * Lengths of opening backtick fences for which the rest of the text has no closing fence. The text is not searched
+   * for them again.
    */
   readonly #unclosed = new Set<number>();
   /**
-   * No link's address ends before this position. So an address that begins before it is not searched for its end again.
+   * The position at which the last search for the end of a link's address failed. An address that begins before this
+   * position has no end either, and is not searched.
    */
   #deadEnd = 0;
 
@@ -120,8 +122,8 @@ class MarkdownReader {
     if (opening === undefined || end === -1) return this.#keep(at, 1);
     const target = this.#text.slice(at + 2, end - 1).replace(/\s+"[^"]*"$/, '');
     const label = this.#parts.splice(opening).slice(1).join('');
-    // Links are not nested, so the brackets before this link begin no other one. Without them, no label is joined more
-    // than once.
+    // Links are not nested, so the brackets that were opened before this link begin no other link. Dropping them also
+    // ensures that no label is joined more than once.
     this.#openings = [];
     this.#parts.push(
       this.#linkText(label, this.#unescaped(target.replace(/^<|>$/g, '')), this.#text.slice(at + 1, end)),

@@ -1,5 +1,5 @@
 const ISO_PATTERN = /^(\d{4}-\d{2}-\d{2})[T ](\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?) ?(Z|[+-]\d{2}:?\d{2})?$/i;
-/** An earlier time means "none": programs send the year 1 (Go) or the beginning of Unix time for it. */
+/** A time before this one means "none": programs send the year 1 (Go) or the beginning of Unix time for it. */
 const EARLIEST_MS = Date.UTC(1971, 0, 1);
 
 /**

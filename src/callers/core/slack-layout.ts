@@ -17,7 +17,7 @@ const MAX_FOOTER_LENGTH = 400;
 /**
  * Makes one card that keeps the order of the blocks:
  * - Its title is the header at the beginning, if there is one.
- * - Its fields, links, picture and footer are the last pieces, as far back as they are in the order of a card.
+ * - Its fields, links, picture and footer are the pieces at the end that are in the order in which a card shows them.
  * - All pieces between them become its text.
  */
 export function layoutCard(pieces: readonly LayoutPiece[]): Card {

@@ -13,7 +13,10 @@ export interface CallerAddress {
 
 /** One way to set up a program. */
 export interface ProgramSetup {
-  /** The type that the user chooses in the program; only if there are several setups. */
+  /**
+   * The name of this setup, such as the type of webhook that the user chooses in the program. Absent if the program has
+   * only one setup.
+   */
   readonly title?: string;
   readonly address: CallerAddress;
   /** Where the user enters the lines of `configuration`, such as a file or a page of settings. */

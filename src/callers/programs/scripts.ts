@@ -1,6 +1,6 @@
 import { addresses, type Program } from './program.ts';
 
-/** Commands, and programs that start a command. */
+/** Callers that are commands, or programs that start a command. */
 export const scripts: readonly Program[] = [
   {
     name: 'curl and cron',

@@ -3,7 +3,7 @@ import { Writable } from 'node:stream';
 import { exitCodes } from './exit-codes.ts';
 import { CommandError } from './failure.ts';
 
-/** After so many invalid answers to a question, the command gives up. */
+/** After this number of invalid answers to a question, the command gives up. */
 const MAX_TRIES_PER_QUESTION = 5;
 
 interface Question {

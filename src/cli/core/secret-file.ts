@@ -4,7 +4,7 @@ import type { CommandContext } from './context.ts';
 import { exitCodes } from './exit-codes.ts';
 import { CommandError } from './failure.ts';
 
-/** The largest file that is read as a secret. A larger one contains something else. */
+/** The largest file that is read as a secret. A larger file certainly contains something else. */
 const MAX_SECRET_BYTES = 65_536;
 
 /** Reads the secret from a file, or from standard input for `-`. Throws a CommandError that names the option. */

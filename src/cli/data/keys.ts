@@ -136,8 +136,8 @@ function keyPairsUnlessPlaceholder(context: CommandContext, file: string): Serve
 }
 
 /**
- * The text of the setting with these key pairs, in their order. The caller puts the new pair first, because the first
- * pairs sign. The old pairs stay, for receivers that only have an old public key.
+ * The text of the setting for server keys with these key pairs, in their order. The caller puts the new pair first,
+ * because the first pairs sign. The old pairs stay, for receivers that only have an old public key.
  */
 function renderSetting(file: string | null, pairs: readonly ServerKeyFiles[]): string {
   const shown = (path: string): string => toHoconLiteral(file === null ? path : relativeToConfig(file, path));

@@ -46,7 +46,7 @@ export function addRotateServerSecret(keys: Command, context: CommandContext): v
 }
 
 /**
- * Encrypts everything sealed again, from the old secret to the configured one; resolves to the number of values by
+ * Re-encrypts all sealed values, from the old secret to the configured one. Resolves to the number of values by
  * purpose. Holds the lock of the data directory meanwhile. Rejects with DataDirLockedError while a server uses the
  * directory.
  */

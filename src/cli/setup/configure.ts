@@ -32,7 +32,6 @@ const SERVER_KEY_FILES = { public: 'server-key.public.pem', private: 'server-key
  */
 export type Answers = Omit<SetupAnswers, 'secret' | 'serverKeys' | 'webPushKeys'>;
 
-/** The result of `configure`. */
 export interface ConfigureResult extends Omit<SetupResult, 'text'> {
   readonly file: string;
   /** The folder in which this call created server keys; null: it created none. */

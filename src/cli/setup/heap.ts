@@ -9,7 +9,7 @@ const HEAP_GUARD_VARIABLE = 'KLATCH_HEAP_MIB';
 const MIB = 1024 ** 2;
 /** The largest semi-space of the young generation that V8 allows. */
 const MAX_SEMI_SPACE_MIB = 64;
-/** V8 counts three semi-spaces, each of at most 1/16 of the heap: together they take at most 3/16 of it. */
+/** V8 counts three semi-spaces as a part of the heap. Each gets at most 1/16 of the heap, so together they get 3/16. */
 const SEMI_SPACE_COUNT = 3;
 const HEAP_SHARE_PER_SEMI_SPACE = 1 / 16;
 

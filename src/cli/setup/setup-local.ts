@@ -74,7 +74,7 @@ function needsRootSentence(cluster: LocalCluster): string {
   );
 }
 
-/** The servers that can be used, with a supported version. */
+/** The PostgreSQL servers whose version is known and supported. */
 export function usableClusters(
   examined: readonly ExaminedCluster[],
 ): readonly (ExaminedCluster & { server: ServerVersion })[] {

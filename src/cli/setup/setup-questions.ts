@@ -87,8 +87,8 @@ export async function askMissing(
 }
 
 /**
- * Adds the database that the options describe to the answers. If the options have no host, port, name or user, adds one
- * only if the configuration selects an external database and lacks its password.
+ * Adds the database that the options describe to the answers. If the options have no host, port, name or user, adds a
+ * database only if the configuration selects an external one and lacks its password.
  */
 export function answersWithDatabase(source: ConfigText, { answers, database: flags }: GivenAnswers): Answers {
   if (flags.embedded) return { ...answers, database: { embedded: true } };

@@ -194,7 +194,8 @@ async function askForMissing(context: CommandContext, source: ConfigText, asked:
 }
 
 async function findDatabaseOffers(context: CommandContext, { socketDir }: SetupOptions): Promise<DatabaseOffers> {
-  // These run one after the other: while `examineClusters` connects as another user, this process must not read files.
+  // These two calls run one after the other: while `examineClusters` connects as another user, this process must not
+  // read files.
   const examined = await examineClusters(context, socketDir);
   const programs = await findPostgresqlPrograms();
   return {

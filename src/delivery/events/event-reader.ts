@@ -38,10 +38,10 @@ interface NextEvent {
 const PAGE_LIMITS = { limit: 64, bytes: 128 * 1024 } as const;
 /** The most positions (a conversation and a rev) that one query reads. */
 const MAX_POSITIONS_PER_QUERY = 128;
-/** The size of the cache for all conversations together, in bytes of bodies. */
+/** The most bytes in the cache of all conversations: for each event, the bytes of its body and 500 bytes more. */
 const CACHE_BYTES = 8 * 1024 * 1024;
 const CACHE_ENTRY_OVERHEAD_BYTES = 500;
-/** An event that was cached longer ago is read again: its message may have been changed meanwhile. */
+/** An event that was cached longer ago than this is read again: its message may have been changed meanwhile. */
 const CACHE_TTL_MS = 1_000;
 
 interface ReadRequest {
@@ -132,7 +132,7 @@ export class EventReader {
       this.#cache.set(keyOf(conversationId, previous), { event: this.#encode(conversationId, event), headSeq });
       previous = event.rev;
     }
-    // The first event is missing in the cache if it is too large for it. Then it is encoded a second time.
+    // The first event is not in the cache if it is too large for the cache. Then it is encoded a second time.
     const first = this.#cache.get(keyOf(conversationId, afterRev))?.event;
     const event = events.length === 0 ? null : (first ?? this.#encode(conversationId, events[0]!));
     for (const request of group) request.resolve({ event, headSeq });

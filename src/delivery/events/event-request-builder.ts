@@ -5,7 +5,6 @@ import type { EncodedEvent, EventReader } from './event-reader.ts';
 
 /** Bounds of one request of events. */
 export interface EventBounds {
-  /** The most events in the request. */
   readonly maxEvents: number;
   /**
    * Set when a failed batch is sent again: the last rev of that batch. The request then covers exactly the same range.
@@ -17,7 +16,7 @@ export interface EventBounds {
 
 /** What a lane does next with the events after a rev: send a request, skip events, or wait. */
 interface NextEventRequest {
-  /** The rev of the last event that the hook skips; the rev of the search if it skips none. */
+  /** The rev of the last event that the hook skips; the rev after which it searched if it skips none. */
   readonly skippedTo: Rev;
   readonly request: DeliveryRequest | null;
   /** If nothing is sent or skipped: the lane may send messages up to this seq before the next event. */
@@ -44,7 +43,7 @@ export class EventRequestBuilder {
     this.#exhaustedAt = row.hasPendingEvents ? null : row.eventCursor;
   }
 
-  /** A notification announced an event that the builder has not read yet. */
+  /** Must be called when a notification has announced an event that the builder has not read yet. */
   wake(): void {
     this.#wakeups += 1;
     this.#exhaustedAt = null;
@@ -108,15 +107,15 @@ export class EventRequestBuilder {
     for (let after = head.rev; after !== resendRangeEnd && events.length < maxEvents;) {
       const { event } = await this.#read(after);
       if (event === null || (resendRangeEnd !== null && event.rev > resendRangeEnd)) break;
-      // A request that ends before the failed batch did may not claim the range of that batch:
-      // - No request spans two log epochs.
-      // - An event waits for the message before it.
+      // In two cases the request must end before this event. So it does not cover the whole range of a failed batch:
+      // - The event has another log epoch.
+      // - The hook has not received the message that comes before the event.
       if (event.logEpoch !== head.logEpoch || event.afterSeq > maxAfterSeq) return { events, resendRangeEnd: null };
       after = event.rev;
       if (this.#isSkipped(event)) {
         skipped += 1;
-        // The batch ends here, although more events fit: it must not read on for long. A failed batch is sent again as
-        // a whole, also if its hook wants fewer events now.
+        // After many skipped events the batch ends, although more events fit: otherwise it could read the log for long.
+        // A failed batch is sent again as a whole, also if its hook wants fewer events now.
         if (skipped > MAX_SKIPPED && resendRangeEnd === null) break;
         continue;
       }
@@ -131,8 +130,8 @@ export class EventRequestBuilder {
   async #read(afterRev: Rev): ReturnType<EventReader['next']> {
     const wakeups = this.#wakeups;
     const next = await this.#reader.next(this.#row.conversationId, afterRev);
-    // A notification during the read may have announced an event that the read did not see. So the result counts only
-    // if none came.
+    // A notification during the read may have announced an event that the read did not see. So the builder remembers
+    // "no event" only if no notification came.
     if (next.event === null && wakeups === this.#wakeups) this.#exhaustedAt = afterRev;
     return next;
   }

@@ -1,18 +1,21 @@
-/** The documented criterion of a loop: more than 60 posts in each of 5 successive minutes. */
+/**
+ * The criterion of a loop (docs/reverse-webhooks.md): in each of 5 successive minutes, more than 60 posts that follow a
+ * delivery at once.
+ */
 const MINUTES = 5;
 const POSTS_PER_MINUTE = 60;
 const MINUTE_MS = 60_000;
 const SECOND_MS = 1_000;
 /**
- * For so many seconds back, the detector remembers whether a delivery was made. In a loop a lane delivers each post
+ * The detector remembers in which of the last 64 seconds a delivery was made. In a loop a lane delivers each post
  * sooner than that.
  */
 const SECONDS = 64;
 
 /**
- * Detects whether the receiver of one hook seems to answer posts of the group's webhook with further posts. It counts
- * the posts of the webhook that come in the same second as a delivery of such a post to the hook, or in the next
- * second. The posts of a busy group can also meet the criterion.
+ * Detects whether the receiver of one hook seems to answer posts of the group's webhook with further posts. It counts a
+ * post of the webhook if an earlier one was delivered to the hook in the same second or the second before. The posts of
+ * a busy group can also meet the criterion.
  */
 export class LoopDetector {
   /** The seconds, in Unix time, in which posts of the group's webhook were delivered to the hook. */
@@ -22,7 +25,9 @@ export class LoopDetector {
   /** The number of successive minutes with too many posts; the last of these minutes is the one before `#minute`. */
   #minutesInRow = 0;
 
-  /** Records that a post of the webhook from `postedMs` is delivered at `nowMs`; both are Unix times. */
+  /**
+   * Records that a post of the webhook, which was posted at `postedMs`, is delivered at `nowMs`; both are Unix times.
+   */
   observe(postedMs: number, nowMs: number): void {
     const posted = Math.floor(postedMs / SECOND_MS);
     const follows = this.#hasDeliveryIn(posted) || this.#hasDeliveryIn(posted - 1);
@@ -33,7 +38,7 @@ export class LoopDetector {
     this.#postsInMinute += 1;
   }
 
-  /** Whether the criterion is met at `nowMs`. */
+  /** Whether the criterion of a loop is met at `nowMs`, a Unix time. */
   isLoop(nowMs: number): boolean {
     this.#beginMinute(Math.floor(nowMs / MINUTE_MS));
     return this.#minutesInRow >= MINUTES;

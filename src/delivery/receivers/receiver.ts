@@ -10,7 +10,6 @@ import type { DeliveryMessage, LaneRow } from '../../storage/hooks/lanes.ts';
 import type { SigningKeys } from '../headers.ts';
 import type { CreateFileLink } from '../payload.ts';
 
-/** The dependencies of a {@link Receiver}. */
 interface ReceiverDeps {
   readonly client: DeliveryClient;
   readonly createFileLink: CreateFileLink;

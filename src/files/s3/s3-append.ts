@@ -78,7 +78,7 @@ class S3Append {
     const { remainder, remainderName, hasRemainder } = this.#state;
     if (remainderName !== null && remainder > 0)
       await this.#fill(await bucket.readRemainder(key, remainderName, remainder));
-    // The upload's row names this remainder, so those of earlier requests are not needed any more.
+    // The upload's row names this remainder, so the remainders of earlier requests are not needed any more.
     if (hasRemainder) await bucket.removeRemainders(key, remainderName);
   }
 

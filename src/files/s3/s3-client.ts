@@ -42,7 +42,7 @@ const MIN_BYTES_PER_SECOND = 64 * 1024;
 const MAX_DOWNLOAD_CONNECTIONS = 1_000;
 const MAX_CONNECTIONS = 64;
 const MAX_HEADER_BYTES = 16 * 1024;
-/** The largest answer document. A page of a thousand keys takes about 400 KiB. */
+/** The largest answer document that is read, in bytes. A page of a thousand keys takes about 400 KiB. */
 const MAX_DOCUMENT_BYTES = 8 * 1024 * 1024;
 
 /** An answer of the store with a status of 2xx. */

@@ -42,8 +42,8 @@ export function readBuildId(): string | null {
 }
 
 /**
- * A hash of the shell, which changes with any file. The shell names the first files by hashes of their content. The
- * content of these files names further files by their hashes.
+ * A hash of the shell (the page's HTML), which changes with any file. The shell names the first files by hashes of
+ * their content. The content of these files names further files by their hashes.
  */
 export function buildIdOf(shell: string): string {
   return createHash('sha256').update(shell).digest('hex').slice(0, BUILD_ID_DIGITS);

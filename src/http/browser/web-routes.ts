@@ -28,9 +28,9 @@ const COMMON_HEADERS = {
 } as const;
 
 /**
- * Allows no content of other origins, no inline code, and no frame around the page. No text becomes code: the only
- * policy of Trusted Types is for the address of a service worker. If downloads are redirected to the S3 bucket,
- * pictures may come from it.
+ * The policy of the page. It allows no content of other origins, no inline code, and no frame around the page. No text
+ * becomes code: the only policy of Trusted Types is for the address of a service worker. If downloads are redirected to
+ * the S3 bucket, pictures may come from it.
  */
 function contentSecurityPolicy({ s3 }: Config['files']): string {
   const bucket = s3?.downloads === 'redirect' ? ` ${bucketOriginOf(s3)}` : '';
@@ -61,7 +61,7 @@ const SHELL_HEADERS = {
   'x-robots-tag': 'noindex',
 } as const;
 
-/** Browsers report this header as an error on an address that is neither https nor loopback. */
+/** Sent only on addresses with https or on loopback: on any other address, browsers report this header as an error. */
 const OPENER_POLICY = { 'cross-origin-opener-policy': 'same-origin' } as const;
 
 /** The page of the browser client, ready to be sent. */
@@ -116,8 +116,7 @@ function pageHandler({ html, headers, base }: Shell): RequestHandler {
       return;
     }
     if (isOtherLoopbackName(req.headers.host, base)) {
-      // The page is loaded from base-uri instead: another loopback name is another origin, whose requests would be
-      // refused.
+      // Redirects to the page at base-uri: another loopback name is another origin, whose requests would be refused.
       const location = `${base.origin}${base.pathname.replace(/\/$/, '')}${req.path}`;
       res.writeHead(307, { ...COMMON_HEADERS, 'cache-control': 'no-store', location }).end();
       return;
@@ -155,7 +154,7 @@ function assetHandler({ assets }: WebFiles): RequestHandler {
     sendBytes(req, res, encoding === undefined ? file.plain : file[encoding], {
       ...COMMON_HEADERS,
       'content-type': file.mediaType,
-      // The file's name changes with its content.
+      // The file's name changes with its content, so a browser never has to ask for the file again.
       'cache-control': 'public, max-age=31536000, immutable',
       vary: 'Accept-Encoding',
       ...(encoding === undefined ? {} : { 'content-encoding': encoding }),

@@ -45,7 +45,10 @@ export function ownAlertUpdate({ key, state }: JsonObject): AlertUpdate | null {
   return alertUpdate(key, state);
 }
 
-/** A post that reports about an alert; `text` is the post's text without earlier states of the alert. */
+/**
+ * A post that reports about an alert. `text` comes from this post alone; answers in the form of other products repeat
+ * it.
+ */
 export interface ReportedAlert {
   readonly alertPost: AlertPost;
   readonly text: string;
@@ -54,8 +57,8 @@ export interface ReportedAlert {
 type SentBesides = Pick<AlertPost, 'label' | 'iconUrl' | 'hops' | 'key' | 'bodyHash' | 'expectation'>;
 
 /**
- * Turns a post's report about an alert into what the alert writer takes. The second parameter holds the message's other
- * parts. `charge` runs the writing of the texts, and charges its time to the sender.
+ * Turns a post's report about an alert into the input of the alert writer. The second parameter holds the message's
+ * other parts. `charge` runs the writing of the texts, and charges its time to the sender.
  */
 export function reportedAlert(
   { text, alertReport }: { readonly text: string; readonly alertReport: AlertReport },

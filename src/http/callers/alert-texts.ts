@@ -13,7 +13,6 @@ import type { AlertMessage, AlertTexts, MessageContent } from '../../operations/
 export const ALERT_UPDATE_MODES = ['both', 'edit', 'new'] as const;
 export type AlertUpdateMode = (typeof ALERT_UPDATE_MODES)[number];
 
-/** The input for the texts of an alert. */
 export interface AlertTextSource {
   readonly mode: AlertUpdateMode;
   /** True: the key names a message that its sender replaces, not an alert that fires. */
@@ -54,14 +53,14 @@ export function alertTexts(source: AlertTextSource, change: AlertChange, shown: 
   return { ...edited, followUp: reminderOf(edited.text) };
 }
 
-/** The content of a message of one line, which needs no cards. */
+/** The content of a message that is one line of text, without cards. */
 const line = (text: string): MessageContent => ({ text, cardsJson: null });
 const shownContent = ({ text, cards }: AlertMessage): MessageContent => ({ text, cardsJson: boundedCardsJson(cards) });
 const tellsApart = ({ fingerprints }: AlertTextSource): boolean => fingerprints.size > 0;
 const isRepetition = ({ before, after }: AlertChange): boolean => before === after;
 const hasEnded = ({ before, after }: AlertChange): boolean => before?.state === 'firing' && after.state === 'resolved';
 
-/** Whether a group with the mode `new` gets a message about this change. */
+/** Whether a group that sees changes by new messages (`new`) gets a message about this change of an alert. */
 function isWorthMessage(source: AlertTextSource, change: AlertChange, isOtherText: boolean): boolean {
   if (isRepetition(change)) return false;
   if (source.isReplacement) return isOtherText;
@@ -83,8 +82,8 @@ function editedContent(
 }
 
 /**
- * The content for this state of the alert. A resolved group of alerts is marked unless its headline says "resolved": a
- * sender's own title may be the same in both states.
+ * The content that shows the alert in the state `after`. A resolved group of alerts is marked unless its headline says
+ * "resolved": a sender's own title may be the same in both states.
  */
 function currentContent(source: AlertTextSource, after: PostedAlertState): MessageContent {
   const content = source.contentOf(knownAlert(after, source.fingerprints));

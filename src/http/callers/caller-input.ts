@@ -73,7 +73,7 @@ export interface PostContext {
  */
 export const NEEDLESS_SUCCESS = ignoredEvent('a success that no failure came before');
 
-/** An object with no other fields is a post in this server's own form, as docs/webhooks.md describes it. */
+/** A JSON object with no fields but these is a post in this server's own form, which docs/webhooks.md describes. */
 const OWN_KEYS: ReadonlySet<string> = new Set(['text', 'username', 'icon_url']);
 
 const invalid = (sentence: string): KlatchError => new KlatchError('invalid_input', { sentence });

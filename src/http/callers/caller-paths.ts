@@ -17,7 +17,7 @@ import type { Answer, AnswerDialect } from './caller-route.ts';
 
 /** A path by which programs reach a group. */
 export interface CallerPath {
-  /** With `token` as a parameter, unless the token is in another part of the request. */
+  /** The path has the parameter `token`, unless the token is in another part of the request. */
   readonly path: string | RegExp;
   /** The name of a format; null: the shape of the body decides. */
   readonly format: string | null;
@@ -73,12 +73,12 @@ export const aliases: readonly CallerPath[] = [
   { path: '/notify/:token', format: 'apprise', dialect: okDialect },
 ];
 
-/** Information paths at the root of the server. */
+/** The paths at the root of the server at which programs ask for information before they post. */
 export const informationPaths: readonly InformationPath[] = [
   { path: TELEGRAM_BOT_PATH, dialect: telegramDialect, information: telegramBot },
 ];
 
-/** Whether a path looks like one of the aliases, judged by its beginning; only for metrics. */
+/** Whether a path looks like one of `aliases`, the paths of other products, by its beginning; only for metrics. */
 export function isAliasPath(path: string): boolean {
   return (
     path === '/' ||

@@ -24,7 +24,7 @@ const MAX_CLOCK_DIFFERENCE_S = 300;
 const UNIX_TIME_PATTERN = /^\d{1,12}$/;
 const HEX_DIGEST_PATTERN = /^[0-9a-f]{64}$/i;
 
-/** A header's claim about the body. `isTrue` may be called once the whole body was given to the HMACs. */
+/** A header's claim about the body. `isTrue` may be called only after the HMACs got the whole body. */
 interface Claim {
   readonly header: string;
   readonly isTrue: () => boolean;
@@ -122,8 +122,8 @@ export class PostSignature {
   }
 
   /**
-   * A function that computes the digest when it is first called: an HMAC gives its digest only once, and several
-   * headers hold the same digest.
+   * A function that computes the digest of the body when it is first called, and returns it again later: an HMAC gives
+   * its digest only once, but several headers may hold it.
    */
   #digestBehind({ textKey }: IncomingSecret, head: string): () => Buffer {
     const hmac = this.#hmac(textKey, head);

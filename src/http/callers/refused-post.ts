@@ -11,7 +11,8 @@ export function recordIfRefused(
   { req, res, integration }: { req: IncomingMessage; res: ServerResponse; integration: Integration },
   error: unknown,
 ): void {
-  // A client that has left, or that was answered with a time-out already, does not get this error.
+  // Records nothing for a client that has left, or that was already answered with a time-out: it does not get this
+  // error.
   if (res.headersSent || res.destroyed) return;
   const shown = publicError(error);
   if (!isForItsContent(shown)) return;

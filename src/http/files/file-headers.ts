@@ -32,7 +32,7 @@ function filenameParameters(name: string): string {
   return `filename="${ascii}"; filename*=UTF-8''${encoded}`;
 }
 
-/** Whether a client that has these tags has the file (RFC 9110, weak comparison). */
+/** Whether one of the ETags in the header If-None-Match is that of the file (RFC 9110, weak comparison). */
 export function matchesEtag(header: string | undefined, id: string): boolean {
   if (header === undefined) return false;
   return header.trim() === '*' || header.split(',').some((tag) => tag.trim().replace(/^W\//, '') === etagOf(id));

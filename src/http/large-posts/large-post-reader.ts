@@ -27,7 +27,9 @@ const CALL_TIMEOUT_MS = 8_000;
 const START_TIMEOUT_MS = 10_000;
 const MIN_RESTART_INTERVAL_MS = 500;
 const THREAD_STOP_TIMEOUT_MS = 500;
-/** A body of 4 MiB with the most values takes some 100 MiB while it is read. */
+/**
+ * Bounds the memory of the thread: a body of 4 MiB with the most allowed values takes some 100 MiB while it is read.
+ */
 const THREAD_HEAP_LIMITS = { maxOldGenerationSizeMb: 256, maxYoungGenerationSizeMb: 32 };
 
 type AnsweredCall = Exclude<ThreadCall, { kind: 'forget' }>;

@@ -58,7 +58,7 @@ export class Endpoint {
     return this.#port;
   }
 
-  /** Rejects with ListenError. */
+  /** Rejects with ListenError if the server cannot listen on the address and port. */
   async start(): Promise<void> {
     const { interface: host, port } = this.#endpoint;
     this.#port = await listen(this.#server, { host, port, keys: this.#configKey, limit: this.#deps.limit });
@@ -78,7 +78,7 @@ export class Endpoint {
       return createTcpServer({ allowHalfOpen: true, noDelay: true }, (socket) => this.#acceptTcp(socket));
     const options = { ...tls.pem, allowHalfOpen: true, noDelay: true, handshakeTimeout: authTimeoutMs };
     const server = createTlsServer(options, (socket) => this.#acceptTcp(socket));
-    // Node.js reports a handshake that takes too long, but leaves the socket open.
+    // Node.js reports a TLS handshake that takes too long, but leaves the socket open.
     server.on('tlsClientError', (_error, socket) => socket.destroy());
     server.on('connection', (socket: Socket) => this.#acquirePreSessionQuota(socket));
     return server;

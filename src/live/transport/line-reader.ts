@@ -10,10 +10,10 @@ type LineEvent = { readonly text: string } | { readonly problem: 'too_large' | '
 
 /**
  * Splits chunks with arbitrary borders into lines. It copies an unfinished line into a buffer that doubles. So neither
- * many small chunks nor a long line cost more than a few copies, and no slice keeps a whole chunk.
+ * many small chunks nor a long line cost more than a few copies, and no part of a line keeps a whole chunk in memory.
  */
 export class LineReader {
-  /** The most bytes of any further line. */
+  /** The most bytes of a line. A new value applies to every line that has not ended yet. */
   maxLineBytes: number;
   #partialLine: Buffer | null = null;
   #partialBytes = 0;
@@ -41,7 +41,7 @@ export class LineReader {
     return this.#partialBytes + more;
   }
 
-  /** The line that ends at `end`. */
+  /** The result of the line whose last part is in `chunk` from `start` to `end`. */
   #readLine(chunk: Buffer, start: number, end: number): LineEvent {
     const line = this.#joinLine(chunk.subarray(start, end));
     if (line.length > this.maxLineBytes) return TOO_LARGE;

@@ -19,7 +19,9 @@ export interface LiveConnection {
   readonly bytesSent: number;
   /** True: callers should wait for `drained` before they send more. */
   readonly isFull: boolean;
-  /** Sets the most bytes of an incoming frame. Until then the bound for clients that have not signed in applies. */
+  /**
+   * Sets the most bytes of an incoming frame. Before the first call, the bound for clients without a sign-in applies.
+   */
   setMaxFrameBytes(maxBytes: number): void;
   send(text: string): void;
   /** Sends frames that are encoded once for many clients, without the first `skip`. */

@@ -94,7 +94,7 @@ export class TcpConnection implements LiveConnection {
     this.#isOpen = false;
     this.#closeCode = closeCodes[reason];
     this.#socket.end(`${sessionEndedNotification(reason)}\n`);
-    // Reads and discards further input, so that a reset does not lose the last line.
+    // Reads and discards further input: unread input would cause a reset, by which the client could lose the last line.
     this.#socket.resume();
   }
 

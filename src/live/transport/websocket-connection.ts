@@ -43,8 +43,8 @@ export class ClientSocket extends WebSocket {
   }
 
   override close(code?: number, data?: string | Buffer): void {
-    // For frames that break the protocol, the library closes with a code alone; the echo of a client's code has a text
-    // too.
+    // If a frame breaks the protocol, the library closes with a code and no text. When it echoes a client's code, there
+    // is a text.
     const reason = code === undefined || data !== undefined ? undefined : PROTOCOL_ERROR_CLOSE_REASONS[code];
     if (reason !== undefined && this.connection !== null && this.readyState === WebSocket.OPEN) {
       this.connection.closeForProtocolError(reason);

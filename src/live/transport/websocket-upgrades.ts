@@ -69,7 +69,7 @@ export class WebSocketUpgrades {
     let isUpgraded = false;
     this.#server.handleUpgrade(request, socket, head, (client) => {
       isUpgraded = true;
-      // The library has attached its own listener by now.
+      // The library has attached its own listener for errors by now.
       socket.off('error', ignoreError);
       const handshakeCookies = this.#ownPageCookies(request);
       const connection = new WebSocketConnection(client as ClientSocket, socket, { source, handshakeCookies });

@@ -7,10 +7,13 @@ import type { AddressPolicy } from '../../outbound/address-policy.ts';
 
 const MAX_GOOGLE_TOKEN_LENGTH = 4_096;
 const GOOGLE_TOKEN_PATTERN = /^[\x21-\x7e]+$/;
-/** Allows more than the 64 hexadecimal digits that Apple uses today, since Apple may make its tokens longer. */
+/**
+ * A device token of Apple. The pattern allows more than today's 64 hexadecimal digits, since Apple may make them
+ * longer.
+ */
 const APPLE_TOKEN_PATTERN = /^(?:[0-9a-fA-F]{2}){32,100}$/;
 const MAX_ENDPOINT_LENGTH = 2_048;
-/** Base64url of 65 bytes (public key) and of 16 bytes (secret). Some libraries add padding. */
+/** A browser's keys in base64url: a public key of 65 bytes, and a secret of 16 bytes. Some libraries add padding. */
 const PUBLIC_KEY_PATTERN = /^[A-Za-z0-9_-]{87}=?$/;
 const AUTH_SECRET_PATTERN = /^[A-Za-z0-9_-]{22}(?:==)?$/;
 const UNCOMPRESSED_POINT_PREFIX = 4;
@@ -23,7 +26,7 @@ const TOKEN_PARSERS: Readonly<Record<AppDeviceKind, (token: string) => string>> 
   apple: parseAppleToken,
 };
 
-/** The key that identifies a vendor's app in the configuration. */
+/** For each vendor, the configuration key whose value identifies an app. */
 const APP_KEYS: Readonly<Record<AppDeviceKind, string>> = { google: 'project-id', apple: 'bundle-id' };
 
 /** The token that identifies a device to its vendor. */
@@ -32,7 +35,7 @@ interface DeviceToken {
    * The vendor's own token; for a browser, the JSON of its `WebSubscription`. It is stored sealed, and never logged.
    */
   readonly token: string;
-  /** SHA-256 (hex), which finds the device in the database: of the token, or of a browser's endpoint. */
+  /** SHA-256 (hex) of the token, or of a browser's endpoint. The database finds the device by it. */
   readonly hash: string;
 }
 
@@ -44,9 +47,9 @@ interface DeviceTokenInput {
 }
 
 /**
- * The checked token of a device, in its only spelling. Throws `invalid_input` for a token that its vendor cannot have
- * issued, and `hook_address_forbidden` for an endpoint that the address policy refuses. No error quotes the token or
- * the endpoint.
+ * Checks the token of a device, and returns it in the one spelling in which the server stores it. Throws
+ * `invalid_input` for a token that its vendor cannot have issued, and `hook_address_forbidden` for an endpoint that the
+ * address policy refuses. No error quotes the token or the endpoint.
  */
 export function parseDeviceToken({ kind, token, subscription }: DeviceTokenInput, policy: AddressPolicy): DeviceToken {
   if (kind === 'web') {

@@ -21,11 +21,13 @@ import { limitSchema, pageOf, afterNumberSchema, nextNumberSchema } from '../cor
 import { sessionOrDeviceLabelSchema } from '../auth/sign-in.ts';
 import { createdAtField } from '../core/schemas.ts';
 
-/** A bound for tokens and endpoints of all kinds of devices. Each kind also has a lower bound of its own. */
+/** The most characters of a token or endpoint of any kind of device. Each kind also has a lower bound of its own. */
 const MAX_TOKEN_OR_ENDPOINT_LENGTH = 8_192;
 const MAX_SUBSCRIPTION_KEY_LENGTH = 200;
 const MAX_APP_ID_LENGTH = 200;
-/** At most this many attempts to register a device: another account may register the same device at the same time. */
+/**
+ * The most attempts to store one device. An attempt fails if another account registers the same device at that moment.
+ */
 const MAX_INSERT_ATTEMPTS = 3;
 
 const deviceKindSchema = z
@@ -99,7 +101,7 @@ export const registerDevice = defineOperation({
       push.onDeviceRegistered();
       return serializeDevice(registered);
     } catch (error) {
-      // Although the commit's answer was lost, the device may have been registered.
+      // The commit's answer was lost, but the device may have been registered: so this node takes it for registered.
       if (error instanceof CommitUnknownError) push.onDeviceRegistered();
       throw translateCommitUnknown(error, 'This device may have been registered; registering it again is safe');
     }
@@ -112,7 +114,8 @@ export const registerDevice = defineOperation({
  */
 async function register(tx: Transaction, device: NewDevice, keep: number): Promise<Device> {
   const { accountId, sessionId } = device;
-  // The session is checked here, since the cached one may be a minute old. If it ends later, its devices are removed.
+  // The database checks the session, since the cached one may be a minute old. If it ends later, its devices are
+  // removed.
   const isActive = (await lockActiveAccount(tx, accountId)) !== null && (await lockSession(tx, sessionId));
   if (!isActive) throw new KlatchError('unauthenticated');
   for (let n = 0; n < MAX_INSERT_ATTEMPTS; n += 1) {

@@ -88,7 +88,10 @@ export const pushStatus = defineOperation({
   },
 });
 
-/** The push data in the database; null while the database is unavailable. The state of the vendors is in memory. */
+/**
+ * The part of the push status that is in the database; null while the database is unavailable. The state of the push
+ * vendors is in this process's memory.
+ */
 async function readStoredPushStatus(
   { database }: Services,
   limit: number,

@@ -37,8 +37,8 @@ export const createAppPassword = defineOperation({
     const most = config.limits.sessionsPerUser;
     const { token, hash: tokenHash } = newSessionToken('user');
     const { id, expiresAt } = await database.general.transaction(async (tx) => {
-      // The session is checked here, since the cached one may be a minute old. A session that has ended must not create
-      // an app password, which would outlive it.
+      // The database checks the session, since the cached one may be a minute old. A session that has ended must not
+      // create an app password, which would outlive it.
       const isValid = (await lockActiveAccount(tx, accountId)) !== null && (await lockSession(tx, sessionId));
       if (!isValid) throw new KlatchError('unauthenticated');
       if ((await countSessionsOrTokens(tx, accountId)) >= most) {

@@ -32,7 +32,7 @@ import {
 import { nickSchema, nameOrTitleSchema } from '../core/schemas.ts';
 
 interface SignUpRequest extends SessionChoice {
-  /** The hash of the transaction that proved an address; null: an invitation is the proof. */
+  /** The hash of the sign-in transaction (`auth.start`) that proved an address; null: an invitation is the proof. */
   readonly transactionHash: string | null;
   readonly nick: string;
   readonly name: string;
@@ -117,8 +117,8 @@ async function signUpWith(
 }
 
 /**
- * Throws `invalid_input` unless an invitation is given and the server sends no codes. If it sends codes, an account
- * needs an address: with that, people can sign in again without help.
+ * For a sign-up without a proved address: throws `invalid_input` unless the server sends no codes and an invitation is
+ * given. If the server sends codes, a new account needs an address: its owner can then sign in again without help.
  */
 function requireInviteAsProof({ activations }: Services, invite: string | undefined): void {
   if (activations.providers.length > 0) {

@@ -26,17 +26,18 @@ import type { Services } from '../core/services.ts';
 import { hashOpaqueToken, newOpaqueToken } from './sign-in.ts';
 
 /**
- * How often a code may be tried, and how long it is valid. After the interval, a network may ask for another code for
- * the same address.
+ * Bounds of one code: the most attempts to enter it, and the time for which it is valid.
+ * `RESEND_INTERVAL_PER_NETWORK_MS` after a code, the same network may ask for another one for the same address.
  */
 export const MAX_CODE_ATTEMPTS = 3;
 const CODE_TTL_MS = 24 * 60 * 60_000;
 const RESEND_INTERVAL_PER_NETWORK_MS = 60_000;
 /**
- * For each code that may be sent in an hour, at most this many activations without a code are stored. Each is a row.
+ * For each code that the configuration allows in an hour, at most this many activations of that hour without a code are
+ * stored. Each is a row, and the oldest one makes room.
  */
 const UNSENT_ACTIVATIONS_PER_HOURLY_CODE = 100;
-/** A /48 network may begin this many times as many activations as one of its /64 networks. */
+/** A /48 network may begin at most this many times as many activations as one of its /64 networks. */
 const NETWORK_TO_SOURCE_LIMIT_FACTOR = 4;
 /**
  * For all networks together, an address gets at most this many times the codes that one network may ask for in a day.
@@ -119,13 +120,11 @@ export const startSignIn = defineOperation({
   },
 });
 
-/**
- * Whether this request may still get a code in this hour, for an address that an account has, and for a new address.
- */
+/** Whether the server may send further codes in this hour: to addresses that accounts have, and to new addresses. */
 interface CodeBudgets {
   readonly hasBudgetForAccounts: boolean;
   readonly hasBudgetForNewAddresses: boolean;
-  /** Whether a new address gets a code: registration is open, or it needs an invitation and the request has one. */
+  /** Whether a new address may get a code: registration is open, or it needs an invitation and the request has one. */
   readonly maySignUp: boolean;
 }
 
@@ -144,8 +143,9 @@ function codeBudgetsOf(counts: ActivationCounts, config: Config, isInvited: bool
 }
 
 /**
- * Whether an account has the address, and whether a code is sent. If only the budget for this kind of address is used
- * up, `auth.start` answers as usual. An error would reveal whether an account has the address.
+ * Decides whether a code is sent, and tells whether an account has the address. Addresses of accounts and new addresses
+ * have an hourly budget of codes each. If one budget is used up, its addresses get no code, but `auth.start` gives the
+ * usual answer. An error would reveal whether an account has the address.
  */
 async function decideCodeSending(
   tx: Transaction,
@@ -161,9 +161,9 @@ async function decideCodeSending(
 
 /**
  * Throws `rate_limited` for reasons that do not depend on whether an account has the address: otherwise the limits
- * would reveal it. Intervals and daily limits are counted for each address and network. So a network that asks for
- * codes for somebody else's address blocks only itself. Only a daily limit of the address, for all networks together,
- * blocks others.
+ * would reveal whether one has. Intervals and daily limits are counted for each address and network. So a network that
+ * asks for codes for somebody else's address blocks only itself. Only the daily limit of codes to one address, for all
+ * networks together, can block other networks.
  */
 function enforceCodeLimits(
   counts: ActivationCounts,

@@ -36,8 +36,8 @@ import {
 
 const MAX_LINK_LENGTH = 2_048;
 /**
- * The least age of an activation at which its verifier is read. By then the activation gate has given the verifier, if
- * it answers before it calls the telephone.
+ * The least age of an activation at which the gate's verifier of its code is read from the database. A gate that
+ * answers before it calls the telephone has given the verifier by then.
  */
 const VERIFIER_READ_MIN_AGE_MS = 1_000;
 
@@ -158,9 +158,9 @@ async function signInByCode(
 }
 
 /**
- * The verifier with which the gate checks the code. The telephone may ring before the verifier is stored, so the
- * verifier of a new activation is read only after a wait. The wait is the same if no code was sent, so that its time
- * does not show whether there is a code.
+ * The verifier with which the activation gate checks the code. The telephone may ring before the verifier is stored, so
+ * the verifier of a new activation is read only after a wait. The wait is the same if no code was sent, so that its
+ * time does not show whether there is a code.
  */
 async function readVerifierAfterMinAge(
   { database }: Services,

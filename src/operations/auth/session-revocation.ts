@@ -3,7 +3,7 @@ import type { AccountId } from '../../model/ids.ts';
 import { CommitUnknownError } from '../../storage/db/database-error.ts';
 
 /**
- * Runs `work`, which may end sessions of accounts that it reports. If the answer to its commit is lost, the sessions
+ * Runs `work`, which reports the accounts whose sessions it may end. If the answer to its commit is lost, the sessions
  * may have ended: then all nodes look up the sessions of these accounts again.
  */
 export async function withUnknownCommitInvalidation<T>(

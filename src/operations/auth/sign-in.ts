@@ -67,7 +67,6 @@ export function hashOpaqueToken(name: string): string {
   return createHash('sha256').update(name).digest('hex');
 }
 
-/** The token of a new sign-in link. */
 export function newLinkToken(): string {
   return LINK_TOKEN_PREFIX + newOpaqueToken();
 }

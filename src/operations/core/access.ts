@@ -47,14 +47,14 @@ function hashIntegrationToken(token: string): string {
 }
 
 /**
- * The integration of a valid token, and the opened secret that verifies signed posts. Null: the group has no incoming
- * secret.
+ * The integration of a valid token, and the opened secret that verifies signed posts. `incomingSecret` null: the group
+ * has no such secret.
  */
 export interface KnownIntegration extends Integration {
   readonly incomingSecret: IncomingSecret | null;
 }
 
-/** A cached integration, and the value of `#busResyncCount` when it was cached. */
+/** A cached integration. It is outdated if a resync of the bus has raised `#busResyncCount` since it was cached. */
 interface CachedIntegration {
   readonly integration: KnownIntegration;
   readonly busResyncCountWhenCached: number;
@@ -66,7 +66,7 @@ interface CachedIntegration {
  * once.
  */
 export class IntegrationTokenCache {
-  /** Requests with a token that belongs to no group, for metrics. */
+  /** Counts the requests with a token that belongs to no group, for metrics. */
   readonly counts = { unknown: 0 };
   readonly #pool: Pick<Pool, 'run'>;
   readonly #sealer: Sealer;
@@ -95,7 +95,7 @@ export class IntegrationTokenCache {
     });
   }
 
-  /** The token's integration if it is cached: the fast path of every post. */
+  /** The token's integration if it is cached and not outdated: the fast path of every post. */
   cached(token: string): KnownIntegration | undefined {
     const cached = this.#integrationByToken.get(token);
     return cached?.busResyncCountWhenCached === this.#busResyncCount ? cached.integration : undefined;
@@ -124,7 +124,7 @@ export class IntegrationTokenCache {
     }
   }
 
-  /** The token's integration as the database has it now. Only tokens that are cached as unknown are not looked up. */
+  /** The token's integration as the database has it now. Only a token that is cached as unknown is not looked up. */
   async findBypassingCache(token: string): Promise<KnownIntegration | null> {
     // The result is not cached, and no running look-up is shared: that one may have begun before a revocation.
     if (!TOKEN_PATTERN.test(token) || this.#unknownTokens.has(token)) return this.#countUnknown();

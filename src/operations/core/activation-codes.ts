@@ -8,12 +8,12 @@ import type { SourceKey } from '../../model/source-key.ts';
 import type { Pool } from '../../storage/db/pool.ts';
 import { RateLimiter } from './rate-limiter.ts';
 
-/** The time for which the result of a health check is reused, for a healthy and for an unhealthy provider. */
+/** How long the result of a provider's health check is reused, if the provider is healthy and if it is not. */
 const HEALTHY_PROVIDER_TTL_MS = 10_000;
 const UNHEALTHY_PROVIDER_TTL_MS = 3_000;
-/** At most this many codes are being sent at the same time, and at most this many are being checked by a gate. */
+/** The most codes that are being sent at the same time, and the most that the activation gate is checking. */
 const MAX_CONCURRENT_SENDS_AND_CHECKS = 32;
-/** Requests for signing in that one source may make: a burst, and then this many a second. */
+/** Limits the sign-in requests of one source (a client network): a burst, and then this many a second. */
 const SIGN_IN_STEP_BURST_PER_SOURCE = 100;
 const SIGN_IN_STEPS_PER_SECOND_PER_SOURCE = 5;
 const MAX_SOURCES = 10_000;
@@ -32,7 +32,6 @@ export interface ActivationMetrics {
   readonly signedIn: { code: number; link: number; sign_up: number };
 }
 
-/** The cached health of a provider. */
 interface ProviderHealth {
   readonly result: Promise<boolean>;
   healthValidUntilMs: number;
@@ -90,7 +89,9 @@ export class ActivationCodes {
     throw new KlatchError('rate_limited', { sentence });
   }
 
-  /** The first provider for this kind of address, of this name if one is given; null: there is none. */
+  /**
+   * The first configured provider for this kind of address and, if `name` is given, of this name; null: there is none.
+   */
   chooseProvider(kind: AddressKind, name: string | undefined): CodeProvider | null {
     return this.providers.find((each) => each.kind === kind && (name === undefined || each.name === name)) ?? null;
   }
@@ -151,7 +152,7 @@ export class ActivationCodes {
     this.#log.warn('codes are not sent: as many were sent in the last hour as limits.codes-per-hour allows');
   }
 
-  /** Whether the code is right. Throws `provider_unavailable` if the gate fails, or checks too many codes already. */
+  /** Whether the code is right. Throws `provider_unavailable` if the activation gate fails or is too busy. */
   async checkCode(
     provider: CodeProvider,
     { transactionHash, verifier, code }: { transactionHash: string; verifier: string | null; code: string },

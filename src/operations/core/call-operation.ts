@@ -21,7 +21,7 @@ export async function callOperation<Input, Output>(
   return operation.run(services, input, caller, access);
 }
 
-/** Bounds the number of values before zod checks the input: zod took 100 ms to refuse 24,000 keys. */
+/** Refuses an input with too many values before zod checks it: zod took 100 ms to refuse 24,000 keys. */
 function checkInput<Input>(
   operation: Pick<Operation<Input>, 'input' | 'who' | 'limits'>,
   caller: Caller,

@@ -62,7 +62,7 @@ export interface SubscribedConversation {
   /** The first seq of the conversation: retention removed the messages before it. */
   readonly firstSeq: Seq;
   /**
-   * The rev at which the current epoch begins: a client that has changes of the previous epoch drops those with a
+   * The rev at which the current log epoch begins: a client that has changes of the previous epoch drops those with a
    * greater rev.
    */
   readonly epochRev: Rev;
@@ -90,7 +90,7 @@ export interface LiveSession {
    * connections.
    */
   onAuthenticated(caller: AccountCaller): void;
-  /** Called for an invalid token; resolves when the refusal may be sent. */
+  /** Called for an invalid token. Resolves when the refusal may be sent: late, for a network that tries many tokens. */
   onTokenRejected(): Promise<void>;
   /**
    * Begins to send the changes of all conversations that the caller is in, and of those that it joins later. May be
@@ -102,7 +102,6 @@ export interface LiveSession {
   setForeground(isForeground: boolean): void;
 }
 
-/** The caller of an operation. */
 export type Caller = ControlSocketCaller | AnonymousCaller | AccountCaller;
 
 /** Whether the caller may do what the installation's administrators may. */

@@ -131,7 +131,7 @@ async function resolveTargetIds(
   return { conversationId, hookId: null };
 }
 
-/** The error for a caller who is no member when a statement after `authorize` reads the membership. */
+/** The error for a caller who passed `authorize`, and was no member any more when a later statement checked it. */
 export function notAMember(conversationId: ConversationId): KlatchError {
   return new KlatchError('not_found', { sentence: `You are in no conversation ${conversationId}` });
 }

@@ -11,7 +11,7 @@ export interface BodyLimits extends JsonLimits {
 const KIB = 1_024;
 const NO_LIMIT = Infinity;
 
-/** Limits of operations that need no token. Each takes a few short strings. */
+/** Limits of operations that need no token. Each such operation takes a few short strings. */
 export const ANYBODY_OPERATION_LIMITS: BodyLimits = {
   bytes: 16 * KIB,
   allowsCompression: false,

@@ -78,7 +78,8 @@ export function jsonLimitViolation(text: string, limits: JsonLimits): string | n
       if (isKeyNext) {
         isKeyNext = false;
         const shape = extendShapeHash(text, at + 1, end, shapeAt[depth]!);
-        // V8 stores the values of numeric keys as elements, for which it makes no hidden class.
+        // `shape` is 0 after a numeric key, which counts as no shape: V8 stores its value as an element, without a
+        // hidden class.
         if (shape !== 0) {
           shapeAt[depth] = shape;
           shapesInText.add(shape);
@@ -120,7 +121,7 @@ function endOfString(text: string, begin: number): number {
 /** The hash of a shape with one more key, which is never 0; 0 if the key is numeric and shorter than ten digits. */
 function extendShapeHash(text: string, begin: number, end: number, shape: number): number {
   let hash = shape;
-  // V8 does not store the value of a key such as "07" as an element.
+  // A key with a leading zero, such as "07", does not count as numeric: V8 does not store its value as an element.
   let isNumber = end > begin && (end === begin + 1 || text.charCodeAt(begin) !== DIGIT_0);
   for (let at = begin; at < end; at += 1) {
     const unit = text.charCodeAt(at);

@@ -5,8 +5,8 @@ const NOT_WHITE_SPACE = /[^\p{White_Space}\uFEFF]/u;
 const invalidInput = (sentence: string): KlatchError => new KlatchError('invalid_input', { sentence });
 
 /**
- * Checks the text of a message and returns it. The text of a message with files may be white space, and is returned
- * empty. Throws `too_large` and `invalid_input`.
+ * Checks the text of a message and returns it. Returns an empty text if the message has files and only white space.
+ * Throws `too_large` and `invalid_input`.
  */
 export function checkMessageText(
   text: string,

@@ -23,7 +23,7 @@ export type AllowedCallers =
 interface OperationDefinition<Input, Output> {
   /** `noun.verb`, the name on the wire. */
   readonly name: string;
-  /** One sentence for the documents. */
+  /** A sentence that describes the operation in the documents. */
   readonly summary: string;
   readonly input: z.ZodType<Input>;
   readonly output: z.ZodType<Output>;
@@ -38,7 +38,7 @@ interface OperationDefinition<Input, Output> {
 /** An operation, defined once and served by every interface: its input, its output, and who may call it. */
 export interface Operation<Input = unknown, Output = unknown> extends OperationDefinition<Input, Output> {
   readonly who: AllowedCallers;
-  /** The key of the input that names the target; null: the operation is not about a conversation. */
+  /** The field of the input that names the target; null: the operation is not about a conversation, group or hook. */
   readonly on: TargetKind | null;
   readonly run: (
     services: Services,

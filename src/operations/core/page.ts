@@ -7,10 +7,10 @@ export const pageLimit = (max: number, byDefault: number) =>
   z.int().min(1).max(max).default(byDefault).describe('How many there are at most on the page.');
 export const limitSchema = pageLimit(MAX_PAGE_SIZE, 100);
 
-/** The start of a page, in a list by number and in a list by nick. */
+/** The input field `after`, where a page begins: in a list by number, and in a list by nick. */
 export const afterNumberSchema = z.int().min(0).default(0).describe('`next` of the page before; 0: the first.');
 export const afterNickSchema = z.string().max(64).default('').describe('`next` of the page before; empty: the first.');
-/** The start of the next page. */
+/** The output field `next`, where the next page begins. */
 export const nextNumberSchema = z
   .int()
   .nullable()

@@ -3,8 +3,8 @@ import { BoundedCache } from '../../model/bounded-cache.ts';
 import type { SourceKey } from '../../model/source-key.ts';
 
 /**
- * A source's parse time is summed over ten slots for the last second, and one slot that is being filled. So the parse
- * time of no second exceeds the budget.
+ * A source's parse time is summed over ten slots of the last second, and the slot that is being filled. So in no second
+ * it exceeds the budget by more than the last piece of work.
  */
 const WINDOW_SLOTS = 11;
 const WINDOW_SLOT_MS = 100;
@@ -13,7 +13,7 @@ const WINDOW_SLOT_MS = 100;
  * measured, the operating system ran something else meanwhile.
  */
 const MAX_CHARGE_MS = 50;
-/** Sources whose parse time is remembered, in two MiB of memory at most. */
+/** The most sources whose parse time is remembered. They take at most two MiB of memory. */
 const MAX_TRACKED_SOURCES = 10_000;
 /**
  * Parsing for all sources together may hold the event loop for this long without a break; then everything else has a
@@ -61,14 +61,14 @@ export class ParseBudget {
     this.#budgetMs = budgetMs;
   }
 
-  /** Whether the source has parse time left in this second. Null, the server's own machine, has no bound. */
+  /** Whether the source has parse time left in this second. Source null, the server's own machine, has no bound. */
   hasTimeLeft(source: SourceKey | null, nowMs = performance.now()): boolean {
     if (source === null) return true;
     const usage = this.#usageBySource.get(source);
     return usage === undefined || usedMs(usage, nowMs) < this.#budgetMs;
   }
 
-  /** Runs work, and charges its time to the source. */
+  /** Runs work, and charges its time to the source; for source null, the server's own machine, to nobody. */
   measure<T>(source: SourceKey | null, work: () => T): T {
     const startedMs = performance.now();
     try {
@@ -82,7 +82,7 @@ export class ParseBudget {
     }
   }
 
-  /** Charges the time of one piece of work to the source. */
+  /** Charges the time of one piece of work to the source, but at most `MAX_CHARGE_MS`. */
   charge(source: SourceKey, ms: number, nowMs = performance.now()): void {
     let usage = this.#usageBySource.get(source);
     if (usage === undefined) {
@@ -96,8 +96,8 @@ export class ParseBudget {
   }
 
   /**
-   * Charges a time that may exceed `MAX_CHARGE_MS`, such as that of a thread. Null, the server's own machine, is not
-   * charged.
+   * Charges a time that may exceed `MAX_CHARGE_MS`, such as that of a thread. Source null, the server's own machine, is
+   * not charged.
    */
   chargeAll(source: SourceKey | null, ms: number): void {
     if (source === null) return;
@@ -169,7 +169,9 @@ export class ParseBudget {
     );
   }
 
-  /** Whether work may run in this turn of the event loop: none waits, and all sources together have time left. */
+  /**
+   * Whether new work may run in this turn of the event loop: no work waits, and all sources together have time left.
+   */
   #hasTurnTimeLeft(): boolean {
     if (this.#waitingParses.length > 0) return false;
     return this.#consecutiveParseMs < MAX_ALL_SOURCES_TURN_MS || this.#parseMsLessPauses() < MAX_ALL_SOURCES_TURN_MS;

@@ -26,7 +26,8 @@ export function parseJsonRepairingControls(source: string, limits: JsonLimits, s
 }
 
 /**
- * Also matches line breaks and tabs between strings, which are valid; `repairControls` changes only those in strings.
+ * Matches any control character, also line breaks and tabs between strings, which are valid. `repairControls` changes
+ * only control characters in strings.
  */
 // oxlint-disable-next-line no-control-regex
 const HAS_CONTROLS = /[\u0000-\u001f]/;

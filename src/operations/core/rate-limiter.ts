@@ -1,7 +1,7 @@
 import { BoundedCache } from '../../model/bounded-cache.ts';
 import type { SourceKey } from '../../model/source-key.ts';
 
-/** Two numbers as one key. */
+/** A key of two numbers, such as those of a conversation and an account. */
 export type NumberPair = `${number}:${number}`;
 
 /**

@@ -6,7 +6,9 @@ import type { Services } from './services.ts';
 const HOOK_REGISTRATION_LIMITER_GROUPS = 10_000;
 const HOOK_CHANGE_LIMITER_GROUPS = 10_000;
 const SESSION_REQUEST_LIMITER_KEYS = 100_000;
-/** A client signals typing every few seconds; a member may type on several devices. */
+/**
+ * Limits a member's signals of typing. A client sends one every few seconds, and a member may type on several devices.
+ */
 const TYPING_PER_MEMBER_PER_SECOND = 1;
 const TYPING_LIMITER_MEMBERS = 10_000;
 

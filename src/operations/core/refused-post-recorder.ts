@@ -12,7 +12,7 @@ import {
 
 const WRITE_INTERVAL_MS = 1_000;
 const WRITE_TIMEOUT_MS = 2_000;
-/** At most this many groups have refused posts that are not written yet. */
+/** The most groups with refused posts that are not written yet. Refused posts of further groups are only counted. */
 const MAX_PENDING_GROUPS = 1_000;
 /** At most this many groups are written by one statement, each with up to `MAX_REFUSED_POSTS_PER_GROUP` rows. */
 const GROUPS_PER_STATEMENT = 100;
@@ -42,13 +42,13 @@ interface RecorderOptions {
 
 /**
  * Stores refused posts, which the owners of a group can see. `record` only counts in memory. A second later the counts
- * are written, so that a burst of refused posts costs one write a second. If the write fails, its counts wait for the
- * next one, within the bounds.
+ * are written, so that a burst of refused posts costs one write a second. If a write fails, its counts wait for the
+ * next write, as far as the bounds allow.
  */
 export class RefusedPostRecorder {
   /**
-   * `byFormat` has a count for each format from the start. `dropped`: refused posts that are not stored, since too many
-   * groups had some.
+   * `byFormat` counts refused posts; it has every format from the start. `dropped`: refused posts that are not stored,
+   * since too many groups had some.
    */
   readonly counts: { readonly byFormat: Record<string, number>; dropped: number };
   readonly #options: RecorderOptions;

@@ -63,7 +63,7 @@ export interface Services extends FileServices {
   readonly hookRegistrationLimiterByGroup: RateLimiter<number>;
   /** Limits the changes and redeliveries of reverse webhooks, by group. */
   readonly hookChangeLimiterByGroup: RateLimiter<number>;
-  /** Sends a ping. Resolves to its outcome within 8 s; null: too many pings are under way. */
+  /** Sends a ping to a reverse webhook. Resolves to its outcome within 8 s; null: too many pings are under way. */
   readonly sendPingUnlessBusy: (target: PingTarget) => Promise<HttpAttemptOutcome | null>;
   readonly deliveriesInFlight: () => number;
   /**
@@ -71,7 +71,10 @@ export interface Services extends FileServices {
    * webhook with further posts.
    */
   readonly loopingHooks: () => readonly HookReference[];
-  /** Makes the monitor look at once for overdue expectations whose post has come. It also looks every few seconds. */
+  /**
+   * Makes the monitor of expectations look at once for overdue ones whose post has come. It also looks every few
+   * seconds.
+   */
   readonly lookForReturnedExpectations: () => void;
   readonly deliveryReport: DeliveryReportCache;
   readonly log: Log;

@@ -34,7 +34,7 @@ export function hashSessionToken(token: string): string {
 
 /** Finds the account by the token of its session: the only way in for people and bots. */
 export class SessionCache {
-  /** Requests with a token that belongs to no valid session, for metrics. */
+  /** Counts the requests with a token that belongs to no valid session, for metrics. */
   readonly counts = { unknown: 0 };
   readonly #pool: Pick<Pool, 'run'>;
   /** Sessions by the hash of their token. */

@@ -6,7 +6,7 @@ import { translateLostRead } from './database-errors.ts';
 export const BROWSER_SESSION_IDLE_S = 30 * 24 * 60 * 60;
 /** The number of digits of the store id in the cookie's name. */
 const NAME_DIGITS = 8;
-/** The digits in the name while the installation has no store id yet. */
+/** The digits in the cookie's name while the installation has no store id yet. */
 const NO_DIGITS = '0'.repeat(NAME_DIGITS);
 const COOKIE_PATTERN = /^((?:__Host-|__Secure-)?klatch-[0-9a-f]{8})=(kls_[A-Za-z0-9_-]{43})$/;
 /** At most this many cookies are read: a browser sends those of all servers of a host, whatever their ports. */

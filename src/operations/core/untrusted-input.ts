@@ -1,7 +1,10 @@
 import type { z } from 'zod';
 import { KlatchError } from '../../errors.ts';
 
-/** Bounds of the sentence in an error, since an input may have thousands of mistakes and long names. */
+/**
+ * An error names at most this many mistakes, with at most this many characters each: an input may have thousands of
+ * mistakes and long names.
+ */
 const MAX_ISSUES = 5;
 const MAX_ISSUE_LENGTH = 300;
 
@@ -57,7 +60,7 @@ function sentenceOf(issue: z.core.$ZodIssue): string {
   const kinds = issue.errors.flat();
   if (kinds.some(isMissing)) return 'is required';
   const [kind] = kinds.filter((each) => each.code !== 'invalid_type');
-  // The value has the type of one alternative, but is invalid in another way.
+  // The value has the type of one alternative of the union, but is invalid in another way.
   if (kind !== undefined) return kind.message;
   const expected = kinds.flatMap((each) => (each.code === 'invalid_type' ? [each.expected] : []));
   return `Invalid input: expected ${[...new Set(expected)].join(' or ')}`;

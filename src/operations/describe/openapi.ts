@@ -87,7 +87,7 @@ function errorResponses({ errors }: OperationDescription): Record<string, object
   return Object.fromEntries(responses) as Record<string, object>;
 }
 
-/** Changes the references to shapes to the place where an OpenAPI document has them. */
+/** Changes references to named schemas, so that they lead to the place where an OpenAPI document has these schemas. */
 function toComponentRefs<T>(schema: T): T {
   return JSON.parse(JSON.stringify(schema).replaceAll('"#/$defs/', '"#/components/schemas/')) as T;
 }

@@ -104,7 +104,7 @@ function jsonSchemaOf(
   for (const [id, each] of Object.entries(NAMED_SHAPES)) named.add(each, { id });
   const override = (made: { jsonSchema: { additionalProperties?: unknown }; zodSchema: z.core.$ZodType }): void => {
     const { jsonSchema, zodSchema } = made;
-    // A field with a check of its own has its JSON Schema in the registry.
+    // A field with a check of its own, which zod cannot describe, has its JSON Schema in zod's registry.
     Object.assign(jsonSchema, z.globalRegistry.get(zodSchema));
     // Outputs may get more fields in later versions; clients ignore fields that they do not know.
     if (io === 'output' && jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties;

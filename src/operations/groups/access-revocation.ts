@@ -126,7 +126,8 @@ export async function endAdminRole(
 
 /**
  * Revokes what the affected accounts may do and know: it deletes their invitations, calls `change` for each account,
- * and replaces the token if asked to. Resolves to a report of this, and of secrets that the account may know.
+ * and replaces the integration token if `request` asks for it. Resolves to a report of this, and of secrets that the
+ * account may know.
  */
 async function revokeRolesAndSecrets(
   services: Services,
@@ -154,7 +155,7 @@ async function revokeRolesAndSecrets(
   };
 }
 
-/** The details of a notice about secrets that the account may know; empty if it knows none. */
+/** The part of a notice that names secrets which the account may know: the integration token, and open invitations. */
 function secretsNoticeDetails({ token, invites_seen: seen }: RevocationReport): NoticeDetails {
   return {
     ...(token === 'unseen' ? {} : { token }),
@@ -173,8 +174,8 @@ export function requireLeaverMayRevoke(affected: readonly MemberOrOwnedBot[], re
 }
 
 /**
- * For a call that takes no rights from anybody: throws `invalid_input` if it asks for `rotate_token` or
- * `revoke_invites`. Otherwise its caller would believe that they were done.
+ * For a change of a role that takes no rights from anybody: throws `invalid_input` if the request asks for
+ * `rotate_token` or `revoke_invites`. Otherwise the caller would believe that they were done.
  */
 export function requireNoRevocationOptions(request: RevocationOptions): void {
   if (!hasOptions(request)) return;

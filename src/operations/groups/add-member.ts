@@ -13,8 +13,9 @@ import type { LockedGroup } from '../core/group-transaction.ts';
 import { userNotFound } from '../core/account-reference.ts';
 
 /**
- * Adds an account to a group that it is not in. Members and groups are counted under the locks of the head and the
- * account. Earlier messages count as read. Throws `quota_exceeded`, and `not_found` for a deactivated account.
+ * Adds an account to a group that it is not in. The group's members and the account's groups are counted under the
+ * locks of the group's head and the account. Earlier messages count as read. Throws `quota_exceeded`, and `not_found`
+ * for a deactivated account.
  */
 export async function addToGroup(
   { limits, group }: { limits: LimitsConfig; group: LockedGroup },
@@ -56,8 +57,8 @@ export async function lockAccountAndCountMemberships(
 const ADDED_BY_OTHERS_LIMIT_FACTOR = 10;
 
 /**
- * Throws `quota_exceeded` if the account is in too many conversations. If `requested`, those count that the account
- * created or joined itself. Otherwise, those count that others added the account to.
+ * Throws `quota_exceeded` if the account is in too many conversations. With `requested`, only conversations count that
+ * the account created or joined itself. Otherwise, only those count that others added it to.
  */
 export function requireConversationQuota(
   { createdOrJoinedConversationsPerUser }: LimitsConfig,

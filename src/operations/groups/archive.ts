@@ -50,7 +50,8 @@ async function setGroupArchived(
       const { tx, conversationId } = group;
       const isChange = await setArchived(tx, conversationId, archived);
       if (isChange) await group.addNotice(archived ? 'archived' : 'unarchived');
-      // The time of each expectation starts again, since nobody could post while the group was archived.
+      // In an unarchived group the time of each expectation starts again, since nobody could post while it was
+      // archived.
       if (isChange && !archived) await restartExpectations(tx, conversationId);
       return { changed: isChange, hash: await findIntegrationTokenHash(tx, conversationId) };
     },

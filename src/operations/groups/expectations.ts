@@ -15,7 +15,7 @@ import { defineTargetedOperation } from '../core/operation.ts';
 import { groupField, groupReference, changedField } from '../core/schemas.ts';
 import { expectationSchema, serializeExpectation } from './group-view.ts';
 
-/** Bounds a key before the white space around it is removed. */
+/** The most characters of a key as it is sent, with the white space around it. */
 const MAX_GIVEN_KEY_LENGTH = 400;
 const MAX_DURATION_LENGTH = 100;
 

@@ -62,8 +62,8 @@ export const rotateToken = defineTargetedOperation({
 });
 
 /**
- * Replaces the integration token of a locked group, and returns the new one. The lock of the head has waited for
- * flushes that were admitted with the old token.
+ * Replaces the integration token of a locked group, and returns the new one. The lock of the group's head has waited
+ * for the flushes that write posts with the old token.
  */
 export async function replaceGroupToken({ sealer }: Pick<Services, 'sealer'>, group: LockedGroup): Promise<string> {
   const token = newIntegrationToken(sealer);

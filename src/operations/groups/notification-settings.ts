@@ -47,7 +47,7 @@ export const updateNotifications = defineTargetedOperation({
     const { accountId } = requireAccount(caller);
     const key = { conversationId, accountId };
     const change = { level, mutedUntil: typeof muted_until === 'string' ? requireTimestamp(muted_until) : muted_until };
-    // A lost answer is reported as if nothing had been written, since a repeat does no harm.
+    // A lost answer of the database is reported as if nothing had been written, since a repeat does no harm.
     const setting = await translateLostRead(
       database.general.transaction((tx) => updateNotificationSetting(tx, key, change)),
     );

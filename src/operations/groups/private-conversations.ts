@@ -75,7 +75,7 @@ async function createPrivateConversation(
   const pair: UnsortedAccountPair = [me.id, peer.id];
   return withEventsAfterCommit(services, async (tx, events) => {
     // The account with the lower number is locked first, as in all code that locks two accounts. If both accounts begin
-    // the conversation at once, the second call finds that of the first.
+    // the conversation at once, the second call finds the conversation of the first.
     const both = me.id < peer.id ? [me, peer] : [peer, me];
     const counts: RequestedAndAddedMembershipCounts[] = [];
     for (const one of both) counts.push(await lockAccountAndCountMemberships(tx, one));

@@ -16,7 +16,7 @@ import type { Services } from '../core/services.ts';
  */
 export interface HookActor {
   readonly conversationId: ConversationId;
-  /** The account that the notice names as its actor; null: the command line. */
+  /** The account that the notice about the change names as its actor; null: the command line. */
   readonly actorId: AccountId | null;
   /** False: an administrator, whose requests are not limited. */
   readonly isSubjectToRateLimit: boolean;
@@ -61,7 +61,8 @@ export function actorByAccess(access: ConversationAccess, caller: Caller): HookA
 }
 
 /**
- * The hook with this number in the group of the integration. Whether the hook exists is checked only when it is used.
+ * The hook with this number in the group of the integration. This does not check whether the hook exists: the code that
+ * uses it does.
  */
 export function hookByToken(integration: Integration, id: number): HookAccess {
   return { ...actorByToken(integration), hookId: id as HookId };

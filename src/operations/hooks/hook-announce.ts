@@ -5,11 +5,14 @@ import { PARTITIONS } from '../../storage/hooks/lanes.ts';
 import { findLease, type LeaseState } from '../../storage/hooks/leases.ts';
 import type { Services } from '../core/services.ts';
 
-/** The time-out of the whole confirmation: shorter than that of a request, so that the caller gets an answer. */
+/**
+ * The time in which a change of a hook has to be confirmed: shorter than a request's time-out, so that the caller gets
+ * an answer.
+ */
 const TOTAL_CONFIRM_TIMEOUT_MS = 9_500;
-/** A healthy node confirms within this time. If it does not, the lease is read again. */
+/** A healthy node confirms a change of a hook within this time. If none comes, the lease is read again. */
 const FIRST_CONFIRMATION_WAIT_MS = 2_000;
-/** After the first wait, the lease is read and its holder is asked again at this interval. */
+/** After the first wait for a confirmation, the lease is read and its holder is asked again at this interval. */
 const LATER_CONFIRMATION_WAIT_MS = 500;
 /** The wait before the next query while the database is unavailable. */
 const DATABASE_RETRY_MS = 250;
@@ -54,7 +57,7 @@ export async function announceAndConfirmChange(services: AnnouncingServices, hoo
     }
     if (lease.holder === null || lease.holder === node || lease.epoch !== (epoch ?? lease.epoch)) return;
     epoch = lease.epoch;
-    // Waits no longer than the lease lasts, plus 1 ms, since the end of the lease is rounded.
+    // The wait for a confirmation ends 1 ms after the lease at the latest, since the end of the lease is rounded.
     const waitMs = Math.max(1, Math.min(confirmationWaitMs, lease.remainingMs + 1, leftMs()));
     if (await bus.confirmHooksChanged(lease.holder, hook.conversationId, waitMs)) return;
     confirmationWaitMs = LATER_CONFIRMATION_WAIT_MS;

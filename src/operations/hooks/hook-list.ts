@@ -26,8 +26,8 @@ import type { Services } from '../core/services.ts';
 const ATTEMPTS_SHOWN = 10;
 
 /**
- * A removed hook is not delivered to, so it has the state `removed` in place of a state of health. Its row is deleted
- * after a time.
+ * A removed hook gets no deliveries, so a list shows it as `removed`, and not with a state of health. After some time
+ * its row is deleted.
  */
 const listedStateSchema = z.enum([...hookStateSchema.options, 'removed']);
 const pastRemovalSchema = z.object({

@@ -63,8 +63,8 @@ export const hookOptionsSchema = {
 type HookOptionsInput = z.infer<z.ZodObject<typeof hookOptionsSchema>>;
 type HookOptions = Pick<NewHook, 'format' | 'order' | 'batch' | 'signature' | 'events' | keyof HookFilter>;
 /**
- * Changes of options. Without a value an option stays as it is, except that a new format replaces the filter: `skip`,
- * `triggers` and `maxAgeS`.
+ * Changes of a hook's options. An option without a value stays as it is, except that a new format replaces the filter:
+ * `skip`, `triggers` and `maxAgeS`.
  */
 type HookOptionChanges = { readonly [Key in keyof HookOptions]?: HookOptions[Key] | undefined };
 
@@ -87,7 +87,6 @@ export function hookOptionChanges({ max_age: maxAgeS, ...changes }: HookOptionsI
   return { ...changes, maxAgeS };
 }
 
-/** The options of a hook after a change. */
 export function optionsAfterChange(current: HookOptions, changes: HookOptionChanges): HookOptions {
   const { format = current.format, order = current.order, batch = current.batch } = changes;
   const { signature = current.signature, events = current.events } = changes;

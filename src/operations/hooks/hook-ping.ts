@@ -10,7 +10,6 @@ import type { Services } from '../core/services.ts';
 /** All nodes together ping a hook at most once in this time. */
 const MIN_PING_INTERVAL_S = 5;
 
-/** The outcome of a ping. */
 const pingSchema = z.object({
   delivered: z.boolean().describe('Whether the target answered with a 2xx.'),
   category: categoryField,

@@ -27,7 +27,9 @@ import { pendingSchema } from './hooks.ts';
 
 /** At most this many messages are redelivered by their ids in one request. */
 const MAX_REDELIVERED_IDS = 100;
-/** A request waits at most this long for a settlement, which takes some milliseconds unless the database is slow. */
+/**
+ * A redelivery waits at most this long until earlier results are committed (settled), which takes a few ms as a rule.
+ */
 const SETTLEMENT_TIMEOUT_MS = 500;
 const SETTLEMENT_POLL_MS = 20;
 const OUTCOME_UNKNOWN_SENTENCE =
@@ -46,7 +48,6 @@ export type RedeliveryRequest =
   | { readonly from: string; readonly only?: undefined }
   | { readonly only: readonly string[]; readonly from?: undefined };
 
-/** The answer to a redelivery. */
 interface RedeliveryResult {
   /** The id of the first message that is redelivered; null: the group has no message at or after the start. */
   readonly from: string | null;

@@ -60,7 +60,7 @@ async function restoreUnderGroupLock(services: Services, tx: Transaction, access
     const sentence = `Group ${conversationId} has ${max} reverse webhooks already, as many as it may have (limits.hooks-per-group)`;
     throw new KlatchError('too_many_hooks', { sentence });
   }
-  // Between the read and this statement, the row can only have been deleted for good.
+  // If nothing is restored, the hook's row was deleted for good after it was read above.
   if (!(await restoreTargetRemovedHook(tx, { conversationId, hookId: id })))
     throw new KlatchError('not_found', { sentence: `There is no reverse webhook ${id}` });
   const details = { hook: id, host: new URL(hook.url).hostname };

@@ -56,7 +56,7 @@ export async function changeLockedHookAndAnnounce<T>(
   });
 }
 
-/** The changes of a hook, which the interface has checked. */
+/** The changes of a hook that a request asks for. The code that received the request has checked them. */
 export interface HookChangesAndSecretRotation extends Omit<HookOptionsAndPauseChanges, 'secretSealed'> {
   /** True: makes a new secret. For 24 hours the old secret signs too. */
   readonly rotateSecret: boolean;
@@ -109,14 +109,14 @@ export async function applyHookUpdate(
   try {
     return await changeLockedHookAndAnnounce(services, hook, {
       unknownOutcomeSentence: UPDATE_OUTCOME_UNKNOWN_SENTENCE,
-      // The lock of the group's head makes the start exact. A hook that begins to ask for events gets them for every
-      // change after the present newest one.
+      // A hook that begins to ask for events gets them for every change after the newest one at this moment. The lock
+      // of the group's head keeps out changes meanwhile.
       needsGroupLock: changes.events !== undefined,
       work,
     });
   } catch (error) {
-    // The change is stored but not confirmed. It is answered as a success, since no other answer shows the new secret.
-    // A node that does not know the change still signs with the old secret, which is valid for a day.
+    // The change is stored but not confirmed. The request gets the answer of a success, since no other answer shows the
+    // new secret. A node that does not know the change still signs with the old secret, which is valid for a day.
     const isUnconfirmed = error instanceof KlatchError && error.code === 'change_unconfirmed';
     if (isUnconfirmed && updated !== null && secret !== null && changes.paused !== true) return updated;
     throw error;

@@ -30,7 +30,6 @@ export const hookSummarySchema = z.object({
   pending: pendingSchema,
 });
 
-/** A hook's health. */
 export const hookHealthSchema = z.object({
   state: hookStateSchema,
   pending: pendingSchema,
@@ -48,7 +47,7 @@ export const hookHealthSchema = z.object({
 
 export type HookHealthReport = z.infer<typeof hookHealthSchema>;
 
-/** The hook that a registration asks for. The interface has checked it, except for the URL. */
+/** The hook that a registration asks for. The code that received the request has checked it, except for the URL. */
 export type HookRequest = Omit<NewHook, 'conversationId' | 'secretSealed' | 'startAfterSeq' | 'startRev'>;
 
 /**
@@ -84,11 +83,11 @@ export async function registerNewHook(
   const secretSealed = sealer.seal('hook-secret', secret);
   try {
     const id = await database.general.transaction(async (tx) => {
-      // Under the head's lock nobody else numbers messages or changes, or counts hooks. So the hook's first message is
-      // exact, and the bound is not exceeded.
+      // Under the lock of the group's head nobody else numbers messages or changes, or counts hooks. So the hook's
+      // first message is exact, and the group gets no more hooks than allowed.
       const head = await lockGroup(tx, conversationId);
-      // The actor's access is checked under the head's lock, for which a replacement of the token waits too. So after a
-      // replacement, the old token registers nothing.
+      // The actor's access is checked under the head's lock, for which a replacement of the integration token waits
+      // too. So after a replacement, the old token registers nothing.
       await actor.lockAccess(tx);
       const { lastSeq: startAfterSeq, lastRev: startRev } = head!;
       const hook: NewHook = { ...request, url, conversationId, secretSealed, startAfterSeq, startRev };

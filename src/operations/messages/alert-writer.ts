@@ -11,7 +11,6 @@ import { retryWhileDatabaseIsAway } from '../core/database-wait.ts';
 import type { Services } from '../core/services.ts';
 import { postOrExplainRefusal, type PresentedToken, type WebhookMessage } from './post-webhook.ts';
 
-/** The content of a message. */
 export type MessageContent = Pick<WebhookMessage, 'text' | 'cardsJson'>;
 
 /**
@@ -32,7 +31,7 @@ export interface AlertTexts extends MessageContent {
 export interface AlertMessage {
   readonly text: string;
   readonly cards: readonly MessageCard[];
-  /** The alert fires, and no message about it was posted for an hour. */
+  /** True: the alert fires, and no message about it was posted for an hour. */
   readonly isReminderDue: boolean;
 }
 

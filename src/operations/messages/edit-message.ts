@@ -52,7 +52,7 @@ export const editMessage = defineTargetedOperation({
       if (!isOwn) requireAdminOrOwner(access, message, 'edit');
       const key = { conversationId: access.conversationId, accountId };
       if (access.kind === 'private' && (await isBlockedByPeer(tx, key))) throw new KlatchError('blocked');
-      // The message still has its files, so that its text may become empty.
+      // A message with files may have an empty text.
       if (text === '') checkMessageText(given, textCodePoints, { hasAttachments: message.attachments.length > 0 });
       if (message.text === text) return null;
       const { conversationId } = key;

@@ -105,7 +105,7 @@ async function readPage(
   return { ...page, notices: { notices: serialized, notices_complete: complete } };
 }
 
-/** The range of seqs after which the notices of a page come; null: the page has no notices. */
+/** The messages after which the notices of a page came, as a range of seqs; null: the page has no notices. */
 function noticeRange(
   { direction, seq }: HistoryRequest,
   { messages, firstSeq }: HistoryPage,
@@ -115,8 +115,7 @@ function noticeRange(
   if (first !== undefined) {
     return { fromSeq: first.seq === firstSeq ? beginning : first.seq, toSeq: messages.at(-1)!.seq };
   }
-  // A page is empty although it would include the first message: the conversation has no messages, but may have
-  // notices.
+  // If a page that would include the first message is empty, the conversation has no messages, but may have notices.
   const isWithoutMessages = direction === 'before' ? seq > firstSeq : seq < firstSeq;
   return isWithoutMessages ? { fromSeq: beginning, toSeq: beginning } : null;
 }

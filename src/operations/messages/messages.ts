@@ -74,7 +74,8 @@ export const sendMessage = defineTargetedOperation({
     const text = checkMessageText(given, limits.textCodePoints, { hasAttachments: attachments.length > 0 });
     const senderId = await resolveCallerOrNamedMember(services, caller, { conversationId, as });
     const unlabelled = { admission: null, label: null, iconUrl: null, cardsJson: null, hops: 0 };
-    // The key has a namespace for each sender: it differs from the keys of other members and of webhooks.
+    // The idempotency key has a namespace for each sender, so it differs from the keys of other members and of
+    // webhooks.
     const keyed =
       clientId === undefined
         ? { key: null, bodyHash: null }
@@ -142,8 +143,8 @@ async function resolveCallerOrNamedMember(
 }
 
 /**
- * Posts as a member. A refusal throws the error of its reason. The sender is no member, the group is archived, the peer
- * blocks the sender, or a file cannot be attached.
+ * Posts as a member. Throws the error of the reason if the post is refused: the sender is no member, the group is
+ * archived, the peer blocks the sender, or a file cannot be attached.
  */
 async function appendAsMember(services: Services, post: Post): Promise<Exclude<PostResult, { outcome: 'refused' }>> {
   for (let attempts = 1; ; attempts += 1) {

@@ -28,7 +28,7 @@ const MAX_POST_ATTEMPTS = 3;
 /**
  * Makes the function that posts replies, as the integration of the group and at the rate limit of one token. Each reply
  * has an idempotency key of hook and message, which is stored for a day. So a message that is delivered twice gets one
- * reply. The function rejects if the reply may be posted by a later call.
+ * reply. The function rejects if a later call may succeed in posting the reply.
  */
 export function createReplyPoster(services: Services): PostReply {
   const { limits } = services.config;
@@ -56,7 +56,7 @@ function readAnswer(
   const refusal = (): Error => new KlatchError('overloaded');
   return parseBudget.run(sourceKey(`reverse webhook ${hookId}`), refusal, () => {
     const text = body.toString();
-    // The answer is not JSON: most receivers that send no reply answer with a word.
+    // An answer that is no JSON object holds no reply: most receivers that send none answer with a word.
     if (!text.trimStart().startsWith('{')) return null;
     try {
       const { value } = parseJsonRepairingControls(text, REPLY_LIMITS);
@@ -98,7 +98,10 @@ async function postAsIntegration(
   return 'reply refused';
 }
 
-/** The post of a reply. Its key cannot be that of a caller, whose keys begin with the name of a header. */
+/**
+ * The post of a reply. Its idempotency key cannot be that of a caller's post, whose key begins with the name of a
+ * header.
+ */
 function toPost(integration: Integration, { hookId, seq, logEpoch, hops }: ReceivedAnswer, reply: ReceiverReply): Post {
   const { conversationId, admission, accountId: senderId } = integration;
   const { text } = reply;

@@ -10,7 +10,10 @@ import { applyPostedExpectation } from './posted-expectation.ts';
 import type { RateLimiter } from '../core/rate-limiter.ts';
 import type { Services } from '../core/services.ts';
 
-/** A message from a webhook, which its interface has checked. `key` begins with its namespace already. */
+/**
+ * A message from a webhook. The code that received it has checked it, and put the namespace before its idempotency
+ * `key`.
+ */
 export interface WebhookMessage extends Omit<Post, 'conversationId' | 'admission' | 'senderId' | 'expectation'> {
   readonly expectation?: PostedExpectation;
 }
@@ -78,7 +81,8 @@ export async function postOrExplainRefusal(
   if (expectation !== undefined) await applyPostedExpectation(services, integration, expectation);
   const posted = await appendPost(services, toPost(integration, message));
   if (posted.outcome === 'refused') {
-    // The cached integration was outdated, or a file cannot be attached: the database says which.
+    // The post was refused since the cached integration was outdated or a file cannot be attached: the database says
+    // which.
     const now = await services.tokens.findBypassingCache(token);
     if (now?.archived === false && now.admission !== integration.admission) throw new KlatchError('signing_changed');
     if (now?.archived === false) await assertAttachable(services, integration.accountId, message.attachments);

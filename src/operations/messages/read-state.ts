@@ -23,7 +23,7 @@ export const markRead = defineTargetedOperation({
   run: async ({ database, bus }, { seq }, caller, { conversationId }) => {
     const { accountId } = requireAccount(caller);
     const key = { conversationId, accountId };
-    // A lost answer is reported as if nothing had been written, since a repeat does no harm.
+    // A lost answer of the database is reported as if nothing had been written, since a repeat does no harm.
     const position = await translateLostRead(database.general.run((sql) => advanceReadPosition(sql, key, seq as Seq)));
     if (position === null) throw notAMember(conversationId);
     if (position.moved) bus.publish('ephemeral', { kind: 'read', ...key, seq: position.seq });

@@ -2,8 +2,9 @@ import { countHooksForServerKeys, retryHooksLackingServerKey } from '../../stora
 import type { Services } from '../core/services.ts';
 
 /**
- * Called before deliveries start. With a server key, makes hooks that waited for a key due at once, instead of within
- * an hour. Without a server key, logs how many hooks ask for signatures that need one: nothing is sent to them.
+ * Called before deliveries start. With a server key, retries the hooks that waited for a key at once; they would be
+ * retried within an hour otherwise. Without a server key, logs how many hooks ask for signatures that need one: nothing
+ * is sent to them.
  */
 export async function retryOrReportUnsignedHooks({ database, serverKeys, log }: Services): Promise<void> {
   if (serverKeys.length > 0) {

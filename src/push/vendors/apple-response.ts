@@ -31,11 +31,11 @@ export function readApnsResponse(response: H2Response): PushOutcome {
   if (code === 200) return delivered;
   const reason = apnsReasonOf(response) ?? '';
   const { retryAfterMs } = response;
-  // A 410 without Apple's reason does not remove the device: a relay between may have sent it.
+  // A 410 without Apple's reason does not remove the device: a relay between this server and Apple may have sent it.
   if (code === 410 && (reason === 'Unregistered' || reason === 'ExpiredToken'))
     return unregistered('unregistered', code);
-  // Apple also answers this for a token of its other environment. If the setting `sandbox` is wrong, the devices must
-  // not be removed.
+  // Apple also answers BadDeviceToken for a token of its other environment (production or sandbox). If the setting
+  // `sandbox` is wrong, the devices must not be removed.
   if (code === 400 && reason === 'BadDeviceToken') return refused('token', code);
   if (code === 400 && reason === 'DeviceTokenNotForTopic') return refused('other app', code);
   if (KEY_FAILURE_REASONS.has(reason)) return failed('key', { code, retryAfterMs });

@@ -19,11 +19,11 @@ interface WaitingRequestCallbacks {
 }
 
 /**
- * With this many draining connections, no further connection is opened. Requests have a time-out, which bounds how long
- * a connection drains.
+ * With this many draining connections, which accept no further requests, no other connection is opened. Requests have a
+ * time-out, which bounds how long a connection drains.
  */
 const MAX_DRAINING_WHEN_OPENING = 8;
-/** A request that was lost with its connection is retried up to so many times. */
+/** The most retries of a request that was lost with its connection. */
 const MAX_RETRIES = 2;
 /** If a connection exists and a further one cannot be opened, the next try waits for this time. */
 const EXTRA_CONNECTION_RETRY_MS = 1_000;
@@ -75,7 +75,7 @@ export class H2Pool {
   #startWhenAvailable(endMs: number, request: (connection: H2Connection) => Promise<H2Response>): Promise<H2Response> {
     const { maxWaitingRequests = 2_000 } = this.#options;
     if (this.#stopped) return Promise.reject(new H2Failure('stopped'));
-    // If requests are waiting, this one has to wait behind them.
+    // If other requests are waiting for a connection, this request has to wait behind them.
     const connection = this.#waiting.size === 0 ? this.#findConnectionWithCapacity() : null;
     if (connection !== null) return request(connection);
     if (this.#waiting.size >= maxWaitingRequests) return Promise.reject(new H2Failure('busy'));

@@ -45,7 +45,7 @@ async function readBounded(body: AsyncIterable<Buffer>): Promise<string | null> 
   let bytes = 0;
   for await (const chunk of body) {
     bytes += chunk.length;
-    // To leave the loop destroys the body and its connection.
+    // Leaving the loop destroys the body and its connection.
     if (bytes > MAX_RESPONSE_BYTES) return null;
     chunks.push(chunk);
   }

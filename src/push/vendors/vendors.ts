@@ -7,7 +7,6 @@ import { GoogleVendor } from './google.ts';
 import type { PushVendor, PushVendors } from './vendor.ts';
 import { WebVendor } from './web.ts';
 
-/** The dependencies of vendors. */
 interface VendorDeps {
   /**
    * The policy for the addresses that clients choose (web push). It does not apply to those in the configuration, which

@@ -25,7 +25,7 @@ export function clippedToBytes(text: string, maxBytes: number): string {
   const bytes = Buffer.from(text);
   if (bytes.length <= maxBytes) return text;
   let end = maxBytes - Buffer.byteLength(CUT_MARK);
-  // Bytes within a character begin with the bits 10.
+  // In UTF-8, all bytes of a character but the first begin with the bits 10.
   while (end > 0 && (bytes[end]! & 0xc0) === 0x80) end -= 1;
   return bytes.toString('utf8', 0, end) + CUT_MARK;
 }
