@@ -10,7 +10,7 @@ test.
 - A private conversation has no integration token and no reverse webhooks. The server refuses operations that would give it one (\`not_a_group\`), for both of its members.
 - The table does not have \`klatch send\` and the other commands on the server's own machine. Everybody who may open the control socket may use them.`;
 
-/** Renders docs/access.md from the matrix that the test checks. */
+/** Renders docs/access.md from test/access/matrix.ts, which a test compares with the answers of a server. */
 export function renderAccess(): string {
   const meanings = table(
     ['Caller', 'Meaning'],

@@ -129,7 +129,7 @@ function configurationOf({ title, place, language, configuration }: ProgramSetup
   return [`${heading}${plain(place)}:`, codeBlock(language, configuration)];
 }
 
-/** The message of a fixture as the terminal client prints it. */
+/** The message that the server makes of the request in a fixture, as the terminal client prints it. */
 function shownMessage({ fixture }: ProgramSetup): string {
   const [formatName, ...rest] = fixture.split('/');
   const [format, name] = [formats.find((each) => each.name === formatName)!, `${rest.join('/')}.json`];

@@ -11,7 +11,7 @@ export interface JestResult {
   readonly numRuntimeErrorTestSuites: number;
 }
 
-/** Tests of one run, or of several runs together. */
+/** The numbers of tests in one run, or in several runs together. */
 export interface Counts {
   readonly passed: number;
   readonly failed: number;

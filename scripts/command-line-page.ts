@@ -47,7 +47,7 @@ export function documentedProgram(): Command {
   return documented;
 }
 
-/** The command itself, or the commands below it. */
+/** The commands without subcommands: the command itself, or those at any depth below it. */
 export function leavesOf(command: Command): Command[] {
   return command.commands.length === 0 ? [command] : command.commands.flatMap(leavesOf);
 }

@@ -4,11 +4,10 @@
  * - etc/klatch/server.conf.template: the keys of src/config/reference.conf, with the first sentence about each.
  * - docs/command-line.md: the commands of the program.
  * - docs/api.md and docs/openapi.json: the operations.
- * - docs/access.md: the matrix that the tests check.
+ * - docs/access.md: test/access/matrix.ts, which a test checks.
  * - docs/callers.md: the registry of programs and the texts of their fixtures.
  * - docs/web-figures.md: the last whole run of `make bench ONLY=web`.
- * - The manual pages: the sources of the first two.
- * `--check` writes nothing and exits 1 if a page is not up to date.
+ * - The manual pages: the sources of the first two. `--check` writes nothing and exits 1 if a page is not up to date.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

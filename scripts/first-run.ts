@@ -36,7 +36,10 @@ const PORTS_TRIED = 100;
  */
 const READY_TIMEOUT_MS = 120_000;
 const POLL_MS = 100;
-/** Longer than `http.stop-timeout` and the time limit of the embedded database together. */
+/**
+ * The time after a signal until this script kills the server. It is longer than `http.stop-timeout` and the time limit
+ * of the embedded database together.
+ */
 const STOP_TIMEOUT_MS = 60_000;
 
 type GroupInfo = Awaited<ReturnType<(typeof groupInfo)['run']>>;

@@ -11,9 +11,9 @@ export interface JestRun {
 }
 
 export interface JestOptions {
-  /** A command that runs jest, such as `unshare --net`. */
+  /** A command with its arguments within which jest runs, such as `unshare --net`. */
   readonly within?: readonly string[];
-  /** Variables that override those of this process. */
+  /** Environment variables for jest, which override those of this process. */
   readonly env?: Readonly<Record<string, string>>;
 }
 

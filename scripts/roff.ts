@@ -31,7 +31,9 @@ export function italic(text: string): string {
   return text === '' ? '' : `\\fI${roff(text)}\\fR`;
 }
 
-/** Usage such as `klatch send [options] <group>`: literal words are bold, and placeholders are italic. */
+/**
+ * Renders a usage line such as `klatch send [options] <group>`: literal words are bold, and placeholders are italic.
+ */
 export function usage(text: string): string {
   return text
     .split(/(<[^>]*>|\[[^\]]*\]|[\s|]+)/)
@@ -47,7 +49,7 @@ export function section(title: string, ...lines: readonly string[]): string[] {
   return [`.SH ${title}`, ...lines];
 }
 
-/** A term and its meaning, as an item of a list. */
+/** The lines of a list item: a term and its meaning. */
 export function item(term: string, ...meaning: readonly string[]): string[] {
   return ['.TP', term, ...meaning];
 }
@@ -57,7 +59,7 @@ export function verbatim(lines: readonly string[]): string[] {
   return ['.PP', '.nf', '.RS 4', ...lines.map((line) => roff(line)), '.RE', '.fi'];
 }
 
-/** The name of a page and its number. */
+/** The name of a manual page, the number of its section and its date. */
 export interface PageName {
   readonly name: string;
   readonly section: number;

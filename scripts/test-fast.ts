@@ -1,4 +1,7 @@
-/** `make test-fast`: all tests that start no process and no server (fast-tests.ts). Ends like scripts/test.ts. */
+/**
+ * `make test-fast`: all tests that start no process and no server (fast-tests.ts). Its last line is that of
+ * scripts/test.ts.
+ */
 import { SOURCE_MAIN } from '../test/support/program-files.ts';
 import { calibrate } from '../test/run/machine-calibration.ts';
 import { closingLine, countsOf } from './closing-line.ts';

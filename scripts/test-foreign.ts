@@ -1,7 +1,7 @@
 /**
  * `make foreign-test`: runs the tests that need programs of Debian (test/foreign). As root it installs missing ones,
- * and starts no daemon. Unlike in `make test`, a skipped test is a failure. Ends like scripts/test.ts. `QUICK=1` leaves
- * out the tests of the browser in `LONG_BROWSER_TESTS`.
+ * and starts no daemon. Unlike in `make test`, a skipped test is a failure. Its last line is that of scripts/test.ts.
+ * `QUICK=1` leaves out the tests of the browser in `LONG_BROWSER_TESTS`.
  */
 import { closingLine, countsOf } from './closing-line.ts';
 import { runJest } from './jest.ts';
@@ -25,8 +25,8 @@ const callers = [
   '/usr/share/doc/php-symfony-discord-notifier',
 ] as const;
 /**
- * `.ci/run` skips them, so that it opens the browser for at most four minutes. Most test one screen each. The other
- * files test what these screens share: sign-in, messages, files, keys and lost history.
+ * The tests that `.ci/run` skips (`QUICK=1`), so that it opens the browser for at most four minutes. Most test one
+ * screen each. The other files test what these screens share: sign-in, messages, files, keys and lost history.
  */
 const LONG_BROWSER_TESTS = [
   'accessibility/screens',

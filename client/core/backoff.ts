@@ -1,4 +1,4 @@
-/** Bounds of the wait between attempts. */
+/** The shortest and the longest wait between two attempts, both before the random reduction by up to half. */
 export interface BackoffDelays {
   readonly unjitteredFirstDelayMs: number;
   readonly maxMs: number;
@@ -7,8 +7,8 @@ export interface BackoffDelays {
 export const DEFAULT_BACKOFF: BackoffDelays = { unjitteredFirstDelayMs: 500, maxMs: 30_000 };
 
 /**
- * The wait before the next attempt after `failures` in a row: it doubles up to the bound. Half of it is random, so that
- * the clients of a recovering server do not all reconnect at the same instant.
+ * The wait before the next attempt, in milliseconds. With each further failure it doubles, up to `maxMs`. Half of it is
+ * random, so that the clients of a recovering server do not all reconnect at the same instant.
  */
 export function backoffMs(
   failures: number,

@@ -20,8 +20,8 @@ export interface SessionBounds extends ConnectionBounds {
 
 export const DEFAULT_SESSION_BOUNDS: SessionBounds = {
   connectTimeoutMs: 10_000,
-  // A server can be configured to accept 200,000 characters at most: 1.2 MB of escaped JSON. A page contains several
-  // messages, and needs more.
+  // A message can have at most 200,000 characters, if its server is configured so: 1.2 MB of escaped JSON. An answer
+  // with a page of messages needs more.
   maxInboundTextBytes: 16 * 1024 * 1024,
   maxPendingRequests: 1_000,
   answerTimeoutMs: 30_000,
@@ -145,7 +145,7 @@ export class ChatSession {
     }
   }
 
-  /** Returns whether the notification is about the connection itself. */
+  /** Handles a notification about the connection itself: a ping or the end of the session. False: it is another one. */
   #handleConnectionNotification({ method, params }: Notification): boolean {
     // Over TCP and TLS the server asks with this notification whether the client is alive; WebSocket has ping frames
     // for that.

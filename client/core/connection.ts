@@ -1,7 +1,7 @@
 export interface ConnectionEnd {
-  /** The server's close code, if it gave one. */
+  /** The close code that the server sent; null: the server sent none. */
   readonly code: number | null;
-  /** The reason, in words for a person. */
+  /** The reason why the connection ended, in words for a person. */
   readonly reason: string;
 }
 
@@ -29,7 +29,7 @@ export type ConnectFunction = (callbacks: ConnectionCallbacks, bounds: Connectio
 export interface Connection {
   /** Does nothing on a connection that has ended. */
   send(text: string): void;
-  /** Bytes that were sent and have not left this process. */
+  /** The number of bytes that `send` has accepted and that have not left this process. */
   readonly unsentBytes: number;
   /** Stops reading, so that backpressure slows the server down. Texts that were already read still arrive. */
   pause(): void;

@@ -58,7 +58,7 @@ function integerFrom(min: number, expected: string): Decoder<number> {
   };
 }
 
-/** Accepts one value only. */
+/** Accepts only the value `only`. */
 export function constant<const Value extends string | number | boolean>(only: Value): Decoder<Value> {
   return (value) => {
     if (value === only) return only;
@@ -127,7 +127,7 @@ export function decodeOrNull<Value>(decode: Decoder<Value>, value: unknown): Val
   }
 }
 
-/** A value that a server sent, with its type. Throws ProtocolError with this sentence where the shape differs. */
+/** Returns a value that a server sent, with its type. If it has another shape, throws ProtocolError with `sentence`. */
 export function decodeReceived<Value>(decode: Decoder<Value>, value: unknown, sentence: string): Value {
   try {
     return decode(value);

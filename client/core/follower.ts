@@ -58,7 +58,9 @@ export class ConversationFollower {
   readonly #epochByConversation = new Map<number, number>();
   /** The server's log epoch at the last subscription. */
   #subscribedEpoch = 0;
-  /** By conversation that the account has left, the rev of the last handled change, in case the account joins again. */
+  /**
+   * For each conversation that the account has left, the rev of the last handled change: the account may join again.
+   */
   readonly #revByLeftConversation = new Map<number, number>();
   readonly #options: FollowOptions;
   readonly #listener: ChatListener;
@@ -180,7 +182,8 @@ export class ConversationFollower {
   }
 
   /**
-   * Runs only after the listener has handled the change: otherwise the next connection has to deliver the change again.
+   * Called only after the listener has handled the change. If the listener fails, the next connection has to deliver
+   * the change again.
    */
   #recordHandled(conversation: number, rev: number): void {
     this.#handledRevByConversation.set(conversation, rev);

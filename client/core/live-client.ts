@@ -32,7 +32,7 @@ const NOTIFICATION_QUEUE_HIGH_WATER_BYTES = 1024 * 1024;
  */
 const NOTIFICATION_QUEUE_OVERFLOW_BYTES = 64 * 1024 * 1024;
 
-/** The account, the connection and the purpose of a client. */
+/** How a client connects and signs in, and which conversations it follows. */
 export interface LiveClientOptions {
   readonly connect: ConnectFunction;
   /**
@@ -66,7 +66,7 @@ interface CallOptions<Result> {
 export class LiveClient {
   /** Resolves when the client no longer reconnects: to null after `stop`, otherwise to the error that is the reason. */
   readonly ended: Promise<Error | null>;
-  /** For tests and measurements: the connections on which the server authenticated the client. */
+  /** For tests and measurements: the number of connections on which the server has authenticated the client. */
   readonly counts = { authenticatedConnections: 0 };
   readonly #options: LiveClientOptions;
   readonly #bounds: SessionBounds;
@@ -117,7 +117,7 @@ export class LiveClient {
     return this.#account;
   }
 
-  /** The number of the token's session; null before the first connection. */
+  /** The server's number of the session that the token belongs to; null before the first connection. */
   get signInSessionNumber(): number | null {
     return this.#signInSessionNumber;
   }
@@ -130,7 +130,7 @@ export class LiveClient {
     );
   }
 
-  /** Closes the connection; once this has resolved, the listener gets no event. Idempotent. */
+  /** Closes the connection; once this has resolved, the listener gets no further event. Idempotent. */
   async stop(): Promise<void> {
     this.#stopped.abort();
     this.#connectedSession?.close();
@@ -139,7 +139,7 @@ export class LiveClient {
     await this.#runPromise;
   }
 
-  /** Ends the wait before the next attempt, for a person who asks for it or a network that is back. */
+  /** Makes the next attempt to connect at once, if a person asks for it or the network is back. */
   reconnectNow(): void {
     this.#reconnectWait?.abort();
   }

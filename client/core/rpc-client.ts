@@ -5,7 +5,7 @@ import { anything, decodeReceived, integer, nullable, objectWithAtLeast, optiona
 export interface Notification {
   readonly method: string;
   readonly params: unknown;
-  /** The length of the text that contained the notification. */
+  /** The length of the JSON text that contained the notification, in UTF-16 units. */
   readonly receivedTextLength: number;
 }
 

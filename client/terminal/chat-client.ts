@@ -27,7 +27,7 @@ interface ProfileAndAddress {
   readonly address: ServerAddress;
 }
 
-/** Adds options for another profile or another address of its server. */
+/** Adds the options that choose another profile, or another address of its server, to a command. */
 export function withServerAndProfile(command: Command): Command {
   return command
     .option(
@@ -37,13 +37,13 @@ export function withServerAndProfile(command: Command): Command {
     .option('--profile <name>', 'the session that was signed in under this name', parseProfileName);
 }
 
-/** The session of the command and the address of its server. Throws ChatCommandError. */
+/** The session that a command uses, and the address of its server for clients. Throws ChatCommandError. */
 export async function findProfileAndAddress(context: ChatContext, options: ChatOptions): Promise<ProfileAndAddress> {
   const { profile, server } = loadProfileAndServer(context, options);
   return { profile, address: await requireServerAddress(server) };
 }
 
-/** The session of the command, and the server's address as the person typed it. Throws ChatCommandError. */
+/** The session that a command uses, and the server's address as the person typed it. Throws ChatCommandError. */
 export function loadProfileAndServer(
   context: ChatContext,
   { server, profile: name }: ChatOptions,

@@ -6,7 +6,10 @@ import { conversationName } from './chat-text.ts';
 import { ChatCommandError } from './command-error.ts';
 
 const CONVERSATIONS_PER_PAGE = 500;
-/** Enough for 100,000 conversations, the most that a server can be configured to allow an account. */
+/**
+ * The maximum number of pages of the list of conversations. It is enough for 100,000 conversations, the most that a
+ * server can be configured to allow an account.
+ */
 const MAX_CONVERSATION_PAGES = 200;
 
 const decodeConversationPage = objectWithAtLeast({
@@ -14,7 +17,7 @@ const decodeConversationPage = objectWithAtLeast({
   next: nullable(integer),
 });
 
-/** The name of a conversation on the command line, in the help. */
+/** The help text about the ways to name a conversation on the command line. */
 export const CONVERSATION_HELP =
   'the number of the conversation, the title of a group that no other of yours has, or @nick for a private one';
 

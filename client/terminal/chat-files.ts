@@ -99,8 +99,8 @@ interface PreparedUploads {
 }
 
 /**
- * Checks whether the files can be uploaded, before the command changes anything. Null: no files. Throws
- * ChatCommandError.
+ * Checks whether the files can be uploaded, before the command changes anything. Resolves to null if there are no
+ * files. Throws ChatCommandError.
  */
 export async function prepareUploads(
   context: ChatContext,

@@ -24,7 +24,7 @@ const decodeProfile = objectWithAtLeast({
   /** The address of the server, as the person typed it at the sign-in. */
   server: string,
   token: nonEmptyString,
-  /** New for each sign-in: other files of a profile name the sign-in that they belong to. */
+  /** A random id of the sign-in. The other files of the profile contain the id of the sign-in that they belong to. */
   sign_in: string,
   account: objectWithAtLeast({ id: integer, nick: string }),
 });
@@ -58,7 +58,7 @@ export function loadProfile(path: string): Profile {
   throw new ChatCommandError('notConfigured', `${path} cannot be understood: sign in again`);
 }
 
-/** Whether somebody is signed in. */
+/** Whether somebody is signed in with this profile: its file exists. */
 export function hasProfile(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false }) !== undefined;
 }

@@ -54,7 +54,10 @@ export function messageLines(message: Message, { name, now, paint }: MessageLine
   ];
 }
 
-/** Paints the titles of cards, with or without their mark. Where no line is a title, it paints the first line. */
+/**
+ * Paints the titles of cards, with or without the emoji of the mood before them. Where no line is a title, it paints
+ * the first line.
+ */
 function paintTitles(lines: readonly string[], cards: readonly Card[], paint: PaintMood): string[] {
   const moodByTitle = new Map<string, string>();
   for (const { title, mood } of cards)
@@ -89,7 +92,7 @@ function formatLocalTime(iso: string, now: Date): string {
   return date(at) === date(now) ? time : `${date(at)} ${time}`;
 }
 
-/** A line that says that older messages were removed; none if older messages exist or none were removed. */
+/** A line that says that the messages before this seq were removed; no line if it is null. */
 export function historyBeginLines(removedBeforeIfReached: number | null): string[] {
   return removedBeforeIfReached === null
     ? []

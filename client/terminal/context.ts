@@ -6,7 +6,7 @@ export interface ChatContext {
   readonly input: NodeJS.ReadStream;
   readonly output: NodeJS.WriteStream;
   readonly errorOutput: NodeJS.WriteStream;
-  /** Adds lines to the end of a command's help that a person can copy. */
+  /** Adds command lines as examples to the end of a command's help. */
   readonly withExamples: (command: Command, examples: readonly string[]) => void;
   /** Adds the option to print a command's result as JSON. */
   readonly withJson: (command: Command) => Command;

@@ -105,7 +105,7 @@ export class InteractiveChat {
     this.#redrawPrompt();
   }
 
-  /** The listener of the client. */
+  /** Shows an event of the client to the person. The client calls it for one event after the other. */
   async onEvent(event: ChatEvent): Promise<void> {
     if (event.type === 'disconnected') this.#onDisconnected(event);
     else if (event.type === 'following') this.#onFollowing(event);

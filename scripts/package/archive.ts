@@ -45,8 +45,8 @@ export function indexFiles(packages: string): IndexFile[] {
  * The text of Release, which is to be signed.
  *
  * It has no Valid-Until: the repository is signed at a release and then stays unchanged, on servers without the key.
- * After that date every client's `apt-get update` would fail. The field protects only against a man in the middle who
- * withholds an upgrade. The text has no MD5 and no SHA-1, because apt 1.0 supports SHA256.
+ * After the date of that field every client's `apt-get update` would fail. The field protects only against a man in the
+ * middle who withholds an upgrade. The text has no MD5 and no SHA-1, because apt 1.0 supports SHA256.
  */
 export function releaseText(files: readonly IndexFile[], dateS: number): string {
   const sums = files.map(({ path, content }) => ` ${sha256(content)} ${String(content.length).padStart(8)} ${path}\n`);

@@ -48,7 +48,7 @@ export async function pack(program: string, main: string, assets: Readonly<Recor
   run('strip', [node]);
   step('packing the scripts and Node into one binary');
   const config: PackConfig = { program, node, main, assets };
-  // pkg works in a new folder below that of temporary files; the binary contains the script's name relative to it.
+  // pkg works in a new folder below $TMPDIR. The binary contains the path of the script relative to that folder.
   const env = { PATH: process.env['PATH'], TMPDIR: BUILD };
   run(process.execPath, [join(import.meta.dirname, 'pack.ts')], { input: JSON.stringify(config), stdio: 'pipe', env });
 }

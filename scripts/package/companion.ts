@@ -8,7 +8,10 @@ import { Stage } from './stage.ts';
 
 /** The programs of PostgreSQL that a private server needs. */
 export const PROGRAMS = ['postgres', 'initdb', 'pg_ctl'];
-/** Files that only compilers need, and procedural languages whose libraries the package does not contain. */
+/**
+ * Matches the files that the package leaves out: files that only compilers need, and procedural languages whose
+ * libraries the package does not contain.
+ */
 const UNNEEDED = /\.a$|\/(pkgconfig|pgxs)(\/|$)|^\/lib\/lib(ecpg|pgtypes|[^/]*\.so$)|(plperl|plpython3|pltcl)[^/]*$/;
 
 /**

@@ -33,7 +33,7 @@ function stageService(stage: Stage): void {
   stage.copy(join(ROOT, 'debian/klatch.init'), 'etc/init.d/klatch', 0o755);
   stage.copy(join(ROOT, 'debian/klatch.default'), 'etc/default/klatch');
   stage.copy(join(ROOT, 'debian/klatch.logrotate'), 'etc/logrotate.d/klatch');
-  // systemd reads this folder on old and new systems; the helper of Ubuntu 14.04 reads no other.
+  // systemd reads this folder on old and new systems. The deb-systemd-helper of Ubuntu 14.04 reads no other folder.
   stage.copy(join(ROOT, 'systemd/klatch.service'), 'lib/systemd/system/klatch.service');
   for (const folder of ['etc/klatch', 'var/lib/klatch', 'var/log/klatch']) stage.folder(folder);
 }

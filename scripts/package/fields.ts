@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { ROOT } from './paths.ts';
 
 /**
- * A file of the source tree with each `@NAME@` replaced. Throws for a name without a value, so that none remains in a
- * package.
+ * Returns the text of a file of the source tree, with each `@NAME@` replaced by its value. Throws for a name without a
+ * value, so that none remains in a package.
  */
 export function fill(file: string, values: Readonly<Record<string, string>>): string {
   return readFileSync(join(ROOT, file), 'utf8').replace(/@([A-Z][A-Z_]*)@/g, (_, name: string) => {

@@ -6,7 +6,7 @@ import { keysOf } from './signing-key.ts';
 import { requireTools } from './tools.ts';
 
 const BASE64_COLUMNS = 76;
-/** install.sh accepts the same addresses: no character that could end a line or a word of apt's sources. */
+/** Matches an address of a repository, as install.sh does: no character could end a line or a word of apt's sources. */
 const REPO_URL = /^(https?:\/\/|file:\/)[0-9A-Za-z.:/_~%+,=-]+$/;
 
 /** The values that replace the placeholders in the template of install.sh. */
@@ -40,7 +40,7 @@ export function makeInstallScript(): string {
   return file;
 }
 
-/** Fills the template of the script. Throws for an address that apt would refuse. */
+/** Fills the template of install.sh. Throws for an address that apt would refuse. */
 export function fillInstallScript(template: string, options: InstallScriptOptions): string {
   const { version, keyringFile, madeS } = options;
   const repoUrl = (options.repoUrl ?? '').replace(/\/+$/, '');

@@ -28,7 +28,7 @@ type Evaluate = (
   dirname: string,
 ) => void;
 
-/** The ending of a script's code cache. */
+/** The ending of the name of a code cache, after the whole name of its script. */
 export const CODE_CACHE = '.cache';
 /** The folder of the binary's scripts in stack traces; it does not exist. */
 const FOLDER = '/klatch';

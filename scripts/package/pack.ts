@@ -11,7 +11,7 @@ export interface PackConfig {
   readonly program: string;
   /** The path of the Node program to pack. */
   readonly node: string;
-  /** The script that it starts, relative to the folder of temporary files. */
+  /** The script that the resulting program starts, relative to the folder of temporary files. */
   readonly main: string;
   /** The path of each asset, by the name of the asset. */
   readonly assets: Readonly<Record<string, string>>;
@@ -27,7 +27,7 @@ const seaConfig = {
   useSnapshot: false,
   useCodeCache: false,
 };
-// This avoids pkg's own bootstrap, whose file system in memory takes as long to start as Node does.
+// This call avoids pkg's own bootstrap, whose file system in memory takes as long to start as Node does.
 await sea.default(node, {
   nodePath: node,
   targets: [{ nodeRange: `node${process.versions.node}`, platform: 'linux', arch: 'x64', output: program }],

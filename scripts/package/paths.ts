@@ -41,7 +41,7 @@ export function sourceDateEpoch(): number {
     const git = ['-C', ROOT, 'log', '-1', '--format=%ct'];
     return Number(execFileSync('git', git, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim());
   } catch {
-    // An archive of the sources has no history.
+    // Git found no commit: an archive of the sources has no history.
     return Date.UTC(2026, 0, 1) / 1000;
   }
 }

@@ -50,7 +50,7 @@ export interface RepositoryOptions {
   readonly packages: readonly string[];
   /**
    * The date of Release, in seconds since 1970. If the published Release is not older, the new one is dated one second
-   * after it: apt would otherwise keep its data.
+   * after it: apt would otherwise keep the index that it has.
    */
   readonly dateS: number;
   readonly key: SigningKey;
@@ -115,7 +115,9 @@ export function publish({ folder, packages, dateS, key }: RepositoryOptions): vo
   forgetOldIndexes(join(dists, dirname(files[0]!.path), 'by-hash/SHA256'), files);
 }
 
-/** Puts a package into the pool. A published version is final: clients have it, under the same name. */
+/**
+ * Puts a package into the pool. The contents of a published version must not change, because clients have them already.
+ */
 function addPackage(folder: string, file: string, mayReplace: boolean): void {
   const [name, architecture, version] = ['Package', 'Architecture', 'Version'].map((field) =>
     run('dpkg-deb', ['--field', file, field]).trim(),
@@ -162,7 +164,7 @@ function isNewer(folder: string, files: readonly IndexFile[], keyring: string): 
   );
 }
 
-/** The date, or one second after the published one: apt keeps its data when the new date is not later. */
+/** The date, or one second after the published one: apt keeps the index that it has when the new date is not later. */
 function laterThan(dists: string, dateS: number): number {
   const release = join(dists, 'Release');
   const publishedS = existsSync(release) ? releaseDateS(readFileSync(release, 'utf8')) : null;
@@ -193,8 +195,8 @@ function write(file: string, content: Buffer): void {
 }
 
 /**
- * Replaces a file. Sets the new file's time at least a second after that of the old one: clients request only files
- * that were modified since.
+ * Replaces a file. Sets the new file's time at least a second after that of the old one. Clients request only files
+ * that were modified after the copy that they have.
  */
 function rename(from: string, to: string): void {
   if (existsSync(to)) {

@@ -7,7 +7,9 @@ import { run, step } from './run.ts';
 export interface KeyChoice {
   /** $SIGNING_KEY: key files, or ids of keys in the caller's own GnuPG home; several with commas between. */
   readonly wanted: string | undefined;
-  /** $SIGNING_PASSPHRASE_FILE. Without it, gpg-agent asks. */
+  /**
+   * The file with the passphrase of the key, $SIGNING_PASSPHRASE_FILE. Without it, gpg-agent asks for the passphrase.
+   */
   readonly passphraseFile: string | undefined;
   /** The caller's GnuPG home, $GNUPGHOME; without it, gpg's own choice. */
   readonly gnupgHome: string | undefined;
@@ -21,9 +23,12 @@ const stayAlive = (): void => {};
 /** The number of the algorithm RSA in OpenPGP. */
 const RSA = '1';
 const MIN_RSA_BITS = 2048;
-/** SHA256, SHA384 and SHA512, by their numbers in OpenPGP. */
+/** The accepted hash algorithms SHA256, SHA384 and SHA512, by their numbers in OpenPGP. */
 const HASHES = ['8', '9', '10'];
-/** Each try can fail because of one file that gpg-agent removes meanwhile; the agent has at most five such files. */
+/**
+ * The maximum number of attempts to remove the temporary GnuPG home. An attempt can fail because gpg-agent removes a
+ * file at the same time; the agent has at most five such files.
+ */
 const REMOVAL_TRIES = 100;
 
 /**
@@ -179,7 +184,7 @@ export function keysOf(keyringFile: string): { fingerprint: string; bits: number
   try {
     const said = run('gpg', ['--homedir', home, '--batch', '--show-keys', '--with-colons', keyringFile]);
     const lines = said.split('\n').map((line) => line.split(':'));
-    // The fingerprint is on the line after its key.
+    // The fingerprint is on the line after the line of its key.
     return lines.flatMap(([kind, , bits], i) =>
       kind === 'pub' ? [{ fingerprint: lines[i + 1]![9]!, bits: Number(bits) }] : [],
     );

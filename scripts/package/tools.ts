@@ -3,7 +3,7 @@ import { accessSync, constants, existsSync, readFileSync, rmSync, writeFileSync 
 import { delimiter, resolve } from 'node:path';
 import { run } from './run.ts';
 
-/** Programs that the build needs beyond make, Node and npm, by the Debian package that contains each. */
+/** Programs that the build needs beyond make, Node and npm, each with the Debian package that contains it. */
 const PACKAGES = {
   patchelf: 'patchelf',
   strip: 'binutils',

@@ -11,9 +11,9 @@ const HASH_DIGITS = 8;
 
 /**
  * Builds the browser client into a folder: `shell.html`, whose placeholders the server fills, and `assets/` with files
- * that have hashes in their names. Each is plain, as `.br` and as `.gz`. It removes other files in `assets/` at the
- * end, so that servers of the same sources find all files at any moment. Returns the names of the npm packages whose
- * code it contains.
+ * that have hashes in their names. Each file in `assets/` exists three times: plain, as `.br` and as `.gz`. At the end
+ * this function removes other files in `assets/`, so that servers of the same sources find all files at any moment.
+ * Returns the names of the npm packages whose code it contains.
  */
 export async function buildWeb(folder = join(BUILD, 'web')): Promise<string[]> {
   const { metafile, outputFiles } = await build({
@@ -69,7 +69,7 @@ function outputOf({ outputs }: Metafile, entryPoint: string): string {
 
 /**
  * Preload links to the modules that an entry point imports. Without them a browser requests these modules only when it
- * has the entry point. Modules that are imported later have no links.
+ * has the entry point. Modules that are imported dynamically have no links.
  */
 function preloadsOf({ outputs }: Metafile, entryPoint: string): string {
   const names = new Set<string>();

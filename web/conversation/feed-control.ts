@@ -52,8 +52,8 @@ export function useFeedControl(options: FeedOptions) {
     if (to !== null) move(to);
     else if (event.key === 'Escape' && !hasModifier(event)) leave();
     else if (wasPressed.current) {
-      // A click does not show that the message has the focus, so the key is no command for it. The browser enters text
-      // into the composer.
+      // After a click on a message the person does not see that the message has the focus. So a key is no command for
+      // the message: the browser enters its character into the composer.
       if (isText(event)) options.composer.current?.focus({ preventScroll: true });
       return;
     } else if (!runOnMessage(options, event, focused.peek())) return;
@@ -64,8 +64,8 @@ export function useFeedControl(options: FeedOptions) {
     pinnedIndex: focused.value,
     tabStop,
     onKeyDown,
-    // While a menu or a picture is open, the list must not scroll: on closing, the focus returns to the message, which
-    // must still exist.
+    // While a menu or a picture is open, the list must not scroll: on closing, the focus returns to its message, which
+    // must still be drawn.
     keepsView: () => actions.menu.peek() !== null || actions.openedPicture.peek() !== null,
     onFocusedRow: (index: number | null) => {
       focused.value = index;
@@ -78,7 +78,7 @@ export function useFeedControl(options: FeedOptions) {
 }
 
 interface Position {
-  /** The row that has the focus; null: no row has it. */
+  /** The index of the row that has the focus; null: no row has the focus. */
   readonly at: number | null;
   readonly tabStop: number | null;
   readonly view: ListView | null;

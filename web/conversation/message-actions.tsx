@@ -9,7 +9,7 @@ import type { RowActions } from '../timeline/message-row.tsx';
 import type { PictureFile } from '../timeline/pictures.ts';
 import { timelineWords } from '../words/timeline-words.ts';
 
-/** How long the page shows whether a text was copied. */
+/** The time for which the page shows the result of copying a text to the clipboard. */
 const FEEDBACK_MS = 3_000;
 
 /** The actions that the server allows the account on a message; the page does not offer the others. */
@@ -20,10 +20,10 @@ export function permissionsOf(chat: ChatState, { info }: ConversationEntry, mess
   return { mayEdit, mayDelete: mayEdit || isManager };
 }
 
-/** A signal of Preact. */
+/** A signal of Preact whose value may be set. */
 export interface Writable<Value> {
   value: Value;
-  /** The value, without a subscription. */
+  /** Returns the value without subscribing the calling component to its changes. */
   peek(): Value;
 }
 

@@ -11,7 +11,8 @@ import { words } from '../words/words.ts';
 const MAX_SPOKEN_CHARACTERS = 300;
 
 /**
- * Contains the text that screen readers announce. With `role="status"` a screen reader first ends its current sentence.
+ * Contains the text that screen readers announce. With `role="status"` a screen reader first finishes its current
+ * sentence.
  */
 export function Spoken({ announcements }: { readonly announcements: Announcements }) {
   return (

@@ -9,7 +9,7 @@ interface UnsentMessagesProps {
   readonly entries: readonly QueuedMessage[];
 }
 
-/** The entries of the send queue, which have no seq yet. */
+/** The messages of the send queue, which the conversation does not contain at a seq yet. */
 export function UnsentMessages({ chat, entries }: UnsentMessagesProps) {
   return (
     <>

@@ -10,8 +10,8 @@ import {
 import type { Api } from './api.ts';
 
 /**
- * The longest list that the server answers with. By default an account can have fewer sessions, devices and bots
- * (`limits`).
+ * The `limit` of a request for a list, the greatest that the server accepts. By default (`limits`) an account can have
+ * fewer sessions, devices and bots, so that one answer contains all of them.
  */
 const MAX_LISTED = 1_000;
 

@@ -28,8 +28,8 @@ const CONVERSATIONS_OF_PAGE = 1_000;
 const FOUND_MESSAGES = 30;
 const FOUND_ACCOUNTS = 8;
 /**
- * The maximum number of pages, of 1,000 conversations each. By default an account can be in 1,000 conversations
- * (`limits`).
+ * The maximum number of pages that the page reads of the list of conversations, 1,000 conversations each. By default an
+ * account can be in 1,000 conversations (`limits`).
  */
 const MAX_PAGES = 20;
 
@@ -71,7 +71,7 @@ export type FoundMessage = Decoded<typeof decodeFoundMessage>;
 /** An account that a search found. */
 export type FoundAccount = Decoded<typeof decodeAccounts>['accounts'][number];
 
-/** A page of messages. */
+/** A page of messages, with the notices between them. */
 type History = Decoded<typeof decodeHistory>;
 
 interface NewMessage {
@@ -158,7 +158,7 @@ export class Api {
     return this.call('messages.edit', { conversation, seq, text }, decodeMessage);
   }
 
-  /** `outlivesPage`: the browser sends the request even if the page is closed meanwhile. */
+  /** `outlivesPage`: the browser sends the request even if the page is closed before the answer. */
   deleteMessage(conversation: number, seq: number, { outlivesPage = false } = {}): Promise<Message> {
     const path = 'v1/api/messages.delete';
     return this.#send('POST', path, { conversation, seq }, decodeMessage, { keepalive: outlivesPage });
@@ -185,15 +185,15 @@ export class Api {
   }
 
   /**
-   * Accounts whose nick or name begins with a text. With a conversation: its members with any word of their name that
-   * begins so.
+   * Accounts whose nick or name begins with a text. With a conversation: only its members, for whom any word of the
+   * name may begin with the text.
    */
   async searchAccounts(text: string, conversation: number | null): Promise<FoundAccount[]> {
     const input = { text, limit: FOUND_ACCOUNTS, ...(conversation === null ? {} : { conversation }) };
     return (await this.call('accounts.search', input, decodeAccounts)).accounts;
   }
 
-  /** Reads a resource, by its path below the base. */
+  /** Reads a resource by HTTP GET. `path` is relative to the base URL of the server. */
   get<Answer>(path: string, decode: Decoder<Answer>): Promise<Answer> {
     return this.#send('GET', path, undefined, decode);
   }

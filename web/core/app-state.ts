@@ -29,7 +29,7 @@ export interface SessionEnd {
   readonly reason: 'expired' | 'ended' | 'other-tab';
   /** The nick of the account that was signed in. */
   readonly nick: string;
-  /** Whether this browser stores texts of that account that were not sent. */
+  /** Whether this browser stores unsent texts of the account that was signed in. */
   readonly hasUnsentTexts: boolean;
   /** The present session of this browser if another account has signed in in another tab; otherwise null. */
   readonly successor: BrowserSession | null;

@@ -11,10 +11,12 @@ type Appearance = { readonly [Setting in AppearanceSetting]: Choices[Setting][nu
 type DataAttributes = Record<string, string | undefined>;
 
 const SETTINGS = Object.keys(appearanceChoices) as AppearanceSetting[];
-/** The page stores only values that are shorter than this, and ignores longer ones, which it did not store. */
+/** The page ignores stored settings of more characters than this: the JSON text that it stores itself is shorter. */
 const MAX_KEPT_LENGTH = 200;
 
-/** Reads stored settings. A value that is no choice becomes the default. */
+/**
+ * Parses stored settings from JSON. A setting without a valid choice gets its default. `kept` null: nothing is stored.
+ */
 export function parseAppearance(kept: string | null): Appearance {
   const values = parseObject(kept);
   const chosen = SETTINGS.map((setting) => {

@@ -2,7 +2,8 @@ import { arrayOf, integer, nullable, objectWithAtLeast, string, type Decoded } f
 import type { Api } from './api.ts';
 
 /**
- * The longest list that the server answers with. By default a person can have fewer bots; a bot has at most 100 tokens.
+ * The `limit` of a request for a list, the greatest that the server accepts. One answer contains all: by default a
+ * person can have fewer bots, and a bot has at most 100 tokens.
  */
 const MAX_LISTED = 1_000;
 

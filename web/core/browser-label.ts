@@ -1,4 +1,7 @@
-/** The first match wins: the user agent of an earlier browser in the list also names later ones. */
+/**
+ * Patterns of user agents with the browser of each; the first match wins. The order matters, because the user agent of
+ * Edge also names Chrome and Safari.
+ */
 const BROWSERS: readonly (readonly [RegExp, string])[] = [
   [/\bEdg(?:A|iOS)?\//, 'Edge'],
   [/\bOPR\//, 'Opera'],

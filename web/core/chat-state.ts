@@ -23,7 +23,7 @@ import { webSocketConnect } from './websocket.ts';
 
 /** The shortest time between two reads of the list of conversations, at any rate of new messages. */
 const RELOAD_INTERVAL_MS = 1_000;
-/** IndexedDB usually answers within milliseconds, but in some browsers it never answers. */
+/** The longest wait for stored texts before the page connects: in some browsers IndexedDB never answers. */
 const MAX_STORE_WAIT_MS = 2_000;
 
 /** Assumed while the page cannot read the server's limits. The server refuses files that exceed its limits. */
@@ -150,7 +150,7 @@ export class ChatState {
     );
   }
 
-  /** Removes restored messages that the page has received already from the send queue: IndexedDB may answer late. */
+  /** Removes from the send queue restored messages that the page has already received: IndexedDB may answer late. */
   #forgetReceived(restored: readonly QueuedMessage[]): void {
     for (const conversation of new Set(restored.map((entry) => entry.conversation)))
       for (const message of this.pages.allOf(conversation)) this.#tellSendQueue(conversation, message);
@@ -318,7 +318,7 @@ export class ChatState {
 
   #onReset(conversation: number, rev: number): void {
     this.pages.forgetAfterRev(conversation, rev);
-    // The entry's counts may be too high now. The entry stays until the list is read, since its pane may be open.
+    // After lost changes the entry's counts may be too high. It stays until the list is read: its pane may be open.
     this.#resetConversations.add(conversation);
     this.#reloadSoon();
   }

@@ -1,4 +1,4 @@
-/** A hidden page gets no frames, so a timer draws: the title still shows the number of messages. */
+/** The delay of a draw in a hidden page, which gets no frames: its title still has to show the number of messages. */
 const HIDDEN_INTERVAL_MS = 250;
 const MAX_PAUSE_MS = 250;
 
@@ -16,7 +16,7 @@ export class DrawScheduler {
     this.#draw = draw;
   }
 
-  /** Draws soon. Further calls until then cause no further draw. */
+  /** Draws soon. Further calls before that draw cause no second draw. */
   schedule(): void {
     if (this.#isScheduled) return;
     this.#isScheduled = true;

@@ -11,15 +11,15 @@ import type { OperationCaller } from './people/operation-caller.ts';
 
 const MEMBERS_OF_PAGE = 200;
 /**
- * The longest list that the page requests. By default a group can have 100 open invitations
- * (`limits.invites-per-group`).
+ * The `limit` of a request for the list of open invitations. By default a group can have 100 open invitations
+ * (`limits.invites-per-group`), so that one answer contains all.
  */
 const MAX_INVITES = 1_000;
-/** The members of one page in a search for a nick: the most that the server sends. */
+/** In a search for a nick, the number of members that the page requests at once: the maximum that the server sends. */
 const MEMBERS_PER_SEARCH_PAGE = 1_000;
 /**
- * The pages of 1,000 members that a search for a nick reads at most. By default a group can have 10,000 members
- * (`limits.members-per-group`).
+ * A search for a nick reads at most this number of pages, each of 1,000 members. By default a group can have 10,000
+ * members (`limits.members-per-group`).
  */
 const MAX_SEARCH_PAGES = 10;
 
@@ -69,7 +69,7 @@ export class GroupApi {
 
   /**
    * A page of members in the order of their nicks, after the nick `after`; null: from the first nick on. `next`: the
-   * `after` of the next page; null: there is none.
+   * value of `after` for the next page; null: there is none.
    */
   members(after: string | null): Promise<{ members: Member[]; next: string | null }> {
     const input = { group: this.#group, limit: MEMBERS_OF_PAGE, ...(after === null ? {} : { after }) };

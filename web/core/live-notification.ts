@@ -10,7 +10,7 @@ const decodeAccountChanged = objectWithAtLeast({
 });
 const decodeRead = objectWithAtLeast({ conversation: integer, seq: integer });
 
-/** A notification of the server other than a change of a conversation. */
+/** A notification of the server that is not a change of a conversation. */
 type LiveNotification =
   | { readonly kind: 'typing'; readonly conversation: number; readonly account: { id: number; name: string } }
   | { readonly kind: 'presence'; readonly account: number; readonly online: boolean }

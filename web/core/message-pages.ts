@@ -4,7 +4,9 @@ import type { Message, Notice } from '../../client/core/shapes.ts';
 export const PAGE_MESSAGES = 100;
 const MAX_PAGES_OF_CONVERSATION = 30;
 const MAX_PAGES = 200;
-/** As many as the server sends with one page of history. A page with more drops the oldest ones. */
+/**
+ * The maximum number of notices of one page, as in an answer of the server. If there are more, the oldest are dropped.
+ */
 const MAX_NOTICES_OF_PAGE = 200;
 const NO_NOTICES: readonly Notice[] = [];
 
@@ -26,11 +28,11 @@ export interface SeqRange {
 }
 
 /**
- * Messages by conversation and seq, in pages of 100, with the notices that follow them. It keeps the last used pages: 30 of a conversation, and 200 in
- * total.
+ * Messages by conversation and seq, in pages of 100, with the notices that follow them. It keeps the pages that were
+ * used last: at most 30 of a conversation, and 200 in total.
  */
 export class MessagePages {
-  /** In the order of their last use: the page that was used last is the last one. */
+  /** The stored pages, ordered by their last use: the page that was used last is at the end. */
   readonly #pages = new Map<string, Page>();
 
   get(conversation: number, seq: number): Message | undefined {
@@ -47,8 +49,8 @@ export class MessagePages {
   }
 
   /**
-   * Stores a notice with the page of the message before it; notices before the first message with the first page. Of two
-   * notices with the same rev it keeps the later one.
+   * Stores a notice with the page of the message before it; notices before the first message with the first page. Of
+   * two notices with the same rev it keeps the one that was stored later.
    */
   putNotice(conversation: number, rev: number, notice: Notice): void {
     if (notice.after_seq === undefined) return;

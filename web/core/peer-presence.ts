@@ -44,18 +44,19 @@ export class PeerPresence {
       // A failure is ignored: the account is then not shown as online.
       const online = await this.#fetchOnline(conversation).catch(() => null);
       if (generation !== this.#generation) return;
-      // A notification that arrived meanwhile is newer than the answer.
+      // A notification that arrived during the request is newer than the answer, and already set the presence.
       if (online !== null && !this.#online.peek().has(account)) this.#set(account, online.includes(account));
     }
   }
 
   /** Handles a notification that an account came online or went offline. */
   onNotification(account: number, isOnline: boolean): void {
-    // Ignores other accounts, such as members of groups: other parts of the page show their presence.
+    // Ignores accounts that `ask` did not cover, such as members of groups: other parts of the page show their
+    // presence.
     if (this.#asked.has(account)) this.#set(account, isOnline);
   }
 
-  /** Forgets all presences, which no notification updates without a connection. */
+  /** Forgets who is online, after the connection was lost: the server then reports no changes of presence. */
   clear(): void {
     this.#generation += 1;
     this.#asked.clear();

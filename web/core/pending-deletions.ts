@@ -3,8 +3,8 @@ import { signal } from '@preact/signals';
 /** The time in which a person can undo a deletion. */
 const UNDO_MS = 5_000;
 /**
- * If more deletions than this wait, the oldest is sent at once. The bound exists because the page sends all waiting
- * ones when it is closed.
+ * If more deletions than this wait until they can no longer be undone, the oldest is sent at once. The bound exists
+ * because the page sends all waiting ones when it is closed.
  */
 const MAX_WAITING = 20;
 
@@ -59,7 +59,7 @@ export class PendingDeletions {
     await Promise.all([...this.#timers.keys()].map((key) => this.#send(key, outlivesPage)));
   }
 
-  /** Drops the waiting deletions. */
+  /** Drops the waiting deletions without sending them. */
   stop(): void {
     for (const key of this.#timers.keys()) this.#clearTimer(key);
   }

@@ -11,7 +11,10 @@ export class PersistentRead {
   readonly failure = signal<{ readonly error: Error; readonly retryAt: number } | null>(null);
   #wait = new AbortController();
 
-  /** Repeats `read` until it succeeds; never rejects. The wait between two attempts grows to 30 s. */
+  /**
+   * Repeats `read` until it succeeds; never rejects. The wait before the next attempt grows to 30 s; after an error
+   * that is not transient it is 30 s at once.
+   */
   async run<Answer>(read: () => Promise<Answer>): Promise<Answer> {
     for (let failures = 0; ; failures += 1) {
       try {

@@ -34,8 +34,8 @@ interface SendQueueOptions {
 
 const MAX_ENTRIES = 500;
 /**
- * The page does not repeat an older message: the server remembers a `client_id` for a day, and would then post the
- * message twice.
+ * The page sends no message again that was written longer ago than this. The server remembers a `client_id` for a day;
+ * after that day it would post the message twice.
  */
 const MAX_AGE_MS = 23 * 60 * 60 * 1_000;
 export const TOO_OLD =
@@ -99,7 +99,7 @@ export class SendQueue {
     return true;
   }
 
-  /** Queues the stored entries in the order of their creation, before the entries that were added meanwhile. */
+  /** Queues the entries that the browser had stored, by their time of creation, before the entries of this page. */
   restore(entries: readonly QueuedMessage[]): void {
     const mine = entries.filter(
       ({ account, clientId }) => account === this.#options.account && !this.#byClientId.has(clientId),
@@ -129,7 +129,10 @@ export class SendQueue {
     this.#remove(clientId);
   }
 
-  /** Removes the entry of a message that the page shows from now on, from a change, an answer or the history. */
+  /**
+   * Removes the entry of a message that has arrived in a change, an answer or the history: the conversation shows it
+   * now.
+   */
   onOwnMessage(conversation: number, { client_id: clientId }: Message): void {
     if (clientId === undefined) return;
     if (this.#byClientId.get(clientId)?.entry.conversation === conversation) this.#remove(clientId);

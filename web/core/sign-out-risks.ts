@@ -1,6 +1,6 @@
 import { anything, arrayOf, boolean, objectWithAtLeast, type Decoder } from '../../client/core/decode.ts';
 
-/** The longest list that the server answers with. */
+/** The `limit` of the request for the list of sessions: the greatest that the server accepts. */
 const MAX_SESSIONS = 1_000;
 
 const decodeProfile = objectWithAtLeast({ addresses: arrayOf(anything) });

@@ -6,8 +6,8 @@ import type { Message, Notice } from '../../client/core/shapes.ts';
 import { PAGE_MESSAGES, type MessagePages, type SeqRange } from './message-pages.ts';
 
 /**
- * The pause between two requests. While a person drags the scroll bar, messages that are out of view again after the
- * pause are not fetched.
+ * The pause between two requests for messages. While a person drags the scroll bar, messages that are out of view again
+ * after the pause are not fetched.
  */
 const SCROLL_REST_MS = 40;
 
@@ -109,7 +109,7 @@ export class Timeline {
     }
   }
 
-  /** An empty range stands for the notices of a conversation without messages. */
+  /** The next range to fetch, or null. An empty range stands for the notices of a conversation without messages. */
   #firstMissing(): SeqRange | null {
     const wanted = this.#wanted;
     if (wanted === null) return null;
@@ -137,7 +137,8 @@ export class Timeline {
         if (this.#wanted !== null) this.#wanted = { ...this.#wanted, from: Math.max(firstSeq, this.#wanted.from) };
         return true;
       }
-      // Treated as a failed attempt: otherwise the seq would be requested in an endless loop without a wait.
+      // A missing message counts as a failed attempt: otherwise the page would request it in an endless loop without a
+      // wait.
       this.problem.value = `The server did not send message ${from}`;
       return false;
     } catch (error) {

@@ -14,7 +14,7 @@ export interface ConversationEntry {
    */
   readonly lastMessage: LastMessage | null;
   readonly readSeq: number;
-  /** Unread messages that mention the account. */
+  /** The number of unread messages that mention the account. */
   readonly mentions: number;
 }
 
@@ -81,14 +81,14 @@ export function withRead(entry: ConversationEntry, seq: number): ConversationEnt
   return { ...entry, readSeq: seq, mentions: seq >= entry.lastSeq ? 0 : entry.mentions };
 }
 
-/** The number of unread messages. */
+/** The number of unread messages of a conversation, without those that retention has removed. */
 export function unreadOf({ lastSeq, readSeq, firstSeq }: ConversationEntry): number {
   return Math.max(0, lastSeq - Math.max(readSeq, firstSeq - 1));
 }
 
 /**
- * The messages of a conversation that the page's title counts: all unread ones of a private conversation, in a group
- * only mentions.
+ * The number of messages of a conversation that the page's title counts: all unread ones of a private conversation, in
+ * a group only mentions.
  */
 export function waitingOf(entry: ConversationEntry): number {
   return entry.info.kind === 'private' ? unreadOf(entry) : entry.mentions;

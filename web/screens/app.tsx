@@ -75,7 +75,7 @@ function Starting({ state }: { readonly state: AppState }) {
 }
 
 /**
- * Shown if the page was opened at another address than `http.base-uri`: links to that one. The link contains the token
+ * A hint with a link to `http.base-uri`, shown if the page was opened at another address. The link contains the token
  * of the sign-in link or invitation that opened the page.
  */
 function Elsewhere({ state }: { readonly state: AppState }) {
@@ -92,7 +92,7 @@ function Elsewhere({ state }: { readonly state: AppState }) {
   );
 }
 
-/** The suffix of the configured address, so that the sign-in link or invitation works there. */
+/** The part of a link after `http.base-uri`: with it the sign-in link or invitation also works at that address. */
 function openedSuffix(link: string | null, invite: string | null): string {
   if (link !== null) return `#${link}`;
   return invite === null ? '' : `join#${invite}`;

@@ -11,7 +11,7 @@ interface AttachingOptions {
   readonly conversation: number;
   readonly field: { readonly current: HTMLTextAreaElement | null };
   readonly problem: { value: string | null };
-  /** True: nothing is attached, because an edit changes only the text. */
+  /** Whether the person edits a message. No files are attached then, because an edit changes only the text. */
   readonly isEditing: boolean;
 }
 
@@ -77,7 +77,7 @@ export function AttachButton({ onFiles }: { readonly onFiles: (files: File[]) =>
 interface AttachedFilesProps {
   readonly chat: ChatState;
   readonly files: readonly AttachedFile[];
-  /** Called after a removal: the button that had the focus no longer exists. */
+  /** Called after the removal of a file: its button, which had the focus, no longer exists. */
   readonly onRemoved: () => void;
 }
 

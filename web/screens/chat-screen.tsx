@@ -13,7 +13,7 @@ import { SettingsDialog } from './settings/settings-dialog.tsx';
 import { Sidebar } from './sidebar.tsx';
 import { Switcher } from './switcher.tsx';
 
-/** Matches if the list and the conversation fit beside each other; style.css has the same query. */
+/** Matches if the list and the conversation fit beside each other. styles/layout.css has the opposite query. */
 const WIDE = '(min-width: 50rem)';
 
 interface ChatScreenProps {

@@ -13,7 +13,10 @@ import { AttachButton, AttachedFiles, DropTarget, useAttaching } from './attach-
 import { MentionList, mentionAttributes, useMentions } from './mentions.tsx';
 import { conversationTitle } from './sidebar.tsx';
 
-/** The default of `limits.text-length`. A server with a lower limit refuses longer texts. */
+/**
+ * The maximum number of characters of a text: the default of `limits.text-length`. A server with a lower limit refuses
+ * longer texts.
+ */
 const MAX_CHARACTERS = 40_000;
 const COUNT_FROM = 38_000;
 /** The number of newest messages in which ↑ searches the person's last message. */
@@ -146,7 +149,7 @@ function useWriting({ chat, entry, edited, field, onSent }: ComposerProps) {
   const canSend = hasContent && left >= 0 && (message !== null || files.every(({ stored }) => stored !== null));
   const submit = (): void => {
     if (!canSend) return;
-    // After a click, the button has the focus: the field gets it back.
+    // If the person clicked the button to send, the button has the focus: the text field gets the focus back.
     field.current?.focus({ preventScroll: true });
     if (message !== null) {
       const save = text === message.text ? Promise.resolve(true) : chat.edit(conversation, message.seq, text);

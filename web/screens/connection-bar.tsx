@@ -39,7 +39,7 @@ export function ConnectionBar({ chat }: { readonly chat: ChatState }) {
   );
 }
 
-/** Whole seconds until a moment, as `Date.now` counts; null: 0. */
+/** The whole seconds until `at`, a time as `Date.now` counts; 0 if `at` is null. Counts down each second. */
 export function useSecondsUntil(at: number | null): number {
   const now = useSignal(Date.now());
   useEffect(() => {

@@ -252,7 +252,7 @@ function useReadTracker(chat: ChatState, conversation: number): ReadTracker {
   const tracker = useMemo(
     () =>
       new ReadTracker({
-        // An open dialog covers the messages.
+        // An open dialog covers the messages, so that they do not count as read.
         isLookedAt: () => !document.hidden && document.hasFocus() && document.querySelector('dialog[open]') === null,
         onRead: (seq) => void chat.markRead(conversation, seq),
       }),

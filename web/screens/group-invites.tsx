@@ -136,7 +136,7 @@ function InviteRow({ invite, isNewest, isBusy, onRevoke }: InviteRowProps) {
   const isCodeShown = useSignal(false);
   useEffect(() => {
     if (!isNewest) return;
-    // The new link may be below the view, and the button that had the focus was disabled meanwhile.
+    // Moves the focus to the new link: it may be below the view, and the button that had the focus was disabled.
     field.current?.focus();
     field.current?.select();
   }, []);

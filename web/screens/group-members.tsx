@@ -9,7 +9,7 @@ import { Problem } from './modal.tsx';
 import type { PanelPart } from './panel-part.ts';
 import { FindAccount } from './people/find-account.tsx';
 
-/** The shown members, and the `after` of the next page. */
+/** The shown members. `next`: the value of `after` in the request for the next page; null: there is none. */
 interface MemberList {
   readonly members: readonly Member[];
   readonly next: string | null;

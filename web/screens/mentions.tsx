@@ -35,7 +35,7 @@ export function useMentions({ chat, conversation, field, setText }: MentionOptio
     if (current === null || begun.value === null || account === undefined) return;
     const before = `${current.value.slice(0, begun.value.at)}@${account.nick} `;
     const text = before + current.value.slice(current.selectionEnd);
-    // Sets the text here, before the caret: when the field is drawn later with the same text, the caret stays.
+    // Sets the text first, and then the caret. When Preact later draws the field with the same text, the caret stays.
     current.value = text;
     current.setSelectionRange(before.length, before.length);
     begun.value = null;

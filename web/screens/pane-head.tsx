@@ -41,7 +41,7 @@ export function PaneHead({ state, chat, entry }: PaneHeadProps) {
   );
 }
 
-/** Returns to the list on a narrow screen, and shows how much waits in the list. */
+/** Returns to the list on a narrow screen, and shows how many messages wait in all conversations. */
 function BackButton({ state, chat }: Pick<PaneHeadProps, 'state' | 'chat'>) {
   const { waiting } = chat;
   return (

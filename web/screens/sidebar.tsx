@@ -10,8 +10,8 @@ import { peopleWords } from '../words/people-words.ts';
 import { words } from '../words/words.ts';
 
 /**
- * The open conversation's unread messages are shown after this time. A message counts as read after a second in view;
- * the other second is for the server to store the read position.
+ * The list shows the number of unread messages of the open conversation only after this time. A message counts as read
+ * after a second in view; in the other second the server stores the read position.
  */
 const READ_MEANWHILE_MS = 2_000;
 
@@ -143,7 +143,8 @@ function Item({ state, entry, isOnline, hasDraft, ownId }: ItemProps) {
 }
 
 /**
- * The unread messages to show. Messages that are read as they arrive do not count: each would make the list flicker.
+ * The number of unread messages that the list shows. It does not count messages that are read as soon as they arrive:
+ * each of them would make the list flicker.
  */
 function useShownUnread(unread: number, isOpen: boolean): number {
   const isUnread = unread > 0;

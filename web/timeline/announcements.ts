@@ -25,7 +25,7 @@ interface AnnouncementsOptions {
 
 /** The text that screen readers announce about a conversation while it is open. */
 export class Announcements {
-  /** The content of a live region. */
+  /** The text of the page's live region, which screen readers announce when it changes. */
   readonly text = signal('');
   readonly #options: AnnouncementsOptions;
   #lastSeq: number;

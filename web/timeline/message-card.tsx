@@ -5,7 +5,7 @@ import { momentOf } from '../words/dates.ts';
 const COLOUR = /^#[0-9a-f]{6}$/i;
 const MOODS: ReadonlySet<string> = new Set(['good', 'info', 'warning', 'danger']);
 
-/** A longer value gets a row of its own. A column has room for about this many characters. */
+/** A field of a card whose value is longer than this gets a row of its own: a column has room for about this many. */
 const MAX_COLUMN_CHARACTERS = 40;
 const isWide = (value: string): boolean => value.length > MAX_COLUMN_CHARACTERS || value.includes('\n');
 

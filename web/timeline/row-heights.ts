@@ -1,7 +1,8 @@
 /** The number of rows of a block. `RowHeights` stores the sum of the heights of each block. */
 const BLOCK_ROWS = 256;
 /**
- * Browsers draw no element that is much higher than this; so the rows of a long conversation get a smaller estimate.
+ * The greatest sum of the estimated heights of all rows, because browsers draw no element that is much higher. In a
+ * long conversation the estimate of each row is smaller for that.
  */
 const MAX_ESTIMATED_TOTAL_PX = 12_000_000;
 const USUAL_ROW_PX = 52;

@@ -20,7 +20,10 @@ export interface ListView {
 }
 
 interface VirtualListProps {
-  /** Holds the list while it is in the document. Not `ref`: Preact 11 passes that to a class as any other property. */
+  /**
+   * Holds the list while it is in the document. It is not named `ref`, which Preact 11 passes to a class component as
+   * any other property.
+   */
   readonly handle: { current: VirtualList | null };
   readonly count: number;
   readonly renderRow: (index: number) => JSX.Element;
@@ -90,7 +93,7 @@ export class VirtualList extends Component<VirtualListProps, DrawnRows> {
 
   override componentDidMount(): void {
     this.props.handle.current = this;
-    // The upper third of the view shows earlier messages.
+    // The upper third of the view shows the rows before the one at which the list opens.
     if (!this.#isAtEnd) this.#anchor.below = this.#feed.current!.clientHeight / 3;
     for (const { current } of [this.#feed, this.#drawn, this.#tail]) this.#observer.observe(current!);
     for (const name of ['pointerup', 'pointercancel'] as const) addEventListener(name, this.#onPointerUp);
@@ -104,7 +107,8 @@ export class VirtualList extends Component<VirtualListProps, DrawnRows> {
 
   override componentDidUpdate(_props: VirtualListProps, _rows: DrawnRows, focused: Element | null): void {
     this.#settle();
-    // This update removed the element that had the focus, such as the button that undoes a deletion.
+    // If nothing has the focus now, this update removed the element that had the focus, such as the button that undoes
+    // a deletion.
     if (focused !== null && document.activeElement === document.body) this.#focusMessage(this.props.pinnedIndex);
     if (this.#indexToFocus !== null) this.#focusWanted();
   }
@@ -216,8 +220,9 @@ export class VirtualList extends Component<VirtualListProps, DrawnRows> {
   }
 
   /**
-   * Whether a new anchor may be chosen: after a resize, a row above the anchor may begin in view. If the anchor has its
-   * content, all drawn rows must have theirs. Otherwise content that arrives below the new anchor would move rows.
+   * Whether the list may choose a new anchor: after a resize, a row above the present anchor may begin in view. If the
+   * present anchor has its content, all drawn rows must have theirs. Otherwise content that arrives later below the new
+   * anchor would move rows.
    */
   #mayAnchorAgain(): boolean {
     return !this.props.isReady(this.#anchor.index) || this.#drawn.current!.querySelector('.unloaded') === null;
@@ -233,7 +238,7 @@ export class VirtualList extends Component<VirtualListProps, DrawnRows> {
     return selection?.isCollapsed === false && this.#feed.current!.contains(selection.anchorNode);
   }
 
-  /** Positions the pinned row if it is outside the drawn range. */
+  /** Positions the pinned row, which has the focus, if it is outside the range of drawn rows. */
   #placePinnedRow(): void {
     const { from, to } = this.state;
     const index = this.props.pinnedIndex;
@@ -294,7 +299,7 @@ export class VirtualList extends Component<VirtualListProps, DrawnRows> {
   };
 
   readonly #onFocusOut = ({ relatedTarget }: FocusEvent): void => {
-    // Null: the window has lost the focus, or the element that had it was removed.
+    // If `relatedTarget` is null, the window has lost the focus, or the element that had the focus was removed.
     if (!(relatedTarget instanceof Node) || this.#feed.current!.contains(relatedTarget)) return;
     this.#indexToFocus = null;
     this.props.onFocusedRow(null);

@@ -9,7 +9,7 @@ const momentFormat = new Intl.DateTimeFormat(undefined, { dateStyle: 'full', tim
 const dateFormat = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium' });
 const shortDayFormat = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short' });
 
-/** The time of day of a moment. */
+/** The time of day of a moment (ISO 8601), as people write it in the language of the browser. */
 export function timeOfDay(iso: string): string {
   return formatted(timeFormat, iso);
 }
@@ -25,22 +25,22 @@ export function clockTimeOf(iso: string): string {
     .trim();
 }
 
-/** The day of a moment, in full. */
+/** The day of a moment with its weekday, month and year, in full words. */
 export function dayOf(iso: string): string {
   return formatted(dayFormat, iso);
 }
 
-/** The date and the time of a moment, in full. */
+/** The date in full words and the time of a moment, with its seconds. */
 export function momentOf(iso: string): string {
   return formatted(momentFormat, iso);
 }
 
-/** The day of a moment with its year, in short. */
+/** The day of a moment with its year, in a short form. */
 export function dateOf(iso: string): string {
   return formatted(dateFormat, iso);
 }
 
-/** The time of a moment of today; the day of any other moment. */
+/** The time of day of a moment if it is today, otherwise its day. */
 export function briefMomentOf(iso: string, now = new Date()): string {
   return isSameDay(iso, now.toISOString()) ? timeOfDay(iso) : formatted(shortDayFormat, iso);
 }

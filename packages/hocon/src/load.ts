@@ -21,9 +21,9 @@ export interface LoadOptions {
   readonly maxDepth?: number;
   /** The bound of the bytes of all sources and included files together; 1 MiB by default. */
   readonly maxBytesOfAllSources?: number;
-  /** The number of files that include statements read; 100 by default. */
+  /** The bound of the number of files that include statements read; 100 by default. */
   readonly maxIncludedFiles?: number;
-  /** The number of resolved values and examined definitions; 1,000,000 by default. */
+  /** The bound of the number of resolved values and examined definitions together; 1,000,000 by default. */
   readonly maxResolvedNodes?: number;
   /** `loadHocon` calls it with the path and text of every file, including included ones, before it parses the file. */
   readonly onFile?: (path: string, text: string) => void;
@@ -77,7 +77,7 @@ interface IncludeFrame {
   readonly includedBy: IncludeFrame | null;
 }
 
-/** Reads sources and their included files into one document, within common bounds. */
+/** Reads sources and their included files into one document, within bounds that apply to all of them together. */
 class SourceReader {
   readonly #root: ObjectNode;
   readonly #options: SourceReaderOptions;

@@ -32,7 +32,7 @@ export interface ObjectPosition extends LookupScope {
 
 /** The options for one file. */
 interface FileParseOptions {
-  /** The name of the file in origins. */
+  /** The name of the file, as the `Origin` of each value has it. */
   readonly file: string;
   /** The scopes in which the paths of this file's substitutions are looked up, in this order. */
   readonly enclosingScopes: readonly LookupScope[];

@@ -31,12 +31,12 @@ export const SYSTEMS: readonly System[] = [
   { name: 'trixie-systemd', suite: 'trixie', include: SYSTEMD },
 ];
 
-/** The folder of a system's root. */
+/** The root folder of a system of these tests. */
 export function chrootDir(name: string): string {
   return join(BUILD, 'chroots', name);
 }
 
-/** Makes the systems with these names where they are missing, older than a day, or made by another recipe. */
+/** Makes the systems with these names that are missing, older than a day, or made by other arguments of mmdebstrap. */
 export function makeChroots(names: readonly string[]): void {
   requireTools(['mmdebstrap']);
   mkdirSync(join(BUILD, 'chroots'), { recursive: true });

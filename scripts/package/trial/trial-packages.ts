@@ -35,7 +35,7 @@ import { makeCompanionZip, makeZip } from '../zip.ts';
 const TRIALS = join(BUILD, 'trials');
 const PACKAGES = join(TRIALS, 'packages');
 const STAMP = join(TRIALS, 'stamp');
-/** Good compression would be a waste of time for packages that nobody receives. */
+/** The compression level of the packages of a quick run: better compression takes time, and nobody receives them. */
 const QUICK_LEVEL = 1;
 /** The sources of the packages: a change of any of them makes the files out of date. */
 const SOURCES = [

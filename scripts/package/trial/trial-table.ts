@@ -1,6 +1,6 @@
 /** One action on a system, and its exit code. */
 export interface Trial {
-  /** Such as `bookworm`, or `bookworm, systemd`. */
+  /** The name of the system, such as `bookworm` or `bookworm, systemd`. */
   readonly system: string;
   /** The action with its state: `start, not configured`. */
   readonly action: string;

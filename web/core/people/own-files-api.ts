@@ -28,8 +28,8 @@ const decodeFiles = objectWithAtLeast({ files: arrayOf(decodeFile), next: nullab
  */
 export type OwnFile = Decoded<typeof decodeFile>;
 /**
- * A page of the account's files, with the total size of all files and its limit, in bytes. `next`: the `before` of the
- * next page; null: there is none.
+ * A page of the account's files, with the total size of all files and its limit, in bytes. `next`: the value of
+ * `before` for the next page; null: there is none.
  */
 export type OwnFiles = Decoded<typeof decodeFiles>;
 

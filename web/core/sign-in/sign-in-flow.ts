@@ -7,11 +7,11 @@ import { canSignUp, readSignInWays, sendsCodes, type SignInWays } from './sign-i
 
 /** How long a session lasts on a shared computer: a working day. */
 export const SHARED_SESSION_S = 12 * 60 * 60;
-/** The number of wrong codes that the server accepts in one transaction (docs/activation.md). */
+/** The number of attempts to enter a code that the server allows in one transaction (docs/activation.md). */
 const CODE_ATTEMPTS = 3;
 /**
- * The server sends another code after at most this time. The page waits no longer: if the clock of this browser is
- * slow, `resend_at` seems later than it is.
+ * The longest time for which the page lets a person wait for another code. The server sends one a minute after the
+ * last. If the clock of this browser is slow, `resend_at` seems to be later.
  */
 const MAX_RESEND_WAIT_MS = 60_000;
 
@@ -105,7 +105,7 @@ export class SignInFlow {
     return ways !== null && !sendsCodes(ways) && canSignUp(ways);
   }
 
-  /** The input about the session's lifetime that each sign-in of this flow sends. */
+  /** The part of the input of each sign-in that chooses the lifetime of the session; empty: it has no fixed end. */
   get sessionChoice(): { readonly expires_in_s?: number } {
     return this.isSharedComputer.value ? { expires_in_s: SHARED_SESSION_S } : {};
   }

@@ -9,7 +9,7 @@ const decodeAbout = objectWithAtLeast({
 export interface SignInWays {
   readonly email: boolean;
   readonly phone: boolean;
-  /** Whether an address without an account may get one. */
+  /** Who may create an account: everybody, people with an invitation, or only the administrator. */
   readonly registration: 'open' | 'invite' | 'closed';
 }
 

@@ -55,7 +55,7 @@ export class DraftAttachments {
   /** The files of all conversations. */
   readonly files = signal<readonly AttachedFile[]>([]);
   readonly #options: AttachmentsOptions;
-  /** The controllers of running uploads, by the file's key. */
+  /** The controller that aborts each running upload, by the key of its file. */
   readonly #aborts = new Map<number, AbortController>();
   /** The partial uploads by the key of the file, each from the first attempt on. */
   readonly #partials = new Map<number, PartialUpload>();

@@ -1,7 +1,9 @@
 import { DetailedError, Upload } from 'tus-js-client';
 import type { StoredFile, UploadOptions } from './attachments.ts';
 
-/** The waits between attempts; after progress they begin again with the first. */
+/**
+ * The waits before the attempts to continue an upload. After each progress the next wait is again the first of these.
+ */
 const RETRY_DELAYS_MS = [0, 1_000, 3_000, 10_000, 30_000];
 
 /**
@@ -31,8 +33,8 @@ export function uploadInParts(base: URL, file: File, options: PartsOptions): Pro
         if (request.getMethod() !== 'DELETE') signal.throwIfAborted();
       },
       onAfterResponse: (request, response) => {
-        // If a proxy cannot reach the server, the proxy answers with such a status. Without this error, the library
-        // would begin a new upload.
+        // If a proxy cannot reach the server, it answers with a status from 500 on. Without this error, the library
+        // would begin a new upload instead of continuing this one.
         if (request.getMethod() === 'HEAD' && response.getStatus() >= 500) throw new Error('the server is not reached');
       },
       onUploadUrlAvailable: () => {
@@ -41,7 +43,7 @@ export function uploadInParts(base: URL, file: File, options: PartsOptions): Pro
       metadata: { filename: file.name },
       retryDelays: RETRY_DELAYS_MS,
       onShouldRetry: (error) => isWorthRetry(error.originalResponse?.getStatus() ?? 0),
-      // If true, the address of the upload would stay in the browser's storage after a sign-out.
+      // With the value true, the address of the upload would stay in the browser's storage after a sign-out.
       storeFingerprintForResuming: false,
       onProgress,
       onError: (error) => reject(errorOf(bodyOf(error))),

@@ -19,7 +19,7 @@ interface FindAccountProps {
   /** True: the field gets the focus when it is first shown. */
   readonly takesFocus?: boolean;
   readonly isBusy: boolean;
-  /** The label of an account's button. */
+  /** Returns the label of the button that chooses an account. */
   readonly describe: (name: string, nick: string) => string;
   readonly onChoose: (account: FoundAccount) => void;
 }
@@ -40,7 +40,7 @@ export function FindAccount(props: FindAccountProps) {
         const [only] = offered;
         if (event.key !== 'Enter' || !(event.target instanceof HTMLInputElement) || isBusy) return;
         if (only === undefined || offered.length > 1) return;
-        // Otherwise Enter would also send a form around the field.
+        // Prevents the default action of Enter: it would also submit a form that contains this field.
         event.preventDefault();
         choose(only);
       }}
@@ -63,7 +63,7 @@ export function FindAccount(props: FindAccountProps) {
   );
 }
 
-/** Searches a moment after the last key, and ignores answers to earlier searches. */
+/** Searches 200 ms after the text was changed last, and ignores answers to earlier searches. */
 function useFoundAccounts(api: Api, wanted: string) {
   const found = useSignal<readonly FoundAccount[] | null>(null);
   const problem = useSignal<string | null>(null);

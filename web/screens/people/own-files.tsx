@@ -19,7 +19,7 @@ interface OwnFilesProps {
   readonly chat: ChatState;
   /** The path of `/v1/files/`, which begins with the path of the base. */
   readonly filesBase: string;
-  /** Shows a message. */
+  /** Opens the message that contains a file. */
   readonly onOpen: (conversation: number, seq: number) => void;
 }
 

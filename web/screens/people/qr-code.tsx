@@ -34,7 +34,7 @@ export function QrCode({ text, label }: QrCodeProps) {
   );
 }
 
-/** The SVG path of the dark modules, with one rectangle for each run in a row. */
+/** The SVG path of the dark modules, with one rectangle for each run of dark modules in a row. */
 function pathOf(code: Bitmap2D): string {
   let path = '';
   for (let y = 0; y < code.size; y += 1) {

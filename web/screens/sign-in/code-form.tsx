@@ -85,7 +85,7 @@ function ResendButton({ step, isBusy, onResend }: ResendButtonProps) {
   const seconds = useSecondsUntil(step.resendAt);
   const button = useRef<HTMLButtonElement>(null);
   useEffect(() => {
-    // The field for the code, which had the focus, was removed.
+    // The field for the code, which had the focus, was removed: the button gets the focus.
     if (!step.acceptsCode) button.current?.focus();
   }, [step.acceptsCode]);
   const isWaiting = seconds > 0 || isBusy;

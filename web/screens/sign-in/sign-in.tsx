@@ -24,7 +24,8 @@ export interface SignInProps {
 export function SignIn({ state, problem, end }: SignInProps) {
   const flow = useMemo(() => createFlow(state), [state]);
   useEffect(() => void flow.readWays(), [flow]);
-  // Stays after `state.invite` is reset, so that the screen still shows why an invitation is invalid.
+  // This copy of the token stays after `state.invite` is reset, so that the screen still shows why an invitation is
+  // invalid.
   const openedInvite = useSignal(state.invite.value);
   const openInvite = (token: string): void => {
     flow.invite.value = token;
