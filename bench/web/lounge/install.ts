@@ -15,7 +15,8 @@ interface Manifest {
 
 /**
  * Installs the chat program The Lounge into build/, and the IRC server; neither is part of the project. Returns the
- * script that starts The Lounge, and its version.
+ * script that starts The Lounge, and its version. The Lounge depends on a commit of irc-framework on GitHub; the
+ * manifest replaces that commit by the release on npm, which a machine without GitHub can install too.
  */
 export function installLounge(): { readonly script: string; readonly version: string } {
   requireTools([IRC_PROGRAM], { startsDaemons: false });
