@@ -14,7 +14,7 @@ const BATCH = 50;
 const PARTS = 10;
 const SAMPLE_MS = 50;
 /**
- * The wait before each reading of the memory at rest. After it the first full sweep (search for hooks with work) has
+ * The wait before each reading of the memory at rest. By its end the first full sweep (search for hooks with work) has
  * completed, and the memory is steady.
  */
 const SETTLED_MS = 6_000;

@@ -19,7 +19,7 @@ const PROBE_MS = 10_000;
 export interface SilentNames {
   /** The beginning of a command line, after which the program and its arguments follow. */
   readonly command: readonly string[];
-  /** The way in words, for the report. */
+  /** How the look-ups are silenced, in words, for the report. */
   readonly how: string;
   readonly stop: () => Promise<void>;
 }

@@ -185,8 +185,8 @@ interface Row {
 }
 
 /**
- * Sends each body REPEATS times. Of a body the shortest hold of the event loop counts, since other programs disturbed
- * it least. For each kind of body, the result has the body with the longest hold.
+ * Sends each body REPEATS times. The shortest hold of the event loop counts for a body: other programs disturbed it
+ * least. For each kind of body, the result has the body with the longest hold.
  */
 async function attackOnce(server: ServerProcess, target: Target): Promise<Row> {
   const cells: Row['cells'] = {};

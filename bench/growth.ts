@@ -29,7 +29,10 @@ const FILLED: SeedOptions = { groups: 100_000, messagesPerGroup: 10, hooksPerSec
 const EMPTY: SeedOptions = { groups: 2 * (MANY_GROUPS + FORWARD_GROUPS), messagesPerGroup: 0, hooksPerSecondGroup: 0 };
 const IDLE_HOOKS = (FILLED.groups / 2) * FILLED.hooksPerSecondGroup;
 const STARTS = 5;
-/** The wait after the server is ready: after it the first full sweep, and the sweep after that one, have completed. */
+/**
+ * The wait after a server is ready. By its end, the first full sweep (search for hooks with work) and the next one have
+ * completed.
+ */
 const SWEPT_MS = 6_000;
 
 interface Pair<T> {

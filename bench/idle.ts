@@ -54,8 +54,8 @@ export async function benchIdle(): Promise<boolean> {
 }
 
 /**
- * Measures sessions of a server that is started for it. Otherwise they would reuse the heap that the previous ones
- * freed.
+ * Starts a server and measures its sessions. On the server of an earlier round, they would reuse the heap that its
+ * sessions freed.
  */
 async function ofServer(transport: 'ws' | 'tcp'): Promise<number> {
   const stage = await LiveStage.start();

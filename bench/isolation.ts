@@ -19,15 +19,16 @@ const SICK = 10;
 /** Messages a second to each healthy hook. A sick hook gets as many, since it is in the same group as a healthy one. */
 const EACH_PER_SECOND = 4;
 /**
- * The duration of the load before each measurement. After it the first attempts of the sick hooks have failed, or hang.
+ * The duration of the load before each measurement. By its end the first attempts of the sick hooks have failed, or
+ * hang.
  */
 const WARM_UP_MS = 6_000;
 const PHASE_MS = 10_000;
 /** The wait for late arrivals after the last post. A message that has not arrived by then counts as infinitely late. */
 const LINGER_MS = 1_000;
 /**
- * With sick hooks, the 99th percentile may be `times` that of the healthy hooks alone, plus `plusMs`. The rate must be
- * at least `rate` times theirs.
+ * With sick hooks, the 99th percentile may be `times` that of the healthy hooks alone, plus `plusMs`. The rate of the
+ * healthy hooks must be at least `rate` times that without sick hooks.
  */
 const TARGET = { times: 1.2, plusMs: 5, rate: 0.95 };
 
@@ -39,7 +40,7 @@ const TARGET = { times: 1.2, plusMs: 5, rate: 0.95 };
  */
 const BENCH_SETTINGS = `${SETTINGS}\ndelivery { retry = [1s], dns-cache-ttl = 1s }`;
 
-/** Name of the environment variable of a benchmark that has restarted itself in its own network namespace. */
+/** This environment variable is set if the benchmark has restarted itself in its own network namespace. */
 const IN_OWN_NETWORK = 'KLATCH_BENCH_NETWORK';
 
 /**

@@ -21,8 +21,8 @@ const SIGN_INS_PER_SECOND = 90;
 /** Both nodes have to read all accounts as online this soon after the last sign-in (docs/operations.md). */
 const SETTLED_MS = 10_000;
 /**
- * The same limit after all clients have left: both nodes have to read all accounts as offline. An account stays online
- * for 5 s, in case its client comes back.
+ * Both nodes have to read all accounts as offline this soon after all clients have left. An account stays online for 5
+ * s, in case its client comes back.
  */
 const LEFT_MS = 15_000;
 /**
@@ -198,7 +198,8 @@ function print(watches: { empty: Watch; few: Watch; all: Watch }, findings: read
 }
 
 /**
- * The memory or CPU that an account adds, by which the servers with few and with all accounts exceed the empty ones.
+ * The memory or CPU time that one account adds to servers without accounts. Returns it for few accounts, for all, and
+ * the ratio of the two.
  */
 function costOfAccount(
   { empty, few, all }: { empty: Watch; few: Watch; all: Watch },

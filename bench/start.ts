@@ -15,8 +15,8 @@ const ROUNDS = 15;
 /** The start of `klatch --version` may take at most this many times as long as that of the empty program. */
 const VERSION_TARGET = 1.5;
 /**
- * The start of `klatch status` may take at most this many times as long, without the time that the server needs for its
- * answer.
+ * The start of `klatch status` may take at most this many times as long as that of the empty program. The time that the
+ * server needs for its answer is left out.
  */
 const STATUS_TARGET = 2.5;
 /** Ticks per second in /proc/self/stat; 100 on every Linux that Node supports. */

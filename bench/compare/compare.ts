@@ -29,7 +29,9 @@ interface Pair {
 interface Ratios {
   /** The ratio of the rates (B to A), without the effect of which server starts first. */
   readonly rate: RatioInterval | null;
-  /** The ratio of the rates with that effect, as reports before November 27, 2026 gave it. */
+  /**
+   * The ratio of the rates, with the effect of which server starts first. Reports before November 27, 2026 gave it so.
+   */
   readonly plainRate: RatioInterval | null;
   /** The ratio of the CPU times for a unit of work. Above 1, this tree needs more. */
   readonly cpu: RatioInterval | null;

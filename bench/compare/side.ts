@@ -9,11 +9,11 @@ import type { Tree } from './tree.ts';
 
 /** The measurement of one tree within a pair. */
 export interface Measurement {
-  /** Units of work a second, such as posts. */
+  /** The rate in units of work a second, such as posts. */
   readonly rate: number;
   /**
-   * CPU seconds of server and database for a unit. For whole runs the figure has an unknown factor, which is the same
-   * for both trees.
+   * CPU seconds of server and database for a unit of work. For whole runs the figure has an unknown factor, which is
+   * the same for both trees.
    */
   readonly cpu: number;
 }

@@ -51,7 +51,7 @@ export class LiveStage {
 
   /**
    * Creates a group with this many members, and a client of each for one transport. The clients connect when they get
-   * `open`.
+   * the line `open`.
    */
   async people(transport: 'ws' | 'tcp', count: number, follow: object): Promise<Side & { group: TestGroup }> {
     const group = await this.server.createGroup(`Over ${transport}`);

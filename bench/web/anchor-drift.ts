@@ -144,7 +144,7 @@ class AnchorEvents {
     return seq / this.#lastSeq;
   }
 
-  /** Scrolls away from the end of the list: there the view follows new messages, as it should. */
+  /** Scrolls away from the end of the list, since a view at the end follows new messages, as it should. */
   async #leaveEnd(): Promise<void> {
     const isNearEnd = await this.#page.evaluate<boolean>(
       `(({ scrollHeight, scrollTop, clientHeight }) => scrollHeight - scrollTop < 2 * clientHeight)(document.querySelector('.feed'))`,

@@ -13,8 +13,8 @@ import { readStoredTexts } from './past-the-server.ts';
 import { SilentJobs } from './silent-jobs.ts';
 
 /**
- * The kill comes after a random time of at most this. So it may hit the posts of both Alertmanagers: the second one
- * waits a second for the first.
+ * The server is killed at a random time of at most this after new alerts were reported. So the kill may interrupt the
+ * posts of both Alertmanagers: the second one waits a second for the first.
  */
 const MAX_DELAY_MS = 2_500;
 /** Pause of each of the stage's own callers after an answer. It leaves capacity for the posts of the real programs. */

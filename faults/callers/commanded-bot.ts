@@ -101,7 +101,7 @@ export class CommandedBot {
           await wait(Math.random() * MAX_WORK_MS);
           res.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(reply));
         },
-        // The server was killed during the call.
+        // The call fails if the server is killed during it.
         () => {},
       );
     });

@@ -6,7 +6,7 @@ const PAIR_SIZE = 2;
 const STARTS_AT = '2026-01-02T03:04:05Z';
 const RESOLVED_AT = '2026-01-02T03:14:05Z';
 const FIRES_FOR_MS = 3_600_000;
-/** Steps of an alert: web-1 fires, web-2 fires too, both are resolved. */
+/** The number of steps of each alert: instance web-1 fires, web-2 fires too, both are resolved. */
 const STEPS = 3;
 
 const configuration = (webhook: string): string => `

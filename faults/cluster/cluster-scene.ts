@@ -8,7 +8,7 @@ import { LiveClients } from './live-clients.ts';
 import { reportedCertainLoss, reportedLoss } from './loss-report.ts';
 import { PatroniCluster } from './patroni-cluster.ts';
 
-/** With this pause after each answer, the callers together post about 300 messages a second. */
+/** This number of callers, each with a pause of GAP_MS after an answer, post about 300 messages a second together. */
 const CALLERS = 16;
 const GAP_MS = 30;
 /**

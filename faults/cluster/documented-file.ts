@@ -10,9 +10,9 @@ const DOCUMENTED_SERVER = { name: 'db1', hostNumber: 11 };
 interface DocumentedValues {
   /** The first three numbers of all addresses, with a dot at the end. */
   readonly prefix: string;
-  /** The server whose values the lines get that differ between servers; by default db1, as documented. */
+  /** The server for which the file is written: its name and host number replace those of db1. By default it is db1. */
   readonly server?: { readonly name: string; readonly hostNumber: number };
-  /** Further replacements; the file has to contain each of these texts. */
+  /** Further replacements: the new text by the old one. The file has to contain each old text. */
   readonly texts?: Readonly<Record<string, string>>;
 }
 

@@ -59,7 +59,7 @@ class LossRecord {
     this.#acknowledged.push(this.#scene.stage.load.acknowledged.map((posts) => new Set(posts.keys())));
   }
 
-  /** Call it after the last post. */
+  /** Reads which posts the database kept. Call it after the last post. */
   async readKept(): Promise<void> {
     this.#kept = await readPosts(this.#scene);
   }
@@ -84,7 +84,7 @@ class LossRecord {
       .reduce((sum, missed) => sum + missed, 0);
   }
 
-  /** Like `missedByHooks` for live clients, summed over the clients. */
+  /** The same count as `missedByHooks`, for live clients: posts that did not arrive, summed over the clients. */
   get missedByClients(): number {
     const { liveClients } = this.#scene;
     return this.#groups
@@ -134,7 +134,10 @@ async function openLossyFailover(cleanUp: CleanUp): Promise<Scene> {
   };
 }
 
-/** Kills the primary, and in every second run a node too: its witness may be the newest, and no other node has it. */
+/**
+ * Kills the primary, and in every second run a node too: only that node may have the newest record of the changes
+ * (witness).
+ */
 async function strike(scene: ClusterScene, record: LossRecord, run: number): Promise<void> {
   const { cluster, stage } = scene;
   const primary = await cluster.primary();

@@ -8,7 +8,6 @@ const run = promisify(execFile);
 
 const MAX_OUTPUT_BYTES = 256 * 1024 * 1024;
 
-/** Options of a program that a machine runs. */
 interface ProgramOptions {
   /** The user of the process; root by default. */
   readonly user?: string;

@@ -235,7 +235,7 @@ const PROGRAMS: Readonly<Record<string, string>> = {
 };
 const POSTGRES = '/usr/lib/postgresql/15/bin/postgres';
 
-/** The programs and rights for such a cluster that this machine lacks. */
+/** Checks which programs and rights for a cluster with Patroni this machine lacks. */
 export async function lacksCluster(): Promise<Lack> {
   const folders = [...(process.env['PATH'] ?? '').split(delimiter), '/usr/sbin', '/sbin'];
   const missing = Object.keys(PROGRAMS).filter((name) => !folders.some((folder) => isExecutable(join(folder, name))));

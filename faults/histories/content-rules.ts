@@ -54,8 +54,9 @@ function attemptBeganAfter(arrivals: readonly Arrival[], index: number, expected
 }
 
 /**
- * The last end of a server before this arrival. The server that sent it started afterwards, so it has read every change
- * from before that end. It may miss a later change for an unspecified time, since a server caches messages.
+ * The moment of the last end of a server before this arrival. The server that sent the request started afterwards, so
+ * it has read every change from before that end. It may miss a later change for an unspecified time, since a server
+ * caches messages.
  */
 function serverStartedAfter({ arrived }: Arrival, actions: readonly Action[]): Moment {
   const ends = actions.filter(({ type, answered }) => ENDS.includes(type) && answered < arrived);

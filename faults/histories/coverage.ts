@@ -9,8 +9,8 @@ import {
 } from './history.ts';
 
 /**
- * The actions, kinds of hooks and results that a run has to cover. Each has to occur in at least this share of the
- * histories: `MIN_SHARE`.
+ * The actions, kinds of hooks and results that a run has to cover. Each has to occur in at least the share MIN_SHARE of
+ * the histories.
  */
 const REQUIRED = [
   'posted',
@@ -44,7 +44,7 @@ export class Coverage {
     for (const name of new Set(names)) increment(this.#historiesWith, name);
   }
 
-  /** A line for each counted subject, the most frequent first. */
+  /** A line for each counted action and result, the most frequent first. */
   describe(): string[] {
     const sorted = [...this.#total].sort(([, a], [, b]) => b - a);
     return sorted.map(
@@ -53,7 +53,10 @@ export class Coverage {
     );
   }
 
-  /** The subjects that occurred in too few histories for the run to prove anything about them. */
+  /**
+   * The actions, kinds of hooks and results that occurred in too few histories for the run to prove anything about
+   * them.
+   */
   missing(): string[] {
     return REQUIRED.filter((name) => (this.#historiesWith.get(name) ?? 0) < MIN_SHARE * this.#histories);
   }

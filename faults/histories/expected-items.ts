@@ -28,7 +28,8 @@ export interface ExpectedItem {
 interface SettingsPeriod {
   readonly from: Moment;
   /**
-   * From this moment on, the settings of earlier periods are surely not in force. Between `from` and it, either may be.
+   * From this moment on, the settings of earlier periods are surely not in force. From `from` until then, the earlier
+   * settings or these may be in force.
    */
   readonly surelyFrom: Moment;
   readonly settings: HookSettings;

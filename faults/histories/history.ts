@@ -6,7 +6,7 @@ export type Moment = number;
 export type MessageKey = string;
 /**
  * The key of one item of a delivery: `42` for the message with seq 42, `r61` for the event with rev 61. `.<epoch>`
- * follows if it is not 0.
+ * follows if the log epoch is not 0.
  */
 export type DeliveryKey = string;
 
@@ -20,13 +20,13 @@ export interface HookSettings {
   readonly skip: readonly ('webhook' | 'bot')[];
 }
 
-/** The moments of the request and of the answer of an action. It happened between them. */
+/** The moments of the request and of the answer of an action. The action happened between them. */
 interface Step {
   readonly asked: Moment;
   readonly answered: Moment;
 }
 
-/** A number that counts within an epoch; each number of a later epoch is greater. */
+/** A number that counts within a log epoch; each number of a later epoch is greater. */
 export interface EpochNumber {
   readonly epoch: number;
   readonly number: number;
@@ -104,7 +104,7 @@ export interface Arrival {
   /** Null: the connection ended without an answer. */
   readonly status: number | null;
   readonly webhookId: string;
-  /** The hook's secret signed it at most five minutes earlier. */
+  /** Whether the hook's secret signed the request at most five minutes before it arrived. */
   readonly isGenuine: boolean;
   /** Whether the body was a JSON array. */
   readonly isArray: boolean;
@@ -138,18 +138,20 @@ export interface HookHistory {
    */
   readonly messages: ReadonlyMap<MessageKey, MessageState>;
   readonly handled: readonly DeliveryKey[];
-  /** The server's last count of items that are pending for the hook, when the target accepted everything again. */
+  /**
+   * The server's last count of items that are pending for the hook, counted when the target accepted everything again.
+   */
   readonly pending: number;
 }
 
 export interface History {
   readonly group: number;
-  /** In the order of the actions. */
+  /** The actions on the group and on the server, in their order. */
   readonly actions: readonly Action[];
   readonly hooks: readonly HookHistory[];
   /** The final state of the group's messages. */
   readonly messages: ReadonlyMap<MessageKey, MessageState>;
-  /** The kinds of the group's notices. */
+  /** The kinds of the group's notices (changes that are no messages). */
   readonly notices: readonly string[];
 }
 
@@ -160,7 +162,7 @@ export function compareEpochNumbers(a: EpochNumber, b: EpochNumber): number {
   return a.epoch === b.epoch ? a.number - b.number : a.epoch - b.epoch;
 }
 
-/** The number of a message in its group. */
+/** The seq of a message, with its log epoch. */
 export function seqOf(message: MessageKey): EpochNumber {
   const [number, epoch] = message.split('.');
   return { number: Number(number), epoch: Number(epoch ?? 0) };

@@ -39,7 +39,7 @@ export class HookTarget {
     this.#random = random;
   }
 
-  /** Null: the target closes the connection without an answer. */
+  /** Resolves to the status of the answer; null: the target closes the connection without an answer. */
   async answer(keys: readonly DeliveryKey[]): Promise<number | null> {
     const random = this.#random;
     switch (this.behaviour) {
@@ -61,7 +61,7 @@ export class HookTarget {
     }
   }
 
-  /** A receiver refuses a message that it cannot read at every attempt. So the decision for an item stays the same. */
+  /** A receiver that cannot read a message refuses it at every attempt. So the decision for an item stays the same. */
   #isRefused(key: DeliveryKey): boolean {
     const isRefused = this.#refused.get(key) ?? this.#random.chance(0.3);
     this.#refused.set(key, isRefused);
@@ -128,7 +128,7 @@ export class HookReceiver {
     try {
       for await (const chunk of req) chunks.push(chunk as Buffer);
     } catch {
-      // The sender was killed during the request: it does not count as an arrival.
+      // The server was killed while it sent the request, so the request does not count as an arrival.
       return;
     }
     const target = this.#targets.get(req.url!);

@@ -29,7 +29,7 @@ export function judgeOrder(history: HookHistory, expected: ExpectedItems): strin
   ];
 }
 
-/** No attempt begins once a pause is answered. A request that is in flight may still arrive. */
+/** No attempt begins after the server has confirmed a pause. A request that is in flight may still arrive. */
 function judgePauses({ arrivals }: HookHistory, expected: ExpectedItems): string[] {
   const violations: string[] = [];
   for (const { answered } of expected.hookActions('paused')) {
@@ -153,7 +153,7 @@ class OrderJudge {
     }
   }
 
-  /** Whether an action between two requests lets the hook continue at another place. */
+  /** Whether an action between two requests lets the hook continue at another place in the log. */
   #isInterrupted(previous: Arrival, arrival: Arrival): boolean {
     return this.#expected.actions.some(
       (action) =>

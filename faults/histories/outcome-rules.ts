@@ -146,8 +146,8 @@ function leastStates(expected: ExpectedItems, log: readonly LogRow[]): Map<Messa
 }
 
 /**
- * Checks that the receiver handled nothing twice and missed nothing. It compares numbers, as the page says for
- * `strict`.
+ * Checks that the receiver handled nothing twice and missed nothing. It compares numbers, as docs/reverse-webhooks.md
+ * says for `strict`.
  */
 function judgeHandled({ arrivals, handled }: HookHistory, expected: ExpectedItems): string[] {
   const violations: string[] = [];

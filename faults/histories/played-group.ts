@@ -63,7 +63,7 @@ export class PlayedGroup {
   #firstSeq = 1;
   #epoch = 0;
   #texts = 0;
-  /** The messages of the last redelivery with `only`. */
+  /** The messages that the last redelivery with `only` requested. */
   #lastOnly: readonly MessageKey[] = [];
   #unanswered: Post | null = null;
 
@@ -83,7 +83,7 @@ export class PlayedGroup {
     }
     const played = new PlayedGroup(round, random, group);
     await played.readEpoch();
-    // These posts precede the hooks, which must not get them.
+    // No hook is registered yet: hooks must not get these posts.
     for (let n = random.between(0, 3); n > 0; n -= 1) await played.#post();
     await played.#register();
     if (random.chance(0.4)) {

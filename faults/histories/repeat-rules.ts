@@ -22,12 +22,15 @@ const REPEATS_AFTER_KILL = 8;
  */
 const MAX_NOT_WRITTEN_DOWN = 8;
 /**
- * After a kill, a hook with `none` may repeat this many more: the requests in flight, and those that completed before
- * them.
+ * After a kill, a hook with `none` may repeat this many more than a strict hook: the requests in flight, and those that
+ * completed before them.
  */
 const REPEATS_AFTER_KILL_NONE = 32;
 const REPEATS_AFTER_KILL_EVENTS = 16;
-/** After a change of a hook with `none`: requests that overtook one that waited for its connection may repeat. */
+/**
+ * After a change of a hook with `none`, at most this many may repeat: requests that overtook one without a connection
+ * yet.
+ */
 const REPEATS_AFTER_CHANGE_NONE = 16;
 /** By order: the most requests that can be in flight when a change is answered. */
 const MAX_AT_ONCE = { strict: 1, none: 16 } as const;
@@ -66,8 +69,8 @@ function judgeReasons({ arrivals }: HookHistory, expected: ExpectedItems): strin
 }
 
 /**
- * Whether the request may be the second delivery of a message that was pending when `only` requested it. With `none` it
- * comes twice: in its turn and on request.
+ * Whether the request may be the second delivery of a message that was pending when `only` requested it. With `none`
+ * such a message comes twice: in its turn and on request.
  */
 function isSentBesideItsOrder(
   { key }: ExpectedItem,

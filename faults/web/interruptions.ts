@@ -3,9 +3,12 @@ import { until } from '../until.ts';
 import type { Tab } from './tab.ts';
 import type { WatchedTabs } from './watched-tabs.ts';
 
-/** A connection that is cut again carries at most this many bytes to its tab: fewer than the posts of one second. */
+/**
+ * Every second run also cuts new connections. Each carries at most this many bytes to its tab: fewer than the posts of
+ * a second.
+ */
 const MAX_CUT_BYTES = 4_000;
-/** So many connections are cut again before the fault ends: two for each tab. */
+/** A run that cuts new connections ends its fault after this many of them: two for each tab. */
 const CUTS_OF_NEXT = 6;
 
 /**
@@ -19,7 +22,7 @@ export async function cutConnections({ proxy }: WatchedTabs, run: number): Promi
   if (run % 2 === 0) return;
   await until('the next connections have been cut', () => proxy.cuts >= due);
   proxy.budget = () => Number.MAX_SAFE_INTEGER;
-  // Open connections that have not reached their limit still have one, and would be cut later.
+  // Open connections still have a limit of bytes, and would be cut later.
   proxy.cut();
 }
 

@@ -61,7 +61,6 @@ export class Tab {
     this.#options = options;
   }
 
-  /** The text of the tab's draft. */
   get draft(): string {
     return `draft of tab ${this.#options.number}`;
   }

@@ -2,14 +2,14 @@ import { randomBytes } from 'node:crypto';
 import type { Caller } from './read-matrix.ts';
 import { newDevice, randomPhone, type Situation } from './situation.ts';
 
-/** The call with which a test checks the cells of one line of the matrix. */
+/** The call with which a test checks one line of the matrix of rights: an operation, by each kind of caller. */
 export interface Call {
   /**
    * Resolves with the input of the call. Before that it prepares everything that the call needs to succeed for
    * permitted callers.
    */
   readonly input: (situation: Situation, caller: Caller) => object | Promise<object>;
-  /** True if a success leaves a situation that the test of the next cell cannot use. */
+  /** True if a successful call changes the situation (people, group, hook), so that the next test needs a new one. */
   readonly changes?: boolean;
 }
 
@@ -306,7 +306,7 @@ const live: Record<string, Call> = {
   'live.ping': { input: () => ({}) },
 };
 
-/** The call for each line of the matrix. */
+/** By label of a line in the matrix of rights: the call that checks it. */
 export const calls: Readonly<Record<string, Call>> = {
   ...auth,
   ...accounts,

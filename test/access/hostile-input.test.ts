@@ -112,7 +112,7 @@ function* inputs(operation: Operation, good: object): Generator<object> {
 }
 
 /**
- * Calls the operation with each input, some at the same time. After an input that changed the situation, it goes on
+ * Calls the operation with each input, some at the same time. After an input that changed the situation, it continues
  * with a new situation.
  */
 async function attack(operation: Operation): Promise<string[]> {
@@ -130,7 +130,7 @@ async function attack(operation: Operation): Promise<string[]> {
   const all = [...inputs(operation, good)];
   const originals = new Map(Object.entries(good));
   for (let at = 0; at < all.length; at += atOnce) {
-    // Replaces each id of the first situation by that of the same object in this one.
+    // Replaces each id of the first situation by the id of the same object in the current situation.
     const renewed = all.slice(at, at + atOnce).map((input) => renew(input, originals, good));
     const done = await Promise.all(renewed.map(attempt));
     if (call.changes === true && done.includes(true)) {

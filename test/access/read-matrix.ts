@@ -12,7 +12,7 @@ export interface AccessRow {
   readonly operation: string;
   /** The object of the operation, such as `own`; null if it does not matter. */
   readonly about: string | null;
-  /** By caller: `yes` or the error code. */
+  /** By kind of caller: `yes`, or the error code of the refusal. */
   readonly cells: Readonly<Record<Caller, string>>;
 }
 

@@ -43,7 +43,7 @@ export class Stage {
         activation: gate.config,
         // Devices of this project can register; no push can be sent to them.
         googlePush: { keys: [{ projectId: 'stage', key: '/nowhere.json' }] },
-        // The proxy is trusted, so that each call can name an address of its own.
+        // The server trusts the test as a proxy, so that each call can name a client address of its own.
         http: { trustedProxies: ['127.0.0.1'], requestToResponseTimeoutMs: 60_000 },
         // Many calls use the same rows at the same time; how long they wait for locks is not the subject of the test.
         postgresql: { lockTimeoutMs: 60_000, databaseCallTimeoutMs: 60_000, flushTimeoutMs: 60_000 },

@@ -98,7 +98,6 @@ const roomsOf: Readonly<Record<string, Readonly<Record<string, readonly string[]
 /** The most files that one folder may have, without those of its subfolders. */
 const MAX_FILES = 30;
 
-/** The folder of a layer. */
 const folderOf = (layer: string): string => ({ client, web })[layer] ?? join(src, layer);
 
 /** The room of a file of a layer: its folder, or the file itself. */

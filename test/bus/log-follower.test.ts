@@ -16,7 +16,7 @@ let pool: Pool;
 let bus: LocalBus;
 /** A message log that publishes its commits on the bus. */
 let log: MessageLog;
-/** A message log that commits without a notification, as if that was lost. */
+/** A message log that commits without a notification, as if the notification was lost. */
 let silent: MessageLog;
 let groups: [StoredGroup, StoredGroup, StoredGroup];
 /** The batches that the follower passed to its worker, in their order. */

@@ -139,7 +139,8 @@ describe('PostgresBus', () => {
     a.recorder.events.shift();
     expect([await a.recorder.next(), await a.recorder.next(), await a.recorder.next()]).toEqual([
       ['hookEventsCommitted', [3]],
-      // These two events waited for the first payload. Events about access rights are sent first.
+      // The next two events waited while `hookEventsCommitted` was sent. Of the waiting events, those about access
+      // rights are sent first.
       ['tokensRevoked', ['aa', 'bb']],
       ['hooksChanged', [3, 4]],
     ]);
@@ -215,7 +216,7 @@ describe('PostgresBus', () => {
     const b = await node();
     proxy.mode = 'swallow';
     await written();
-    // Drops earlier events: a session that was late may have caused some.
+    // Drops the events so far: a late heartbeat of node a may have caused a resync.
     a.recorder.events.splice(0);
     proxy.mode = 'pass';
     expect(await a.recorder.next()).toEqual(urgentResync);
@@ -257,8 +258,8 @@ describe('PostgresBus', () => {
     a.bus.publish('hooksChanged', [group(1)]);
     await untilWithoutPeers();
     expect(received.filter((payload) => !payload.endsWith(' .'))).toEqual([]);
-    // On a busy machine, node a may reopen its session just as b starts. It then counts b as received, and b needs no
-    // resync.
+    // On a busy machine, node a may reopen its session just as b starts. For three heartbeats, a new session sends
+    // notifications even without peers, so b misses none and needs no resync.
     for (let round = 1; gaps.length === 0 && round <= 20; round++) {
       await untilWithoutPeers();
       const b = await node({ heartbeatMs: 100 });
@@ -311,7 +312,7 @@ describe('PostgresBus', () => {
     const impostor = new Connection(database.target, 'test', { onNotify: (payload) => asked.push(payload) });
     await impostor.run(listen, 5_000);
     const request = a.bus.confirmHooksChanged('b', group(1), 3_000);
-    // The notification to nobody may come late.
+    // The request to the node `nobody` may arrive here late, so the test waits for the one to b.
     const found = await eventually(
       async () => asked.map((recorded) => /\?(\w+),b,1$/.exec(recorded)).find((match) => match !== null),
       (match) => match !== undefined,

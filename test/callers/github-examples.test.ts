@@ -41,7 +41,7 @@ const SHOWN: Readonly<Record<string, readonly string[]>> = {
   workflow_run: ['completed'],
   // The examples have no review with a text or a verdict.
   pull_request_review: [],
-  // Another event of the same moment shows the contents of these: workflow_run or check_suite, star.
+  // GitHub sends another event at the same time, which shows their contents: workflow_run or check_suite, star.
   check_run: [],
   workflow_job: [],
   watch: [],

@@ -9,7 +9,6 @@ const MAX_MUTATIONS = 4;
 const MAX_BYTES = 1_048_576;
 const MAX_VALUES = 60_000;
 
-/** A fixture with its format. */
 export interface Payload {
   readonly format: CallerFormat;
   readonly fixture: Fixture;
@@ -63,7 +62,7 @@ function isWithinLimits(body: unknown): boolean {
   return true;
 }
 
-/** Descends into the value at random, and replaces, repeats or removes the part where it ends. */
+/** Descends into the value at random, and replaces, repeats or removes the part at which the descent ends. */
 function mutateOne(value: unknown, random: Random): unknown {
   const keys = typeof value === 'object' && value !== null ? Object.keys(value) : [];
   if (keys.length === 0 || random.chance(0.15)) return random.chance(0.3) ? repeated(value, random) : strange(random);
@@ -74,7 +73,7 @@ function mutateOne(value: unknown, random: Random): unknown {
   return copy;
 }
 
-/** A list with the same value many times. */
+/** A list of 1, 10, 100, 1,000 or 10,000 times the same value. */
 function repeated(value: unknown, random: Random): unknown {
   return Array.from({ length: 10 ** random.between(0, 4) }, () => value);
 }

@@ -9,7 +9,10 @@ import { createProgram } from '../../src/cli/program.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { Program, root, Workspace } from './program.ts';
 
-/** Source files and folders that only the server and its diagnosis need. LIBRARIES: the same for libraries. */
+/**
+ * Source files and folders that only the server and its diagnosis need. LIBRARIES are the libraries that only they
+ * need.
+ */
 const LAYERS = ['server.ts', 'http', 'live', 'delivery', 'doctor', 'push', 'log.ts'];
 const LIBRARIES = ['undici', 'ws', 'express', 'pino', 'nodemailer', 'web-push'];
 

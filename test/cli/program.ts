@@ -76,7 +76,7 @@ export class Program {
     return this.#wait(String(pattern), () => pattern.exec(this.#stdout)?.[1]);
   }
 
-  /** Like `text`, for standard error. */
+  /** Resolves with the text of the first capture group, when standard error so far matches `pattern`. */
   async remark(pattern: RegExp): Promise<string> {
     return this.#wait(String(pattern), () => pattern.exec(this.#stderr)?.[1]);
   }

@@ -343,7 +343,7 @@ describe('keys of web push', () => {
   ])('have a subject by the base-uri %s', (baseUri, vapidSubject) => {
     const { text } = apply(TEMPLATE, { ...push, baseUri });
     expect(loaded(text).config.webPush?.vapidSubject).toBe(vapidSubject);
-    // The base-uri in the file counts, since it was answered before.
+    // A base-uri that the file already has takes precedence over one that is given now.
     const begun = TEMPLATE.replace('<BASE_URI>', baseUri);
     expect(loaded(apply(begun, { ...push, baseUri: 'https://other.example' }).text).config.webPush?.vapidSubject).toBe(
       vapidSubject,

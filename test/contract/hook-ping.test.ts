@@ -144,7 +144,7 @@ describe('a ping', () => {
   test('at once by many is sent once', async () => {
     const beganMs = performance.now();
     const statuses = (await Promise.all(Array.from({ length: 8 }, () => ping()))).map(({ status }) => status);
-    // Each hook may be pinged once in 5 s. On a machine that stalls, the requests may arrive over more than that.
+    // Each hook may be pinged once in 5 s. On a machine that stalls, the requests may arrive over a longer time.
     const allowed = 1 + Math.floor((performance.now() - beganMs) / 5_000);
     const sent = statuses.filter((status) => status === 200).length;
     expect(statuses.filter((status) => status === 503)).toHaveLength(8 - sent);

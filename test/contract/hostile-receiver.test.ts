@@ -94,7 +94,8 @@ describe('what a receiver gives back of the request', () => {
       shown.push((await ask('GET', hook.url)).body);
       shown.push((await ask('POST', `${hook.url}/redeliver`, { from: '2020-01-01T00:00:00Z' })).body);
       shown.push(await server.operate('hooks.log', { hook: hook.id }));
-      // This is the only answer that shows the whole target, so the test removes the target from it.
+      // `hooks.info` is the only operation that returns the whole URL of the target, so the test removes the URL from
+      // its answer.
       shown.push({ ...(await server.operate<object>('hooks.info', { hook: hook.id })), url: '' });
     }
     shown.push(await server.operate('hooks.list-all', {}), await server.operate('server.status', {}));

@@ -159,7 +159,8 @@ describe('a form with files', () => {
     await server.database.query(
       (sql) => sql`update conversation_head set archived_at = now() where conversation_id = ${closed.id}`,
     );
-    // In the cache the group is not archived. The statement that writes finds that it is, after the file was stored.
+    // The server's cache shows the group as not archived. Only the statement that writes the message finds out, after
+    // the file was stored.
     expect(await post([file('x')], {}, closed.webhook)).toMatchObject({
       status: 410,
       body: { message: 'This group is archived' },

@@ -145,7 +145,7 @@ describe('a delivery signed with v1a', () => {
       return shellOutput(`set +e\n${recipe}\ntrue`, env);
     };
     for (const key of publics.slice(0, 3)) expect((await said(key, arrival.raw)).stdout).toContain(VERIFIED);
-    // The recipe silently skips the `v1` entry before it.
+    // The recipe silently skips the `v1` entry, which precedes the `v1a` entry that it verifies.
     const one = await said(publics[0]!, arrival.raw, entries.slice(0, 2).join(' '));
     expect(one).toMatchObject({ stdout: VERIFIED, stderr: '' });
     expect((await said(publics[3]!, arrival.raw)).stdout).not.toContain(VERIFIED);

@@ -116,7 +116,7 @@ describe('DataDirLock', () => {
   });
 
   test('nobody holds it who cannot open its file, which is the owner of the directory alone', async () => {
-    // A stranger binds the former name of the lock, as any local user could.
+    // A stranger binds the abstract socket that formerly was the lock, as any local user could.
     const stranger = createServer();
     const name = createHash('sha256').update(root).digest('hex');
     await new Promise<void>((resolve) => stranger.listen({ path: `\0klatch:${name}` }, resolve));

@@ -106,7 +106,7 @@ describe('a new timeline', () => {
       () => lost,
       (told) => told.length > 0,
     );
-    // The node is still alive: it shares the partitions.
+    // The row of the node still shows it as alive, so it keeps its share of the partitions.
     const living = await database.query((sql) => sql`select from node where expires_at > clock_timestamp()`);
     expect(living).toHaveLength(1);
     const epoch = await eventually(

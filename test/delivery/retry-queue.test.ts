@@ -54,7 +54,7 @@ test('what is held or replaced while it is read is not taken', async () => {
   reads[0]!({ due, count: 3, nextAt: null });
   expect(await taken).toMatchObject({ seq: 3 });
   retryQueue.done('finished');
-  // The queue will read the held rows again.
+  // The queue did not take the held row of message 2, and will read it again.
   expect(retryQueue.hasPendingWork).toBe(true);
   expect(retryQueue.waitMs).toBeGreaterThan(0);
 });

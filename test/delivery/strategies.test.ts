@@ -113,7 +113,7 @@ test('what waits for its connection is passed over by nobody: others wait for it
     await controlled.read(next);
     await controlled.end(next, 'delivered');
   }
-  // The strategy was already reading one more message.
+  // When the strategy reached the limit, it was already reading one more message.
   expect(next - 2).toBe(MAX_REQUESTS_COMPLETED_AHEAD + 2);
   expect(controlled.settled.every(({ cursor, retries }) => cursor === 0 && retries.length === 0)).toBe(true);
   controlled.written();

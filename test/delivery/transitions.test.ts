@@ -80,7 +80,7 @@ const happenings: Record<HookStateTrigger, () => Promise<unknown>> = {
   restore: () => server.operate('hooks.restore', { hook }).catch(() => {}),
 };
 
-/** By state: the events that bring an active hook into it. */
+/** By state: the events that bring an active hook into that state. */
 const ways: Record<AnyState, readonly HookStateTrigger[]> = {
   active: [],
   failing: ['failed'],

@@ -50,7 +50,7 @@ describe('a hook with order none', () => {
       );
       await lane.post(1, 100);
       await lane.receiver.received(100);
-      // A kill would repeat only the messages after the cursor, and those with a row.
+      // A kill would repeat only the messages after the cursor, and those with a retry row.
       await lane.rowWhere((row) => row['cursor'] === 100);
       expect(await lane.retries()).toEqual([1]);
       expect((await lane.health()).pending).toBe(1);

@@ -16,7 +16,7 @@ const DOMAIN = 's3.klatch.test';
 
 let server: S3Server;
 
-/** A configuration with the address of the gate under a name that only the look-ups of this file resolve. */
+/** A configuration with the address of the S3 server, under a name that only the look-ups of this file resolve. */
 function config(changes: Partial<S3Config> = {}): S3Config {
   const { port } = new URL(server.config().s3Endpoint);
   return server.config({ s3Endpoint: `http://${DOMAIN}:${port}`, pathStyle: false, ...changes });

@@ -41,7 +41,7 @@ export class StoredRows {
     return id;
   }
 
-  /** Creates a complete file. */
+  /** Creates a complete file: its row, and its content in the store. */
   async stored(content: string): Promise<FileKey> {
     const id = await this.announced(content.length);
     await storeFile(this.#store, id, content);

@@ -271,7 +271,7 @@ describe('what others do to an account', () => {
     const { victim } = await createPeople(server, 'victim');
     for (let each = 0; each < 41; each += 1) {
       const group = await createGroup(server, people['dave']!, { members: { victim: 'member' } });
-      // An archived group still counts for its owner, so the owner leaves it.
+      // An archived group still counts towards the limit of its owner's groups, so the owner leaves it.
       if (each % 2 === 0) {
         await as('dave', 'groups.archive', { group });
         await as('dave', 'groups.leave', { group });

@@ -221,8 +221,8 @@ describe('while the network swallows everything between server and database', ()
 
 describe('when the answer of the database is lost after the statement was sent', () => {
   test('the post is 503 and says so, is not repeated, and a repeat with its key is the same message', async () => {
-    // This post has a key as well, and so prepares the same statement: its next execution needs no answer before it
-    // runs.
+    // This post has a key like the next one, so it prepares the statement of both. The statement's next execution needs
+    // no answer of the database before it runs.
     expect((await post('before', { 'idempotency-key': 'first' })).status).toBe(200);
     proxy.hold('answers');
     const headers = { 'idempotency-key': 'once' };
@@ -243,7 +243,8 @@ describe('when the answer of the database is lost after the statement was sent',
       sql.begin(async (tx) => {
         await tx`select from conversation_head where conversation_id = ${group.id} for update`;
         registered.push(postJson(reverse, { url: 'http://127.0.0.1:9/' }));
-        // The server has looked the token up by then. From here on, the answers of the database do not reach it.
+        // When the server waits for this lock, it has looked the token up. From here on, the answers of the database do
+        // not reach it.
         await lockWaited(database);
         proxy.hold('answers');
       }),

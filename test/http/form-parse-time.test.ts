@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { TestServer, type TestGroup } from '../support/server.ts';
 import { request, storedMessages, type WireResponse } from './wire.ts';
 
-/** The first step of any form takes longer than this. */
+/** The parse budget of a source, in ms a second: the first step of parsing any form takes longer. */
 const PARSE_MS = 0.01;
 const FORM = { 'content-type': 'multipart/form-data; boundary=B' };
 const TOO_MUCH = 'Requests from your network take too much of the time of the server';

@@ -61,7 +61,7 @@ export class Wire {
     return this.#socket.write(bytes);
   }
 
-  /** Stops reading. */
+  /** Stops reading from the connection. */
   pause(): void {
     this.#socket.pause();
   }

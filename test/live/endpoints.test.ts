@@ -181,8 +181,8 @@ describe('requests', () => {
     });
     const from = (source: string): Promise<LiveClient> =>
       live!.connect(live!.urls[0], { headers: { 'x-forwarded-for': source } });
-    // One source may have a quarter of the eight, which is two. The client itself wrote the part before the proxy's
-    // entry.
+    // One source may have a quarter of the eight connections, which is two. Of the header, only the entries of trusted
+    // proxies count: the client itself can write those before them.
     await from('203.0.113.7');
     await from('198.51.100.1, 203.0.113.7');
     await expect(from('198.51.100.2, 203.0.113.7')).rejects.toThrow('503');

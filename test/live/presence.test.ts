@@ -146,7 +146,7 @@ describe('nodes agree on who is there', () => {
     cluster.said.length = 0;
     await cluster.pass(300);
     for (const online of cluster.online) expect(online).toEqual(accountIds(1, 22_000));
-    // Each node sends a position every five seconds.
+    // Each node sends the number of its last change every five seconds.
     expect(cluster.said.length).toBeLessThanOrEqual(2 * 61);
     for (const { told } of cluster.nodes) expect(told).toHaveLength(22_000);
   });

@@ -19,7 +19,7 @@ test('the delay of the event loop shows what kept it from going on, until it is 
     async () => delay.delayS.read(),
     ({ count }) => count > 0,
   );
-  // The timer was due after 50 ms.
+  // The timer that measures the delay was due after 50 ms, and fired after the 400 ms of `block`.
   expect(sum).toBeGreaterThan(0.3);
   delay.stop();
   const { count } = delay.delayS.read();

@@ -120,7 +120,7 @@ describe('an alert that fires several times', () => {
     const again = [update('firing', firing('a')), update('firing', firing('a', '11:00'))];
     const late = after(...again, update('resolved', resolved('a')), update('firing', firing('a')));
     expect([late.changes, late.known.state]).toEqual([[true, true, false, false], 'firing']);
-    // The update that began the first of the two never arrived.
+    // Here the update that began the first incident never arrived, and its end comes after the second incident began.
     const unknown = after(again[1]!, update('resolved', resolved('a')));
     expect([unknown.changes, unknown.known.state]).toEqual([[true, false], 'firing']);
     const ended = after(...again, update('resolved', resolved('a', '11:00')));

@@ -44,7 +44,7 @@ class SlowPool {
     return result;
   };
 
-  /** Resolves when an answer of the database waits. */
+  /** Resolves when an answer of the database is held back. */
   held(): Promise<void> {
     return new Promise((resolve) => {
       this.#onHeld = resolve;

@@ -131,7 +131,7 @@ describe('DeliveryClient and receivers that do not read', () => {
     // The test makes V8 collect: unreachable objects count until then, and an idle process need not collect.
     setFlagsFromString('--expose-gc');
     const collect = runInNewContext('gc') as () => void;
-    // This collection leaves out memory that other tests in this process used.
+    // This collection frees the memory that other tests in this process used, so that the measurement leaves it out.
     collect();
     const before = process.memoryUsage().arrayBuffers;
     const receiver = await fixture.receiver(() => {});

@@ -45,7 +45,7 @@ export class ApnsServer {
   readonly sessions = new Set<ServerHttp2Session>();
   /** The number of connections that were opened so far. */
   connections = 0;
-  /** The largest number of concurrent requests. */
+  /** The largest number of concurrent requests so far. */
   mostAtOnce = 0;
   script: ApnsScript = () => undefined;
   /** The different provider tokens that arrived. */

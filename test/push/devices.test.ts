@@ -69,7 +69,7 @@ test('who has a connection in the foreground is not told, and in the background 
     await callAs(server, alice, 'messages.mark-read', { conversation: group.id, seq: 1 });
     await waitIs(0);
     await client.call('live.foreground', { foreground: false });
-    // Alice is offline from the next check on.
+    // Alice counts as offline from the server's next check of presence on.
     await eventually(
       async () => (await client.call('presence.list', { conversation: group.id })).accounts.length as number,
       (count) => count === 0,

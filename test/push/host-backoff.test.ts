@@ -23,7 +23,7 @@ describe('a host that does not answer', () => {
     let nowMs = 1_000;
     const rests = new UnresponsiveHostBackoff(() => nowMs);
     const left = (): number => rests.remainingBackoffMs('https://a.example');
-    // The number is that of concurrent requests to one host.
+    // The loop stands for 32 concurrent requests to one host.
     for (let n = 0; n < 32; n += 1) rests.record('https://a.example', false, 900);
     expect(left()).toBe(10_000);
     nowMs += 10_000;

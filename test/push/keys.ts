@@ -13,11 +13,10 @@ export interface TestAccount {
   readonly projectId: string;
   readonly clientEmail: string;
   readonly publicKey: KeyObject;
-  /** The content of the file. */
+  /** The content of the file, in JSON. */
   readonly json: string;
 }
 
-/** Creates a service account of a project. */
 export function createServiceAccount(projectId = 'klatch-test'): TestAccount {
   const { publicKey, privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
   const clientEmail = `pusher@${projectId}.iam.gserviceaccount.com`;
@@ -45,7 +44,6 @@ export interface TestAppleKey {
   readonly p8: string;
 }
 
-/** Creates a .p8 key. */
 export function createAppleKey(keyId = 'KEY1234567', teamId = 'TEAM123456'): TestAppleKey {
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   return { keyId, teamId, publicKey, p8: privateKey.export(pkcs8) as string };

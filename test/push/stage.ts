@@ -34,7 +34,7 @@ export class PushStage {
   readonly bus = new LocalBus();
   group: StoredGroup;
   readonly services: ReadonlyMap<DeviceKind, Receiver>;
-  /** The accounts in the foreground. */
+  /** The accounts that use Klatch in the foreground, and so get no push. */
   readonly foreground = new Set<AccountId>();
   readonly log: MessageLog;
   readonly #queues: PushQueue[] = [];

@@ -7,7 +7,7 @@ const run = promisify(execFile);
  * of the program.
  */
 const REFERENCE_MS = { bundle: 107, sources: 277 } as const;
-/** The number of jest's workers. */
+/** The number of concurrent starts: as many as jest has workers. */
 const STARTS = 4;
 const ROUNDS = 5;
 

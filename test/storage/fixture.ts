@@ -116,7 +116,6 @@ export function post(group: StoredGroup, text: string, changes: Partial<Post> = 
   };
 }
 
-/** A post with an idempotency key. */
 export function keyedPost(group: StoredGroup, key: string, text: string): Post {
   return post(group, text, { key, bodyHash: sha256(text) });
 }

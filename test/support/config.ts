@@ -38,7 +38,7 @@ export const PATIENT = {
   http: { requestToResponseTimeoutMs: MINUTE_MS },
 } as const;
 
-/** The settings for a database that `database.ts` made. */
+/** The settings for a database that test/support/database.ts made. */
 export const postgresqlConfig: PostgresqlConfig = {
   ...defaultConfig.postgresql,
   // The PostgreSQL server of the tests does not wait for the disk.

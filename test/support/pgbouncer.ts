@@ -42,7 +42,7 @@ export class Pgbouncer {
     ];
     const file = join(folder, 'pgbouncer.ini');
     await writeFile(file, `${lines.join('\n')}\n`);
-    // pgbouncer refuses to run as root, so it runs as another user then.
+    // pgbouncer refuses to run as root. If jest runs as root, pgbouncer runs as another user.
     const { uid, gid } = serverOwner();
     const identity = process.geteuid?.() === 0 ? { uid, gid } : {};
     if (identity.uid !== undefined) for (const path of [folder, file]) await chown(path, uid, gid);

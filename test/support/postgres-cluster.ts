@@ -131,7 +131,7 @@ export class PostgresNode {
     this.#signal('SIGKILL');
     child.stdin!.end();
     await ended;
-    // The file contains the number of the killed process, which another process may have got.
+    // The file contains the process id of the killed server, which another process may have got.
     await rm(join(this.dataDir, 'postmaster.pid'), { force: true });
   }
 

@@ -16,7 +16,6 @@ const KEPT_LINES = 200;
 /** The `secret` of the servers, with which tests seal rows that they insert directly. */
 export const SECRET = 'a secret for tests that is long enough to be taken';
 
-/** Options for the start of the program. */
 export interface ProcessOptions {
   /** A command, with arguments, that runs the program by exec, so that signals reach the server. */
   readonly within?: readonly string[];

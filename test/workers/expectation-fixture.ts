@@ -5,7 +5,7 @@ import type { TestGroup } from '../support/server.ts';
 export const MINUTE_MS = 60_000;
 export const HOUR_MS = 60 * MINUTE_MS;
 
-/** Moves the intake clock forward by this time. (It counts the time in which posts could come.) */
+/** Moves the intake clock, which counts the time in which nodes could accept posts, forward by this time. */
 export async function passOpenTime(database: TestDatabase, ms: number): Promise<void> {
   await database.query(
     (sql) => sql`

@@ -156,7 +156,7 @@ describe('the time that counts', () => {
       () => readIntakeClock(database),
       (ms) => ms > before + 3_000,
     );
-    // Two servers advance the clock. The first of the steps may have begun before the test read its value.
+    // Two servers advance the intake clock. The first of the steps may have begun before the test read the clock.
     expect(after - before).toBeLessThan(performance.now() - beganAt + 10_000);
   });
 

@@ -134,7 +134,8 @@ test('a failover that lost messages raises the epoch once, is told, and keeps no
   await stopReplication();
   const client = await LiveClient.signIn(server.liveUrl, alice.token);
   await client.call('live.subscribe', { default: 'start' });
-  // Bob's client is idle: his only conversation does not change, and no client of the second node follows another one.
+  // Bob's client is idle: his only conversation does not change, and no client of the second node follows any other
+  // conversation.
   const idleClient = await LiveClient.signIn(second.liveUrl, bob.token);
   await idleClient.call('live.subscribe', { default: 'start' });
   await post(group.webhook, 'lost 3');

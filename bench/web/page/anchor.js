@@ -56,7 +56,7 @@
     return true;
   };
 
-  /** Waits for this many frames. */
+  /** Resolves after the page has drawn this many frames. */
   probe.frames = async (count) => {
     for (let frame = 0; frame < count; frame += 1) await probe.afterFrame();
   };

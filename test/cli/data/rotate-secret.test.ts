@@ -44,7 +44,7 @@ async function useSecret(secret: string): Promise<void> {
   await writeFile(config(), text.replace(/secret = ".*"/, `secret = "${secret}"`));
 }
 
-/** Starts the rotation with the real program; it gets the old secret on standard input. */
+/** Starts the rotation of the secret with the real program, which gets the old secret on standard input. */
 function startReseal(oldSecret: string): Program {
   // A here-document instead of a pipe lets the shell exec the program, so that a signal reaches the program.
   const line = 'exec "$@" <<END\n$OLD\nEND';

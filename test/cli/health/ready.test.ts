@@ -113,7 +113,7 @@ describe('klatch ready --wait', () => {
       const old = await workspace.run(['ready', '--wait', '1']);
       expect(old).toMatchObject({ code: 69, stderr: expect.stringMatching(/no Klatch runs/) });
       const waiting = workspace.start(['ready', '--wait', LONG_S]);
-      // A failure of a server from before the start of `ready` is too old for it. So the test starts servers until
+      // `ready` ignores failures of servers from before its own start. So the test starts servers, which fail, until
       // `ready` ends.
       const end = waiting.ended.then(() => 'over' as const);
       while ((await Promise.race([workspace.run(['serve']), end])) !== 'over');

@@ -33,7 +33,7 @@ afterEach(async () => {
 
 /**
  * Runs `klatch status`, `klatch status --json` and `klatch ready`, and expects that all exit with 69. Returns the first
- * line of the first without its name, the JSON, the output of the last, and all output.
+ * line of `status` without its name, the JSON, the output of `ready`, and all output.
  */
 async function down(): Promise<{ line: string; json: Json; reason: string; all: string }> {
   const [text, ready, json] = await Promise.all([

@@ -117,7 +117,8 @@ describe('a store in a bucket', () => {
     await add(noted, 5 * MIB, PART + MIB);
     await store.finish(key, await add(noted, 5 * MIB, bytes.length));
     expect((await buffer(await store.read(key, null))).equals(bytes)).toBe(true);
-    // The first page lists the remainders.
+    // The first page lists the stored remainders (bytes of an upload that fill no part yet); after the end of the
+    // upload there is none.
     expect((await store.listUploads(null)).files).toEqual([]);
     await store.removeUploadAndFile(key, null);
   });

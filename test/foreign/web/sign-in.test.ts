@@ -225,7 +225,7 @@ describe('the ways that a server does not offer', () => {
       await page.keyboard.type('erin');
       await page.keyboard.press('Enter');
       await page.getByText('Signed in as erin').waitFor();
-      // The page is closed before its server stops, since it would report refused connections as errors.
+      // The page is closed before its server stops: an open page would report refused connections as errors.
       await profile.close();
     } finally {
       await other.stop();

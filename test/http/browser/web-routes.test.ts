@@ -155,8 +155,8 @@ describe('another address', () => {
   test('of this machine is one that browsers trust: no other page has a hand on its window', async () => {
     const { headers } = await open('127.0.0.1:9090');
     expect(headers.get('cross-origin-opener-policy')).toBe('same-origin');
-    // This page comes over plain http from another machine. There a browser would complain about the header, so it is
-    // missing.
+    // This page comes over plain http from another machine. A browser would complain about the header there, so the
+    // server omits it.
     expect((await get('/')).headers.has('cross-origin-opener-policy')).toBe(false);
   });
 
@@ -170,7 +170,8 @@ describe('another address', () => {
     },
   );
 
-  // Another port may be a tunnel, through which base-uri does not lead here.
+  // These hosts are not redirected to the base-uri. Another port, for example, may be that of a tunnel from another
+  // machine, where the base-uri does not lead to this server.
   test.each(['127.0.0.1:9090', 'localhost:8080', 'chat.example:9090', 'localhost.evil.example:9090', ' '])(
     'such as %s gets the page, which says where to go',
     async (host) => {

@@ -19,7 +19,7 @@ test('a source has 250 ms in any second, and gets them again as the second passe
   expect(budget.hasTimeLeft(a, 10_050)).toBe(true);
   budget.charge(a, 50, 10_450);
   expect(budget.hasTimeLeft(a, 10_450)).toBe(false);
-  // The first pieces of work count for one second.
+  // The pieces of work from 10,050 ms count for one second.
   expect(budget.hasTimeLeft(a, 11_050)).toBe(false);
   expect(budget.hasTimeLeft(a, 11_150)).toBe(true);
   for (let piece = 0; piece < 4; piece += 1) budget.charge(a, 50, 11_150);

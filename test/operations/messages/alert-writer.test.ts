@@ -77,7 +77,7 @@ describe('an alert', () => {
     const again = { ...a, startsAt: new Date('2026-11-23T11:00:00Z') };
     expect(await tell(node, alertPost('firing', [again]))).toBe(3);
     expect(await texts()).toEqual(['resolved:', 'cpu is resolved', 'firing: a']);
-    // A new incident of the alert begins with one new message, and adds no further line.
+    // A new incident of the alert begins with one new message, and adds no message about the change of state.
     expect(await head()).toEqual({ seq: 3, rev: 5 });
   });
 
@@ -103,7 +103,8 @@ describe('an alert', () => {
     for (const state of states) seqs.push(await tell(node, alertPost(state, [])));
     expect(seqs).toEqual([1, 1, 1, 1, 3]);
     expect(await texts()).toEqual(['resolved:', 'cpu is resolved', 'firing:']);
-    // Two messages, an edit and a line have used the four revs: so an update that changes nothing takes no rev.
+    // Two messages that show the alert, an edit and the message "cpu is resolved" have used the four revs. So an update
+    // that changes nothing takes no rev.
     expect(await head()).toEqual({ seq: 3, rev: 4 });
   });
 
@@ -173,7 +174,7 @@ describe('an alert', () => {
     await tell(node, alertPost('firing', []));
     const keyed = alertPost('resolved', [], { key: 'k', bodyHash: 'body' });
     expect(await tell(node, keyed)).toBe(1);
-    // The alert fires again. A repeat of the earlier post with its end does not end it.
+    // The alert fires again. A repeat of the earlier post that resolved the alert does not resolve it once more.
     expect(await tell(node, alertPost('firing', []))).toBe(3);
     expect(await tell(openNode(), keyed)).toBe(1);
     expect(await row()).toMatchObject({ state: 'firing', seq: 3 });

@@ -26,7 +26,6 @@ const ENV = {
  */
 export type Init = 'none' | 'systemd' | 'bare';
 
-/** Options of a command in a machine. */
 export interface InsideOptions {
   readonly timeoutMs?: number;
   /** Variables that override those of a root login. */

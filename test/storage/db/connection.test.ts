@@ -270,7 +270,7 @@ describe('a session', () => {
   });
 
   test('is not ended by its age between two queries of one call', async () => {
-    // The library itself would also read options from such environment variables.
+    // The library itself would also read options from environment variables such as this one.
     process.env['PGMAX_LIFETIME'] = '0.05';
     try {
       const connection = open(database.target);

@@ -99,7 +99,8 @@ describe('migrate()', () => {
     );
     expect(await database.query(describeSchema)).toBe(before);
     expect([...(await database.query((sql) => sql`select a from one`))]).toEqual([{ a: 1 }]);
-    // The former program still starts. The corrected one continues after the migrations that are done.
+    // The program from before the upgrade still starts. The corrected new one continues after the migrations that are
+    // done.
     expect(await migrate(pool, { migrations: [first] })).toEqual([]);
     const mended = [first, second, step(3, 'create table three ()')];
     expect(await migrate(pool, { migrations: mended })).toEqual(['2 step-2', '3 step-3']);

@@ -160,7 +160,7 @@ const alertPosts = (count: number, keyed: boolean): Post[] =>
     },
   }));
 
-/** The same posts by members. The account id of a group's member is that of its integration plus a constant. */
+/** Like `posts`, by members. The account id of a group's member is that of its integration plus a constant. */
 const memberPosts = (count: number, keyed: boolean): Post[] =>
   posts(count, keyed).map((each) => ({
     ...each,
@@ -192,7 +192,7 @@ const hookOf = (index: number): HookReference => ({
 });
 const logPlace: LogPosition = { at: new Date(), firstSeq: 3 as Seq, rev: 0, attempt: 1 };
 
-/** Works on a locked hook, as a control write does. It must not be a settled hook, whose generation it would raise. */
+/** Works on a locked hook, as a control write does. Not for hooks with settlements: it raises the generation. */
 const locked =
   (index: number, work: (tx: Transaction, hook: LockedHook) => Promise<unknown>) =>
   (sql: Sql): Promise<unknown> =>

@@ -131,7 +131,8 @@ describe('a conversation that somebody else holds locked', () => {
     const answers = Promise.all(posts.map((p) => ending(log.append(p))));
     await until(database, (sql) => isWaiting(sql, 'intake'));
     const late = ending(log.append(post(locked, '5')));
-    // The lock is released only after the log has split the first half off. It writes the second half by then.
+    // The lock is released only after the log has split the first half of the posts off. By then it writes the second
+    // half.
     expect(await ending(log.append(post(open, 'a')))).toBe(1);
     await lock.release();
     expect(await answers).toEqual([1, 2, 3, 'PoisonMessageError', 4]);
