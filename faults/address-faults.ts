@@ -11,12 +11,15 @@ import type { ShimCommand } from './clock-shim.ts';
 
 const RUNS = { full: 100, quick: 2, test: 2 };
 const RUN_MS = 30_000;
-/** Messages that each healthy hook has to get while the fault strikes the other hooks. */
+/** The number of messages that each healthy hook has to get while the fault strikes the other hooks. */
 const BESIDE = 10;
 /** A name that no name server knows: `clock-shim.ts` answers the server's look-ups of it. */
 const NAME = 'receiver.klatch.test';
 const PUBLIC = '127.0.0.1';
-/** A second receiver listens on this address, on the port of the struck one. No connection may reach it. */
+/**
+ * A second receiver listens on this address, on the port of the receiver that the fault strikes. No connection may
+ * reach it.
+ */
 const TRAP = '127.0.0.2';
 /** Forbidden addresses that the name resolves to during a fault: each run uses one of these lists. */
 const PRIVATE: readonly (readonly string[])[] = [
@@ -54,7 +57,9 @@ async function openCertificates(cleanUp: CleanUp): Promise<Scene> {
   };
 }
 
-/** Accepts, and closes the connection after the answer: so each delivery looks the name up for a new connection. */
+/**
+ * Accepts the delivery and closes the connection, so that the server looks the receiver's name up for each delivery.
+ */
 const takeAndClose: Behaviour = (call) => {
   call.res.shouldKeepAlive = false;
   take(call);

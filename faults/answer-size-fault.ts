@@ -10,7 +10,7 @@ const CHUNK = Buffer.alloc(64 * 1024, '.');
  * rest.
  */
 const TAKEN_MAX_BYTES = 16 * 1024 ** 2;
-/** Endless answers that each struck hook gets in a run. */
+/** The number of endless answers that each struck hook gets in a run. */
 const ANSWERS = 3;
 
 /**

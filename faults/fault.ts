@@ -45,7 +45,7 @@ export interface Scene {
    * them, but they fail the row unless the run tolerates them.
    */
   readonly precautions?: () => readonly string[];
-  /** A remark for the row. */
+  /** A remark for the fault's row of the report. */
   readonly remark?: () => string;
 }
 
@@ -80,7 +80,7 @@ export interface FaultResult {
   readonly notRun: Lack;
 }
 
-// These time limits catch hangs, also on a machine a quarter as fast. None of them measures speed.
+// Only a hang exceeds these time limits, also on a machine that is four times as slow. None of them measures speed.
 const SET_UP_MS = 240_000;
 const DRAIN_MS = 240_000;
 const SLOW_MACHINE = 4;
@@ -90,7 +90,7 @@ const DRAIN_AFTER_FAILURE_MS = 5_000;
  */
 const WARM_UP_MESSAGES = 40;
 
-/** Time limit of this many runs of a fault. Only a hang exceeds it. */
+/** The time limit, in ms, of the set-up and this many runs of a fault. Only a hang exceeds it. */
 export const hangLimitMs = (fault: Fault, runs: number): number => SET_UP_MS + runs * fault.runMs * SLOW_MACHINE;
 
 export interface FaultOptions {

@@ -42,7 +42,7 @@ async function commit(): Promise<string> {
     );
     return hash.trim() + (changes === '' ? '' : ' with changes that are not committed');
   } catch {
-    // Sources without their Git history: the suite runs from them too.
+    // The sources are here without their Git history. The suite also runs from such a copy.
     return 'unknown';
   }
 }

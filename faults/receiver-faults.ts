@@ -127,8 +127,8 @@ const slowBody: Behaviour = ({ take, socket }) => {
 };
 
 /**
- * Uses both behaviours in turn, one for each run. A connection that breaks before the status is complete counts as a
- * refusal, one that breaks later as an acceptance.
+ * Uses both behaviours in turn, one for each run. `before` breaks the connection before the status is complete, which
+ * counts as a refusal; `after` breaks it later, which counts as an acceptance.
  */
 function inTurns(before: Behaviour, after: Behaviour): (run: number) => Behaviour {
   return (run) => (run % 2 === 0 ? before : after);

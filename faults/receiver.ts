@@ -107,7 +107,7 @@ export class Receiver {
     try {
       for await (const chunk of req) chunks.push(chunk as Buffer);
     } catch {
-      // The sender was killed during the request: it does not count as an arrival.
+      // The server was killed while it sent the request, so the request does not count as an arrival.
       return;
     }
     const delivery = this.#recorder.arrived(req.url!, req.headers, Buffer.concat(chunks).toString('utf8'));

@@ -4,7 +4,7 @@ import { TextByRev } from './text-by-rev.ts';
 export interface Delivery {
   readonly hook: HookRecord;
   readonly seqs: readonly number[];
-  /** The number of the post behind each message. */
+  /** The number of the post from which each message was made. */
   readonly posts: readonly number[];
   readonly events: readonly EventNumber[];
 }

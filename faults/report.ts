@@ -127,7 +127,7 @@ export function pageOf(rows: readonly ReportRow[], names: readonly string[]): st
   const table = alignedTable([PAGE_HEAD, ...rows.map(({ cells, commit }) => [...cells, commit])]);
   return `# Fault report
 
-Made by \`make faults\`; do not edit. Every row is one fault, struck again and again at a real server process (or two) with its database, while eight callers post to four groups and the hooks of each group forward what is posted to receivers that take down everything that arrives. A group has a hook at a receiver that is never at fault, and three at the one that is: strict, strict with \`batch: 10\`, and \`order: none\`.
+Made by \`make faults\`; do not edit. Every row is one fault, which the suite injects many times into one or two real server processes with their database. During the fault eight callers post to four groups. The hooks of each group forward the posts to receivers, which record everything that arrives. Each group has one hook to a receiver that always works. Three more hooks lead to a receiver that can fail: strict, strict with \`batch: 10\`, and \`order: none\`.
 
 - Date: ${[...new Set([dates[0], dates.at(-1)])].join(' to ')}; each row names the commit that was run
 ${machines.map((machine) => `- Machine: ${machine}`).join('\n')}
@@ -137,21 +137,37 @@ ${table}
 ${notes.length === 0 ? '' : `\n${notes.map((note) => `- ${note}`).join('\n')}\n`}
 ## How to read it
 
-- **Messages**: posts that were answered 200. Callers repeat a post with its \`Idempotency-Key\` until it is; a post that is written twice all the same fails the row.
-- **Lost**: posts that were answered 200 and did not arrive at each hook of their group, counted per hook.
-- **Out of order**: first arrivals of a message after the first arrival of a later one, in a lane of \`order: strict\`. Arrivals that the receiver refused count as arrivals here.
-- **Revs with two texts**: changes of a group that arrived, at hooks or live clients, a second time under the same \`rev\` (and epoch) as another message or with another text.
-- **Duplicates**: messages that a receiver had taken and got again, all lanes together. A receiver takes a delivery when it answers with a complete status 2xx; repeats of what it refused, or left without an answer, are not duplicates. For each kill one unsettled batch of a lane (8 deliveries) may come again; for a fault of the receiver nothing may. "Of a lane in a run" is the most that one lane had in one run, of the lane that came nearest to what it may have: 8 for a strict one, ten times that in messages with \`batch: 10\`, and 32 more (16 in flight, 16 that overtook them) with \`order: none\`.
-- **First 200 after**: the longest time of a run, from the strike on, in which no post was answered 200; median and worst of the runs.
-- **Each hook again after**: from the end of the fault to the first new message at the hook that waited longest for one; median and worst of the runs. Where a process is killed the fault ends with the kill, so that its start is part of the time; a server or path that the suite has to bring back has to be back.
-- **All caught up after**: to the moment at which everything that was posted before the end of the fault had arrived at every hook too.
+- **Messages**: posts that the server answered with 200. Callers repeat a post with the same \`Idempotency-Key\` until the answer is 200. If the server writes a post twice, the row fails.
+- **Lost**: posts that the server answered with 200 and that did not arrive at each hook of their group, counted for each hook.
+- **Out of order**: messages that arrived for the first time after a later message had arrived, in a lane of \`order: strict\`. A delivery that the receiver refused also counts as an arrival in this column.
+- **Revs with two texts**: this column counts contradictions between deliveries of one change. A change of a group has the same \`rev\` and epoch in every delivery to a hook or a live client. A contradiction is a delivery with another message or another text than the first delivery of that change.
+- **Duplicates**: messages that a receiver had accepted and got again, in all lanes together. A receiver accepts a delivery when it answers with a complete status 2xx. A repeat of a delivery that the receiver refused or did not answer is no duplicate. After each kill Klatch may repeat one unsettled batch of a lane (8 deliveries). After a fault of the receiver it may repeat nothing. "Of a lane in a run" shows the lane that came nearest to its allowed number, with its most duplicates in one run. Allowed are 8 for a strict lane, ten times as many messages with \`batch: 10\`, and 32 more with \`order: none\` (16 in flight, 16 later ones that completed before them).
+- **First 200 after**: the longest time of a run, after the fault began, in which the server answered no post with 200. The cell has the median and the worst of the runs.
+- **Each hook again after**: the time from the end of the fault until every hook has received a new message. The cell has the median and the worst of the runs. If the fault kills a process, the fault ends with the kill, so the time includes the start of the process. If the suite itself has to restore a server or a path, the fault ends when the server or path is back.
+- **All caught up after**: the time from the end of the fault until every hook has also received all messages that were posted before the end of the fault.
 
-Rows that begin with "cluster" have three machines as [cluster.md](cluster.md) describes them, as network namespaces, and two servers, the first one through HAProxy and the second one with the list of database servers. One more hook of each group asks for \`message.updated\`; live clients follow all groups and edit messages. Between two runs the callers pause until all lanes have caught up (since 2026-11-26; before, they posted on). The fault ends with the first post that is taken again. What a live client misses, an edit that the hook misses which asks for them (under whatever epoch since 2026-11-27; before, of epoch 0 alone), and history that is said to be lost fail such a row.
+Rows that begin with "cluster" use the three machines that [cluster.md](cluster.md) describes, as network namespaces, and two Klatch servers. The first server connects through HAProxy, and the second server has the list of database servers. One more hook of each group asks for \`message.updated\`. Live clients follow all groups and edit messages. Between two runs the callers pause until all lanes have caught up (before 2026-11-26 they continued to post). The fault ends with the first post that the server accepts again. A cluster row fails in each of these cases:
 
-In the row "kill -9 of the server among real callers" two clustered Alertmanagers report alerts that begin, get a second instance and are resolved, and events of GitHub are replayed, each with its delivery id until it is answered 200. It fails when an alert is shown by another message than those it should have, or in another state than its last one, and when an event is shown twice or not at all.
+- A live client misses a change.
+- The hook that asks for edits misses an edit, in any epoch (before 2026-11-27 only in epoch 0).
+- A server reports lost history.
 
-In the rows with a browser with three tabs a real Chromium shows one group in three tabs of one account, through a proxy. Callers post into that group beside the four of the table, and a text is written and sent in each tab every 0.4 s. "kill -9" closes one tab while texts wait in it and opens it again. "Offline" takes the network away; afterwards the bytes that were under way arrive, or all connections end, or they stay silent, in turns. After each run nothing is posted or sent until each tab has been scrolled through. A row fails when a tab did not show each message of the database once, in order and with its text, at any change of the page; when a text that was sent in a tab is not stored once, in the order in which it was written; when the browser does not keep each text that waits once and in order in its IndexedDB, or keeps one that was sent; when a draft in another group is gone; and when a page shows an error afterwards.
+In the row "kill -9 of the server among real callers" two clustered Alertmanagers report alerts that begin, get a second instance and are resolved. The suite also replays events of GitHub, each with its delivery id, until the answer is 200. The row fails if an alert has other messages than it should have, or if these do not show its last state. The row also fails if an event appears twice or not at all.
 
-The suite runs with short retries (50, 100 and 200 ms), a time-out of 6 s for the answers of receivers that hang or are slow, and shorter time-outs for a blackholed database; leases keep their 10 s. Beyond the table a row fails when the server ends by itself, when a caller gets anything but 200 or 503, when a redirect is followed, when a private address is connected to, when an attempt comes before a \`Retry-After\` is over, or when a node is not replaced within 15 s, and 8 s more for the pauses of a busy machine.
+In the rows with a browser with three tabs, a real Chromium shows one group in three tabs of one account, through a proxy. Callers post into this group in addition to the four groups of the table. Each tab writes and sends a text every 0.4 s. "kill -9" closes one tab while texts wait in this tab, and opens the tab again. "Offline" disconnects the network. When the network is back, one of three things happens in turn: the delayed bytes arrive, all connections end, or all connections stay silent. After each run the suite scrolls through each tab, and during this time nobody posts or sends. A row fails in each of these cases:
+
+- At any change of the page, a tab does not show each message of the database once, in order and with its text.
+- The database does not have each text that a tab sent once, in the order in which the texts were written.
+- The IndexedDB of the browser does not have each waiting text once and in order, or still has a text that was sent.
+- A draft in another group is lost.
+- A page shows an error after the run.
+
+The suite runs with short delays of retries (50, 100 and 200 ms). Receivers that hang or are slow have to answer within 6 s, and the time-outs for a blackholed database are shorter than usual. Leases have their usual 10 s. In addition to the conditions of the table, a row fails in each of these cases:
+
+- The server ends by itself.
+- A caller gets another answer than 200 or 503.
+- The server follows a redirect, or connects to a private address.
+- The server makes an attempt before the time of a \`Retry-After\` has passed.
+- Another node does not take over within 15 s, and 8 s more for the pauses of a busy machine.
 `;
 }
