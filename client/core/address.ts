@@ -14,7 +14,7 @@ export interface ServerAddress {
   readonly url: string;
   /** `frames`: WebSocket; `lines`: one JSON text per line. */
   readonly transport: 'frames' | 'lines';
-  readonly isEncrypted: boolean;
+  readonly usesTls: boolean;
   /** Whether the connection stays on this machine, so that no network carries its bytes. */
   readonly isLoopback: boolean;
 }
@@ -33,8 +33,8 @@ function parseLiveEndpoint(text: string): ServerAddress | null {
   if (url === null || !['ws:', 'wss:', 'tcp:', 'tls:'].includes(url.protocol)) return null;
   const transport = url.protocol.startsWith('ws') ? 'frames' : 'lines';
   if (transport === 'lines' && (url.port === '' || !['', '/'].includes(url.pathname))) return null;
-  const isEncrypted = url.protocol === 'wss:' || url.protocol === 'tls:';
-  return { url: url.href, transport, isEncrypted, isLoopback: LOOPBACK_HOST_PATTERN.test(url.hostname) };
+  const usesTls = url.protocol === 'wss:' || url.protocol === 'tls:';
+  return { url: url.href, transport, usesTls, isLoopback: LOOPBACK_HOST_PATTERN.test(url.hostname) };
 }
 
 /**
@@ -61,7 +61,7 @@ export async function discoverServerAddress(text: string): Promise<ServerAddress
   if (endpoint !== null) return endpoint;
   const base = text.replace(/\/+$/, '');
   const announced = (await fetchAnnouncedEndpoints(base)).flatMap((each) => parseLiveEndpoint(each) ?? []);
-  const usable = base.startsWith('https:') ? announced.filter(({ isEncrypted }) => isEncrypted) : announced;
+  const usable = base.startsWith('https:') ? announced.filter(({ usesTls }) => usesTls) : announced;
   const chosen = usable.find(({ transport }) => transport === 'frames') ?? usable[0];
   return chosen ?? parseLiveEndpoint(`${base.replace(/^http/, 'ws')}${LIVE_PATH}`)!;
 }
@@ -86,15 +86,18 @@ async function fetchAnnouncedEndpoints(base: string): Promise<readonly string[]>
   try {
     const response = await fetch(`${base}/v1/about`, { signal, redirect: 'error' });
     text = await readBoundedText(response);
-    if (!response.ok) throw new ProtocolError(`${base} is not a Klatch server: it answers ${response.status}`);
+    if (!response.ok) {
+      throw new ProtocolError(`${base} is not a Klatch server: it answers ${response.status}; check the address`);
+    }
   } catch (cause) {
     if (cause instanceof ProtocolError) throw cause;
-    throw new ConnectionError(`${base} cannot be reached`, { cause });
+    throw new ConnectionError(`${base} cannot be reached: check the address, and whether the server runs`, { cause });
   }
   try {
     return decodeAbout(JSON.parse(text)).endpoints;
   } catch (cause) {
-    throw new ProtocolError(`${base} is not a Klatch server: it does not say where clients connect to`, { cause });
+    const sentence = `${base} is not a Klatch server: it does not say where clients connect to; check the address`;
+    throw new ProtocolError(sentence, { cause });
   }
 }
 
@@ -109,7 +112,9 @@ async function readBoundedText(response: Response): Promise<string> {
       const { done, value } = await reader.read();
       if (done) return text + decoder.decode();
       bytes += value.length;
-      if (bytes > MAX_ABOUT_BYTES) throw new ProtocolError('what the server says about itself is too long');
+      if (bytes > MAX_ABOUT_BYTES) {
+        throw new ProtocolError('what the server says about itself is too long: check its address');
+      }
       text += decoder.decode(value, { stream: true });
     }
   } finally {

@@ -39,13 +39,13 @@ export class LineConnection implements Connection {
         reject(new ConnectionError(`${address.url} cannot be reached: ${cause.message}`, { cause }));
       };
       const timer = setTimeout(() => socket.destroy(new Error('it did not answer in time')), connectTimeoutMs);
-      socket.once(address.isEncrypted ? 'secureConnect' : 'connect', resolve);
+      socket.once(address.usesTls ? 'secureConnect' : 'connect', resolve);
       socket.once('error', fail);
       socket.once('close', () => {
         clearTimeout(timer);
         fail(new Error('the connection was cut'));
       });
-      socket.once(address.isEncrypted ? 'secureConnect' : 'connect', () => clearTimeout(timer));
+      socket.once(address.usesTls ? 'secureConnect' : 'connect', () => clearTimeout(timer));
     }).finally(() => connectCancellation?.removeEventListener('abort', stop));
     socket.setNoDelay(true);
     socket.on('error', (error) => (connection.#destroyReasonOrError ??= error.message));
@@ -105,10 +105,10 @@ export class LineConnection implements Connection {
   }
 }
 
-function dial({ url, isEncrypted }: ServerAddress): Socket {
+function dial({ url, usesTls }: ServerAddress): Socket {
   const { hostname, port } = new URL(url);
   const host = hostname.replace(/^\[|\]$/g, '');
-  if (!isEncrypted) return connect(Number(port), host);
+  if (!usesTls) return connect(Number(port), host);
   // The server chooses its certificate by this name, which must not be an address (RFC 6066).
   return connectTls({ host, port: Number(port), ...(isIP(host) === 0 ? { servername: host } : {}) });
 }

@@ -113,7 +113,7 @@ async function signIn(context: ChatContext, options: SignInOptions): Promise<voi
   const { server, profile } = options;
   const signInBy = chooseWay(options);
   const address = await requireServerAddress(server);
-  if (!address.isEncrypted && !address.isLoopback) {
+  if (!address.usesTls && !address.isLoopback) {
     printError(context, `klatch: the way to ${address.url} is not encrypted: others on it can read along`);
   }
   try {

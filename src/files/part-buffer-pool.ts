@@ -4,8 +4,8 @@ import { StoreUnavailableError } from './store.ts';
 export const PART_MEMORY_BYTES = 256 * 1024 * 1024;
 const RESERVATION_TIMEOUT_MS = 30_000;
 /**
- * After this share of its time-out, a waiting upload reclaims a slot. The rest of the time suffices to store the bytes
- * in that slot.
+ * After this share of its time-out, a waiting upload takes the slot of an upload whose part is not full. In the rest of
+ * the time, that upload sends the bytes of its slot to the store and releases the slot.
  */
 const RECLAIM_AFTER_SHARE = 2 / 3;
 

@@ -1,7 +1,7 @@
 import { isIgnored, type Ignored } from '../callers/core/message-form.ts';
 import type { WebhookMessage } from '../operations/messages/post-webhook.ts';
 import { reportedAlert, type ReportedAlert } from './callers/alert-report.ts';
-import type { BodyFile } from './callers/body-files.ts';
+import type { DecodedFile } from './callers/body-files.ts';
 import { reportsAlert, type PostContext } from './callers/caller-input.ts';
 import { readMultipartFields } from './form-fields.ts';
 import { idempotencyKey, nextHopCount } from './post-headers.ts';
@@ -10,7 +10,7 @@ import { isMultipartForm, parseNonMultipartPost, postFromMultipartFields } from 
 /** A message with the files that the body held. They are not stored yet, and `message` does not carry them. */
 export interface PostWithFiles {
   readonly message: WebhookMessage;
-  readonly files: readonly BodyFile[];
+  readonly files: readonly DecodedFile[];
 }
 
 type FormFields = ReadonlyMap<string, string>;

@@ -36,7 +36,10 @@ export interface SessionEvents {
   lastForegroundSessionBackgrounded(accountId: AccountId): void;
   /** Requests a read of the membership from the database. */
   recheckMembership(conversationId: ConversationId, accountId: AccountId): void;
-  /** Resolves once the session was looked up after the last change of its account; null: there was no change. */
+  /**
+   * Resolves once the session was looked up after the last change of its account. Null: its account has not changed
+   * since the session began.
+   */
   whenRevalidated(session: Session): Promise<void> | null;
 }
 

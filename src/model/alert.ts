@@ -84,13 +84,15 @@ function limitSenderAlerts(alerts: readonly SenderAlert[]): readonly SenderAlert
 function createKnownOrOutdatedCheck(known: readonly SenderAlert[]): (alert: SenderAlert) => boolean {
   const byFingerprint = Map.groupBy(known, ({ fingerprint }) => fingerprint);
   return (alert) => {
-    const others = byFingerprint.get(alert.fingerprint) ?? [];
+    const entriesWithFingerprint = byFingerprint.get(alert.fingerprint) ?? [];
     const start = alert.startsAt.getTime();
-    const same = others.find(({ startsAt }) => startsAt.getTime() === start);
+    const same = entriesWithFingerprint.find(({ startsAt }) => startsAt.getTime() === start);
     if (same !== undefined) return isFiring(alert) || !isFiring(same);
     // The alert is outdated if `known` has a later start. If the entries of both starts fire, it is not: the sender has
     // corrected the start, as Alertmanager takes the earliest start that it gets.
-    return others.some((other) => other.startsAt.getTime() > start && !(isFiring(alert) && isFiring(other)));
+    return entriesWithFingerprint.some(
+      (entry) => entry.startsAt.getTime() > start && !(isFiring(alert) && isFiring(entry)),
+    );
   };
 }
 

@@ -76,7 +76,7 @@ describe('attached files', () => {
       ([each]) => each!.problem === 'the connection broke',
     );
     expect(attachments.take(7)).toBeNull();
-    attachments.retry(failed!.key);
+    attachments.retryUpload(failed!.key);
     expect(started()).toEqual(['a', 'a']);
     uploads[1]!.answer(stored('a'));
     await eventually(

@@ -156,7 +156,8 @@ describe('the time that counts', () => {
       () => readIntakeClock(database),
       (ms) => ms > before + 3_000,
     );
-    // Two servers advance the intake clock. The first of the steps may have begun before the test read the clock.
+    // Both servers advance the clock of the time in which posts were accepted, in steps of up to 10 s. A step that the
+    // test read may have begun before `beganAt`.
     expect(after - before).toBeLessThan(performance.now() - beganAt + 10_000);
   });
 

@@ -121,7 +121,7 @@ function Attached({ chat, attached, onRemoved }: AttachedProps) {
       {problem === null ? null : (
         <p class="error" role="alert">
           {problem}.{' '}
-          <button class="link" type="button" onClick={() => chat.attachments.retry(key)}>
+          <button class="link" type="button" onClick={() => chat.attachments.retryUpload(key)}>
             {words.tryAgain}
           </button>
         </p>

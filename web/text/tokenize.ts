@@ -45,11 +45,11 @@ const PLAIN = { strong: false, emphasis: false, struck: false } as const;
  */
 export function tokenize(text: string): Block[] {
   const lines = text.match(/[^\n]*\n|[^\n]+/g) ?? [];
-  const fenceEnds = indexesOfNextFenceEnd(lines);
+  const nextFenceEnds = indexesOfNextFenceEnd(lines);
   const blocks: { kind: Block['kind']; tokens: Token[] }[] = [];
   for (let index = 0; index < lines.length;) {
     const line = lines[index]!;
-    const end = FENCE_BEGIN.test(line) ? fenceEnds[index + 1]! : -1;
+    const end = FENCE_BEGIN.test(line) ? nextFenceEnds[index + 1]! : -1;
     if (end >= 0) {
       const code = lines.slice(index + 1, end).join('');
       const tokens = [
@@ -84,10 +84,10 @@ function plain(kind: TokenKind, text: string): Token {
 
 /** For each line, the index of the first line that can close a fence, at or after this line; -1: none. */
 function indexesOfNextFenceEnd(lines: readonly string[]): number[] {
-  const ends = Array.from<number>({ length: lines.length + 1 }).fill(-1);
+  const nextFenceEnds = Array.from<number>({ length: lines.length + 1 }).fill(-1);
   for (let index = lines.length - 1; index >= 0; index -= 1)
-    ends[index] = FENCE_END.test(lines[index]!) ? index : ends[index + 1]!;
-  return ends;
+    nextFenceEnds[index] = FENCE_END.test(lines[index]!) ? index : nextFenceEnds[index + 1]!;
+  return nextFenceEnds;
 }
 
 function tokenizeLine(line: string): Token[] {

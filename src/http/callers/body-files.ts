@@ -8,7 +8,7 @@ import type { WebhookMessage } from '../../operations/messages/post-webhook.ts';
 import type { Integration } from '../../storage/groups/integrations.ts';
 
 /** A file that a body held in base64. */
-export interface BodyFile {
+export interface DecodedFile {
   readonly name: string;
   readonly content: Buffer;
 }
@@ -17,7 +17,7 @@ export interface BodyFile {
 export interface PostWithStoredFiles {
   readonly message: WebhookMessage;
   /** Further files that the body held, which are not stored yet. */
-  readonly files?: readonly BodyFile[];
+  readonly files?: readonly DecodedFile[];
   /** Discards the stored files. Does not reject. */
   readonly discardFiles: () => Promise<void>;
 }
@@ -43,8 +43,8 @@ const REFUSALS_OF_FILES: ReadonlySet<ErrorCode> = new Set([
 export function decodeBodyFiles(
   encoded: readonly EncodedFile[],
   { attachmentsPerMessage, fileBytes }: Pick<LimitsConfig, 'attachmentsPerMessage' | 'fileBytes'>,
-): { readonly files: readonly BodyFile[]; readonly unstoredNames: readonly string[] } {
-  const files: BodyFile[] = [];
+): { readonly files: readonly DecodedFile[]; readonly unstoredNames: readonly string[] } {
+  const files: DecodedFile[] = [];
   const unstoredNames: string[] = [];
   for (const { name, base64 } of encoded) {
     const isWanted = files.length < attachmentsPerMessage && BASE64_PATTERN.test(base64);
@@ -71,7 +71,7 @@ export async function storeBodyFiles(
   { uploads, config: { limits } }: Services,
   { accountId, conversationId }: Integration,
   message: WebhookMessage,
-  files: readonly BodyFile[],
+  files: readonly DecodedFile[],
 ): Promise<PostWithStoredFiles> {
   const attachments: string[] = [];
   const unstoredNames: string[] = [];

@@ -21,7 +21,7 @@ import type { JsonLimits } from '../../operations/core/json-limits.ts';
 import { checkMessageText } from '../../operations/core/message-text.ts';
 import { OWN_SOURCE, ownAlertUpdate, type AlertReport } from './alert-report.ts';
 import type { AlertUpdateMode } from './alert-texts.ts';
-import { decodeBodyFiles, unstoredText, type BodyFile } from './body-files.ts';
+import { decodeBodyFiles, unstoredText, type DecodedFile } from './body-files.ts';
 import { requireSignatureOf } from './post-signature.ts';
 import { foreignExpectation, ownExpectation } from './posted-expectation.ts';
 
@@ -33,7 +33,7 @@ export interface PostInput {
   readonly cardsJson: string | null;
   readonly expectation?: PostedExpectation;
   /** Files that the body held, for the message to carry. */
-  readonly files?: readonly BodyFile[];
+  readonly files?: readonly DecodedFile[];
 }
 
 /** A post that also reports about an alert. Its `text` suffices for posting it as an ordinary message. */

@@ -10,9 +10,12 @@ import type { Services } from '../core/services.ts';
  * an answer.
  */
 const TOTAL_CONFIRM_TIMEOUT_MS = 9_500;
-/** A healthy node confirms a change of a hook within this time. If none comes, the lease is read again. */
+/**
+ * A healthy node confirms a change of a hook within this time. If it does not, the caller reads again which node holds
+ * the lease of the hook's partition.
+ */
 const FIRST_CONFIRMATION_WAIT_MS = 2_000;
-/** After the first wait for a confirmation, the lease is read and its holder is asked again at this interval. */
+/** After the first wait, the caller reads the lease and asks its holder for the confirmation again at this interval. */
 const LATER_CONFIRMATION_WAIT_MS = 500;
 /** The wait before the next query while the database is unavailable. */
 const DATABASE_RETRY_MS = 250;

@@ -107,7 +107,7 @@ interface ConversationBatch {
 
 interface NumberedPosts {
   readonly byConversation: ReadonlyMap<ConversationId, ConversationBatch>;
-  /** For each post, its number among the posts of its conversation, from 1. */
+  /** For each post, its number among the posts of its conversation in this batch, from 1. */
   readonly numbersInConversation: readonly number[];
 }
 

@@ -4,7 +4,7 @@ import { opensCanary, Sealer } from '../db/sealed.ts';
 import { LocalDatabaseError } from './local-error.ts';
 
 /** An existing role of a server. */
-export interface FoundRole {
+export interface FoundDatabaseRole {
   readonly canLogIn: boolean;
   /** Rights that Klatch's role must not have, in words. */
   readonly excessRights: readonly string[];
@@ -28,7 +28,7 @@ export interface ClusterInventory {
   readonly isStandby: boolean;
   readonly listenAddresses: string;
   readonly hbaFile: string;
-  readonly role: FoundRole | null;
+  readonly role: FoundDatabaseRole | null;
   readonly database: FoundDatabase | null;
 }
 
@@ -39,7 +39,7 @@ export async function inspectCluster(sql: Sql, names: { database: string; user: 
   const [server] = await sql<ServerRow[]>`
     select current_setting('is_superuser') = 'on' as "administratorIsSuperuser", pg_is_in_recovery() as "isStandby",
       current_setting('listen_addresses') as "listenAddresses", current_setting('hba_file') as "hbaFile"`;
-  const [role] = await sql<FoundRole[]>`
+  const [role] = await sql<FoundDatabaseRole[]>`
     select rolcanlogin as "canLogIn", rolpassword as "storedPassword",
       to_json(array_remove(array[case when rolsuper then 'superuser' end, case when rolcreatedb then 'createdb' end,
         case when rolcreaterole then 'createrole' end, case when rolreplication then 'replication' end,

@@ -6,7 +6,7 @@ import {
   isEmptyElseRequireOurs,
   inspectCluster,
   type FoundDatabase,
-  type FoundRole,
+  type FoundDatabaseRole,
   type ClusterInventory,
 } from './inventory.ts';
 import { LocalDatabaseError } from './local-error.ts';
@@ -95,7 +95,7 @@ export async function provisionDatabase(cluster: LocalCluster, request: Database
  */
 function requireShortName(name: string): void {
   if (Buffer.byteLength(name) <= NAME_MAX_BYTES) return;
-  const message = `The name "${name}" has more than ${NAME_MAX_BYTES} bytes, which is all that PostgreSQL keeps of one.`;
+  const message = `The name "${name}" has more than ${NAME_MAX_BYTES} bytes, which is all that PostgreSQL keeps of one. Give a shorter one with --db-name or --db-user.`;
   throw new LocalDatabaseError('refused', message);
 }
 
@@ -119,7 +119,7 @@ function requireUsableServer(cluster: LocalCluster, { administratorIsSuperuser, 
   throw new LocalDatabaseError('refused', message);
 }
 
-function requireUsableRole(role: FoundRole, { user, password }: DatabaseRequest): void {
+function requireUsableRole(role: FoundDatabaseRole, { user, password }: DatabaseRequest): void {
   const other = 'Nothing was changed: choose another role with --db-user.';
   if (role.excessRights.length > 0 || !role.canLogIn) {
     const what = role.canLogIn
@@ -154,7 +154,7 @@ function requireUsableDatabase({ owner, encoding }: FoundDatabase, { database, u
 
 async function ensureRoleWithPassword(
   sql: Sql,
-  found: FoundRole | null,
+  found: FoundDatabaseRole | null,
   { user, password, server }: { user: string; password: string; server: ServerVersion },
 ): Promise<ProvisionedDatabase['role']> {
   if (found !== null && isEmptyOrStoredPassword(found, user, password)) return 'kept';
@@ -182,7 +182,7 @@ async function ensureRoleWithPassword(
  * Whether the password is the role's stored one, or empty: a user with peer authentication needs no password, whatever
  * the role has.
  */
-function isEmptyOrStoredPassword({ storedPassword }: FoundRole, user: string, password: string): boolean {
+function isEmptyOrStoredPassword({ storedPassword }: FoundDatabaseRole, user: string, password: string): boolean {
   return password === '' || matchesStoredPassword(storedPassword, user, password);
 }
 

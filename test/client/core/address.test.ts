@@ -12,8 +12,8 @@ describe('the address of a server', () => {
     ['tcp://127.0.0.1:9070', 'tcp://127.0.0.1:9070', 'lines', false, true],
     ['tls://chat.example.org:9443', 'tls://chat.example.org:9443', 'lines', true, false],
     ['ws://127.evil.example:80', 'ws://127.evil.example/', 'frames', false, false],
-  ])('%s is connected to as it stands', async (text, url, transport, isEncrypted, isLoopback) => {
-    expect(await discoverServerAddress(text)).toEqual({ url, transport, isEncrypted, isLoopback });
+  ])('%s is connected to as it stands', async (text, url, transport, usesTls, isLoopback) => {
+    expect(await discoverServerAddress(text)).toEqual({ url, transport, usesTls, isLoopback });
   });
 
   test.each([

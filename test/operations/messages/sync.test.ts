@@ -29,7 +29,7 @@ async function makeGroup(title: string): Promise<ConversationId> {
 const notice = (conversationId: ConversationId, kind: string) =>
   server.database.query((sql) =>
     sql.begin(async (tx) => {
-      // The lock time-out is long enough for all other writers, also on a busy machine.
+      // This insert waits for a lock until all other writers have committed, also on a busy machine.
       await tx`set local lock_timeout = '20s'`;
       await insertNotice(tx, { conversationId, kind, actorId: alice.id as AccountId, details: { title: kind } });
     }),

@@ -92,7 +92,7 @@ export class DraftAttachments {
   }
 
   /** Uploads a file whose upload failed; continues after the part that the server has, if any. */
-  retry(key: number): void {
+  retryUpload(key: number): void {
     this.#interrupted.delete(key);
     const isContinued = typeof this.#partials.get(key)?.url === 'string';
     this.#change(key, { problem: null, ...(isContinued ? {} : { sentBytes: 0 }) });
@@ -101,7 +101,7 @@ export class DraftAttachments {
 
   /** Repeats the uploads that failed because the connection broke or the server was not available. */
   retryInterrupted(): void {
-    for (const key of this.#interrupted) this.retry(key);
+    for (const key of this.#interrupted) this.retryUpload(key);
   }
 
   /** Detaches a file: aborts its upload, and removes its stored or uploaded part from the server. */
