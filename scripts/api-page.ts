@@ -43,7 +43,7 @@ What a caller is no member of does not exist for them: the answer is \`not_found
 Every answer but 200 holds a sentence for people and a code for programs, over JSON-RPC as \`error.message\` and \`error.data.code\`:
 
 \`\`\`json
-{ "message": "You are in no conversation 7", "code": "not_found" }
+{ "message": "You are in no conversation 7: look at the list of yours", "code": "not_found" }
 \`\`\`
 
 Each operation names its own below. These can meet every request:

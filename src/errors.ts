@@ -16,13 +16,18 @@ const errorCatalogue = {
   invalid_signature: {
     status: 401,
     rpcCode: -32069,
-    sentence: 'This group takes such a post only with a valid signature',
+    sentence: 'This group takes such a post only with a valid signature: sign it with the secret of the group',
   },
   group_archived: { status: 410, rpcCode: -32010, sentence: 'This group is archived' },
   hook_not_found: { status: 410, rpcCode: -32011, sentence: 'Webhook with given id not found' },
   hook_exists: { status: 409, rpcCode: -32009, sentence: 'Webhooks with provided uri is already registered' },
   invalid_hook_url: { status: 400, rpcCode: -32012, sentence: 'Malformed outgoing hook uri' },
-  hook_address_forbidden: { status: 400, rpcCode: -32013, sentence: 'The address policy refuses this address' },
+  hook_address_forbidden: {
+    status: 400,
+    rpcCode: -32013,
+    sentence:
+      'The address policy refuses this address: the administrator can allow it with delivery.allow in server.conf',
+  },
   no_server_key: {
     status: 400,
     rpcCode: -32025,
@@ -30,7 +35,11 @@ const errorCatalogue = {
       'signature: v1a is made with a server key, and this server has none: the administrator makes one with ' +
       '"klatch keys generate" and lists it in modules.security.server-keys',
   },
-  too_many_hooks: { status: 403, rpcCode: -32014, sentence: 'This group has as many reverse webhooks as it may have' },
+  too_many_hooks: {
+    status: 403,
+    rpcCode: -32014,
+    sentence: 'This group has as many reverse webhooks as it may have: remove one first',
+  },
   invalid_input: { status: 400, rpcCode: -32602, sentence: 'The request cannot be read' },
   invalid_request: { status: 400, rpcCode: -32600, sentence: 'This is not a request that HTTP/1.1 allows' },
   too_large: { status: 413, rpcCode: -32015, sentence: 'The request is too large' },
@@ -43,15 +52,19 @@ const errorCatalogue = {
   hop_limit: {
     status: 508,
     rpcCode: -32018,
-    sentence: 'This message went round between webhooks too often (klatch-hops)',
+    sentence: 'This message went round between webhooks too often (klatch-hops): take one of them out of the loop',
   },
-  not_found: { status: 404, rpcCode: -32019, sentence: 'There is nothing here' },
+  not_found: { status: 404, rpcCode: -32019, sentence: 'There is nothing here: check the address' },
   nick_taken: { status: 409, rpcCode: -32020, sentence: 'This nick is taken' },
   not_member: { status: 403, rpcCode: -32022, sentence: 'Only members of a group can do this' },
   hook_not_restorable: { status: 409, rpcCode: -32023, sentence: 'This reverse webhook cannot be restored' },
   unauthenticated: { status: 401, rpcCode: -32040, sentence: 'Sign in first: there is no valid session token' },
   forbidden: { status: 403, rpcCode: -32041, sentence: 'You may not do this here' },
-  missing_scope: { status: 403, rpcCode: -32042, sentence: 'The token of this bot does not have the scope for it' },
+  missing_scope: {
+    status: 403,
+    rpcCode: -32042,
+    sentence: 'The token of this bot does not have the scope for it: its owner makes one that has it (tokens.create)',
+  },
   not_a_group: {
     status: 403,
     rpcCode: -32043,
@@ -80,7 +93,11 @@ const errorCatalogue = {
     sentence: 'The code could not be sent; please repeat it later',
     retryAfterS: 60,
   },
-  invalid_invite: { status: 410, rpcCode: -32049, sentence: 'This invitation is no longer valid, or never existed' },
+  invalid_invite: {
+    status: 410,
+    rpcCode: -32049,
+    sentence: 'This invitation is no longer valid, or never existed: ask for a new one',
+  },
   last_owner: {
     status: 409,
     rpcCode: -32050,
@@ -102,17 +119,19 @@ const errorCatalogue = {
   file_not_found: {
     status: 404,
     rpcCode: -32055,
-    sentence: 'There is no such file, or you may not read it',
+    sentence: 'There is no such file, or you may not read it: files.list shows your own',
   },
   file_not_attachable: {
     status: 409,
     rpcCode: -32056,
-    sentence: 'This file cannot be attached: it is not complete, not yours, or in another message already',
+    sentence:
+      'This file cannot be attached: it is not complete, not yours, or in another message already; upload it again',
   },
   invalid_link: {
     status: 403,
     rpcCode: -32057,
-    sentence: 'This link to a file is not valid: it has expired, was changed, or belongs to another account',
+    sentence:
+      'This link to a file is not valid: it has expired, was changed, or belongs to another account; ask for a new one',
   },
   upload_conflict: {
     status: 409,
@@ -134,7 +153,11 @@ const errorCatalogue = {
     rpcCode: -32066,
     sentence: 'Uploads are resumed by tus 1.0.0: say so with the header Tus-Resumable',
   },
-  invalid_range: { status: 416, rpcCode: -32059, sentence: 'The file does not have these bytes' },
+  invalid_range: {
+    status: 416,
+    rpcCode: -32059,
+    sentence: 'The file does not have these bytes: ask for bytes below its size',
+  },
   storage_quota_exceeded: {
     status: 413,
     rpcCode: -32060,
@@ -157,7 +180,11 @@ const errorCatalogue = {
     sentence: 'The store of files is away; please repeat it later',
     retryAfterS: 10,
   },
-  request_timeout: { status: 408, rpcCode: -32021, sentence: 'The request was not complete in time' },
+  request_timeout: {
+    status: 408,
+    rpcCode: -32021,
+    sentence: 'The request was not complete in time: please send it again',
+  },
   overloaded: {
     status: 503,
     rpcCode: -32030,

@@ -202,7 +202,7 @@ export class LiveClient {
   /** Resolves when the state of the connection has changed, or when the time has passed. */
   async #awaitStateChange(timeoutMs: number | null): Promise<void> {
     if (this.#stateWaiters.size >= MAX_CALLS_AWAITING_CONNECTION)
-      throw new TooManyPendingRequestsError('there are too many requests waiting');
+      throw new TooManyPendingRequestsError('there are too many requests waiting: wait for an answer first');
     await new Promise<void>((resolve) => {
       const timer = timeoutMs === null ? undefined : setTimeout(() => wake(), timeoutMs);
       const wake = (): void => {

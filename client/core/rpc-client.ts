@@ -34,7 +34,7 @@ const decodeRpcMessage = objectWithAtLeast({
   params: optional(anything),
 });
 
-const NOT_JSON_RPC_SENTENCE = 'the server sent something that is not JSON-RPC 2.0';
+const NOT_JSON_RPC_SENTENCE = 'the server sent something that is not JSON-RPC 2.0: check its address';
 
 /** JSON-RPC 2.0 over any connection that carries texts: requests with their answers, and notifications. */
 export class RpcClient {
@@ -54,7 +54,7 @@ export class RpcClient {
   async call(method: string, params: unknown, timeoutMs: number): Promise<unknown> {
     if (this.#endError !== null) throw this.#endError;
     if (this.#pendingById.size >= this.#options.maxPendingRequests) {
-      throw new TooManyPendingRequestsError('there are too many requests under way');
+      throw new TooManyPendingRequestsError('there are too many requests under way: wait for an answer first');
     }
     this.#lastId += 1;
     const id = this.#lastId;
@@ -109,6 +109,6 @@ function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (cause) {
-    throw new ProtocolError('the server sent something that is not JSON', { cause });
+    throw new ProtocolError('the server sent something that is not JSON: check its address', { cause });
   }
 }

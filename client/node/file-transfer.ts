@@ -85,7 +85,8 @@ async function upload(server: FileServer, file: OutgoingFile, expectsContinue: b
   if (response.statusCode === 417 && expectsContinue && !(await asked)) return upload(server, file, false);
   file.content.destroy();
   if (response.statusCode !== 201) throw responseError(response, text);
-  const sentence = 'the server answers an upload in a way that this client does not know';
+  const sentence =
+    'the server answers an upload in a way that this client does not know: check the address, and proxies before it';
   return decodeReceived(decodeAttachment, parseJsonOrNull(text), sentence);
 }
 
@@ -179,7 +180,7 @@ async function readResponseText(response: IncomingMessage): Promise<string> {
     }
   } catch (error) {
     if (error instanceof ProtocolError) throw error;
-    throw new ConnectionError('the server broke off its answer', { cause: error });
+    throw new ConnectionError('the server broke off its answer: please repeat it', { cause: error });
   }
   return Buffer.concat(chunks).toString('utf8');
 }
@@ -187,11 +188,15 @@ async function readResponseText(response: IncomingMessage): Promise<string> {
 function responseError({ statusCode }: IncomingMessage, text: string): Error {
   const said = decodeOrNull(decodeErrorResponse, parseJsonOrNull(text));
   if (said !== null) return new ServerError(said.code, said.message);
-  return new ProtocolError(`the server answers about files with status ${statusCode}, which this client does not know`);
+  return new ProtocolError(
+    `the server answers about files with status ${statusCode}, which this client does not know: ` +
+      'check its address, and proxies before it',
+  );
 }
 
 function connectionError(url: URL, cause: unknown): ConnectionError {
-  return new ConnectionError(`${url.origin} cannot be reached, or broke the connection`, { cause });
+  const sentence = `${url.origin} cannot be reached, or broke the connection: check the server, and repeat it`;
+  return new ConnectionError(sentence, { cause });
 }
 
 function parseJsonOrNull(text: string): unknown {

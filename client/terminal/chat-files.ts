@@ -65,9 +65,8 @@ async function saveNewFile(bytes: Readable, path: string): Promise<void> {
     if (!isOurs && code !== undefined) {
       throw new ChatCommandError('operationFailed', unwritableSentence(path, code), { cause: error });
     }
-    throw new ChatCommandError('unavailable', `the download of ${path} broke off; nothing of it was kept`, {
-      cause: error,
-    });
+    const sentence = `the download of ${path} broke off; nothing of it was kept: please repeat it`;
+    throw new ChatCommandError('unavailable', sentence, { cause: error });
   }
 }
 

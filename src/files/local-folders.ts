@@ -76,7 +76,7 @@ export class LocalFolders {
     const found = await lstat(folder);
     if (found.isDirectory()) return;
     throw new StoreUnavailableError(
-      `the folder ${this.location}: something that is no folder is in the place of one within it`,
+      `the folder ${this.location}: something that is no folder is in the place of one within it; move it away`,
     );
   }
 

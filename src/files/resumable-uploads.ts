@@ -135,7 +135,8 @@ export class ResumableUploads {
     const holder = this.#writers.get(id);
     if (holder !== undefined) await this.#endWriter(holder, new KlatchError('upload_expired'));
     if (await this.#uploads.discardOwnIfUnattached(id, accountId)) return;
-    const sentence = 'There is no such file of yours, or a message has it: it goes with the message';
+    const sentence =
+      'There is no such file of yours (files.list shows yours), or a message has it: it goes with the message';
     throw new KlatchError('file_not_found', { sentence });
   }
 

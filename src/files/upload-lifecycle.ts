@@ -330,7 +330,8 @@ function tooLargeError({ fileBytes }: LimitsConfig): KlatchError {
 }
 
 function beyondAnnouncedError(size: number): KlatchError {
-  return new KlatchError('too_large', { sentence: `More bytes came than the ${size} that were announced` });
+  const sentence = `More bytes came than the ${size} that were announced: begin a new upload with the true size`;
+  return new KlatchError('too_large', { sentence });
 }
 
 function toQuotaError(refusal: 'account_full' | 'all_full' | 'too_many'): KlatchError {
@@ -341,6 +342,7 @@ function toQuotaError(refusal: 'account_full' | 'all_full' | 'too_many'): Klatch
   const sentence =
     refusal === 'account_full'
       ? 'There is no room for this file: yours take as much as they may (limits.storage-per-user); remove some first'
-      : 'There is no room for this file: all files together take as much as they may (limits.storage-total)';
+      : 'There is no room for this file: all files together take as much as they may (limits.storage-total); ' +
+        'ask the administrator';
   return new KlatchError('storage_quota_exceeded', { sentence });
 }

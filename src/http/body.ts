@@ -127,7 +127,8 @@ function readRawBody(
     const onIncomplete = (cause?: Error): void => {
       // `close` also follows a request that was read completely.
       if (req.complete) return;
-      fail(new KlatchError('invalid_input', { sentence: 'The body ended before it was complete', cause }));
+      const sentence = 'The body ended before it was complete: send it again';
+      fail(new KlatchError('invalid_input', { sentence, cause }));
     };
     req.once('error', onIncomplete);
     req.once('close', onIncomplete);

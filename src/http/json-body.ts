@@ -10,7 +10,7 @@ export function decodeUtf8(body: Buffer): string {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(body);
   } catch (cause) {
-    throw new KlatchError('invalid_input', { sentence: 'The body is not valid utf-8', cause });
+    throw new KlatchError('invalid_input', { sentence: 'The body is not valid utf-8: encode it so', cause });
   }
 }
 

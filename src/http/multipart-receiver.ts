@@ -99,7 +99,8 @@ export class MultipartReceiver {
       signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true });
     });
     this.#nonFileTimeout = new PausableTimeout(options.nonFileTimeoutMs, () => {
-      this.#fail(new KlatchError('request_timeout', { sentence: 'The form was not complete in time' }));
+      const sentence = 'The form was not complete in time: please send it again';
+      this.#fail(new KlatchError('request_timeout', { sentence }));
     });
     // The promise may be awaited later, or never: its rejection must not count as unhandled.
     this.#failure.catch(() => {});
@@ -155,7 +156,8 @@ export class MultipartReceiver {
       const fail = (): void => done(() => reject(signal.reason as Error));
       const end = (): void => done(resolve);
       const onCut = (cause?: Error): void => {
-        this.#fail(new KlatchError('invalid_input', { sentence: 'The body ended before it was complete', cause }));
+        const sentence = 'The body ended before it was complete: send it again';
+        this.#fail(new KlatchError('invalid_input', { sentence, cause }));
       };
       const consume = (chunk: Buffer): void => {
         const busy = this.#consume(chunk);

@@ -141,6 +141,7 @@ function decodeBody(body: Buffer, contentType: string | undefined): string {
   try {
     return decoder.decode(body);
   } catch (cause) {
-    throw new KlatchError('invalid_input', { sentence: `The body is not valid ${decoder.encoding}`, cause });
+    const sentence = `The body is not valid ${decoder.encoding}: encode it so`;
+    throw new KlatchError('invalid_input', { sentence, cause });
   }
 }

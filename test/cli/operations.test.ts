@@ -77,7 +77,8 @@ describe('commands to the running server', () => {
     const taken = await workspace.run(['user', 'create', 'carol']);
     expect(taken).toMatchObject({ code: 1, stdout: '', stderr: 'klatch: This nick is taken\n' });
     const unknown = await workspace.run(['group', 'info', 'Nowhere']);
-    expect(unknown).toMatchObject({ code: 1, stderr: 'klatch: There is no group Nowhere\n' });
+    const absent = 'klatch: There is no group Nowhere: look at the list of groups\n';
+    expect(unknown).toMatchObject({ code: 1, stderr: absent });
     const owner = await workspace.run(['group', 'create', 'Orphan', '--owner', 'nobody']);
     expect(owner).toMatchObject({ code: 1, stderr: expect.stringContaining('no user with the nick nobody') });
   });

@@ -215,7 +215,7 @@ describe('redelivery of single messages', () => {
   test('is refused for one that is older than the hook, and then none is sent', async () => {
     await deliverThree();
     const answer = await redeliver({ only: [id(4), id(2)] });
-    const message = `only: ${id(2)} is older than the reverse webhook, which never gets it`;
+    const message = `only: ${id(2)} is older than the reverse webhook, which never gets it; leave it out`;
     expect([answer.status, answer.body]).toEqual([400, { message }]);
     expect(await retriesOf(server, hook)).toEqual([]);
   });
@@ -311,16 +311,28 @@ describe('a redelivery', () => {
     ['{"from":"2026-11-20T08:00Z"}', FROM],
     ['{"from":"2026-11-20"}', FROM],
     ['{"from":"2026-13-40T08:00:00Z"}', FROM],
-    ['{"from":"GROUP:6"}', /^from: \d+:6 is not the id of a message of this group$/],
-    ['{"from":"1000000:1"}', 'from: 1000000:1 is not the id of a message of this group'],
-    ['{"from":"GROUP:99999999999999999999"}', 'from: it is not the id of a message of this group'],
-    ['{"from":"GROUP:0"}', 'from: it is not the id of a message of this group'],
+    ['{"from":"GROUP:6"}', /^from: \d+:6 is not the id of a message of this group; the delivery log shows such ids$/],
+    [
+      '{"from":"1000000:1"}',
+      'from: 1000000:1 is not the id of a message of this group; the delivery log shows such ids',
+    ],
+    [
+      '{"from":"GROUP:99999999999999999999"}',
+      'from: it is not the id of a message of this group; the delivery log shows such ids',
+    ],
+    ['{"from":"GROUP:0"}', 'from: it is not the id of a message of this group; the delivery log shows such ids'],
     ['{"only":[]}', 'only: Too small: expected array to have >=1 items'],
     [`{"only":[${Array(101).fill('"1:1"').join()}]}`, 'only: Too big: expected array to have <=100 items'],
     ['{"only":[3]}', 'only.0: Invalid input: expected string, received number'],
-    ['{"only":["3"]}', 'only: one of the ids is not the id of a message of this group'],
-    ['{"only":["GROUP:6"]}', /^only: \d+:6 is not the id of a message of this group$/],
-    ['{"only":["1000000:1"]}', 'only: 1000000:1 is not the id of a message of this group'],
+    [
+      '{"only":["3"]}',
+      'only: one of the ids is not the id of a message of this group; the delivery log shows such ids',
+    ],
+    ['{"only":["GROUP:6"]}', /^only: \d+:6 is not the id of a message of this group; the delivery log shows such ids$/],
+    [
+      '{"only":["1000000:1"]}',
+      'only: 1000000:1 is not the id of a message of this group; the delivery log shows such ids',
+    ],
   ])('is 400 with a sentence: %s', async (body, message) => {
     await deliverThree();
     const answer = await redeliver(body.replaceAll('GROUP', String(group.id)));

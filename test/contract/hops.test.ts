@@ -29,7 +29,9 @@ describe('klatch-hops', () => {
   test.each(['3', '4', '99999', '9'.repeat(255)])('of %s is refused with 508', async (value) => {
     const answer = await postJson(group.webhook, { text: 'x' }, { 'klatch-hops': value });
     expect(answer.status).toBe(508);
-    expect(answer.body).toEqual({ message: 'This message went round between webhooks too often (klatch-hops)' });
+    const message =
+      'This message went round between webhooks too often (klatch-hops): take one of them out of the loop';
+    expect(answer.body).toEqual({ message });
     expectResponseHeaders(answer);
   });
 

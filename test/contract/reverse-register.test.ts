@@ -119,7 +119,7 @@ describe('a registration', () => {
     const path = `/v1/webhooks/${group.token}/reverse`;
     expect((await request(server.port, { path, headers: { 'content-length': '1048577' } })).status).toBe(413);
     const answer = await request(server.port, { path, body: Buffer.from([0x7b, 0xff, 0x7d]) });
-    expect([answer.status, answer.body]).toEqual([400, { message: 'The body is not valid utf-8' }]);
+    expect([answer.status, answer.body]).toEqual([400, { message: 'The body is not valid utf-8: encode it so' }]);
   });
 
   test('needs no content type, and may begin with a byte order mark', async () => {
@@ -235,7 +235,7 @@ describe('the bounds of registering', () => {
         ...Array<number>(9).fill(403),
       ]);
       const refused = answers.find((answer) => answer.status === 403)!;
-      const message = 'A group has at most 3 reverse webhooks (limits.hooks-per-group)';
+      const message = 'A group has at most 3 reverse webhooks (limits.hooks-per-group): remove one first';
       expect(refused.body).toEqual({ message });
       expectResponseHeaders(refused);
       const [first] = await listed(full);

@@ -141,7 +141,7 @@ describe('a path that is not served', () => {
   ])('is 404 and says nothing of the path: %s', async (path) => {
     for (const method of ['GET', 'POST', 'OPTIONS']) {
       const answer = await ask(method, path.replace('TOKEN', group.token));
-      expect([answer.status, answer.body]).toEqual([404, { message: 'There is nothing here' }]);
+      expect([answer.status, answer.body]).toEqual([404, { message: 'There is nothing here: check the address' }]);
       expectResponseHeaders(answer);
       const head = [...answer.headers].flat().join();
       expect(head).not.toContain(group.token);

@@ -110,7 +110,7 @@ describe("the list of one's own conversations", () => {
     await expect(callAs(server, null, 'conversations.list')).rejects.toMatchObject({ code: 'unauthenticated' });
     await expect(as('bob', 'conversations.show', { conversation: 999_999 })).rejects.toMatchObject({
       code: 'not_found',
-      message: 'You are in no conversation 999999',
+      message: 'You are in no conversation 999999: look at the list of yours',
     });
   });
 

@@ -126,11 +126,11 @@ describe('the reverse webhooks of a group', () => {
       await expect(as('carol', name, { hook, ...input })).rejects.toEqual(refused('forbidden'));
       await expect(as('dave', name, { hook, ...input })).rejects.toMatchObject({
         code: 'not_found',
-        message: `There is no reverse webhook ${hook}`,
+        message: `There is no reverse webhook ${hook}: look at the list of them`,
       });
       await expect(as('dave', name, { hook: 999_999, ...input })).rejects.toMatchObject({
         code: 'not_found',
-        message: 'There is no reverse webhook 999999',
+        message: 'There is no reverse webhook 999999: look at the list of them',
       });
     }
     await expect(as('bob', 'hooks.list-all', {})).rejects.toEqual(refused('forbidden'));

@@ -77,7 +77,7 @@ describe('an invitation', () => {
         await expect(call).rejects.toMatchObject({
           status: 410,
           code: 'invalid_invite',
-          message: 'This invitation is no longer valid, or never existed',
+          message: 'This invitation is no longer valid, or never existed: ask for a new one',
         });
     }
     expect(await as('alice', 'invites.list', { group })).toEqual({ invites: [], next: null });
@@ -213,7 +213,7 @@ describe('public groups', () => {
     for (const number of [secret, talk, 999_999])
       await expect(as('bob', 'groups.join', { group: number })).rejects.toMatchObject({
         code: 'not_found',
-        message: `There is no group ${number}`,
+        message: `There is no group ${number}: look at the list of groups`,
       });
     for (const input of [{}, { group, invite: 'x' }, { group: 'Open' }])
       await expect(as('bob', 'groups.join', input)).rejects.toEqual(refused('invalid_input'));

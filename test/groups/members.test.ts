@@ -44,7 +44,8 @@ describe('a member', () => {
     for (const key of ['webhook', 'addresses', 'hooks', 'refused_posts']) expect(Object.keys(info)).not.toContain(key);
     expect(await as('carol', 'groups.info', { group })).toMatchObject({ role: 'admin', hooks: [] });
     expect(await as('root', 'groups.info', { group })).toMatchObject({ role: null, hooks: [] });
-    const absent = expect.objectContaining({ code: 'not_found', message: `There is no group ${group}` });
+    const message = `There is no group ${group}: look at the list of groups`;
+    const absent = expect.objectContaining({ code: 'not_found', message });
     for (const name of [
       'groups.info',
       'groups.members',

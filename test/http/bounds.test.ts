@@ -8,7 +8,7 @@ const RATE_EXCEEDED = {
   message: 'This token is used faster than it may be; nothing was done, please repeat it later',
 };
 const INTAKE_FULL = { message: 'The server has too many messages waiting; this one was not posted, please repeat it' };
-const TIMED_OUT = { message: 'The request was not complete in time' };
+const TIMED_OUT = { message: 'The request was not complete in time: please send it again' };
 
 let server: TestServer;
 const servers: TestServer[] = [];

@@ -9,7 +9,7 @@ import { expectResponseHeaders, request, type WireResponse } from './wire.ts';
 
 /** The Accept header of Chromium when somebody opens a link. */
 const BROWSER = 'text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8';
-const SENTENCE = 'This invitation is no longer valid, or never existed';
+const SENTENCE = 'This invitation is no longer valid, or never existed: ask for a new one';
 const lines: string[] = [];
 let server: TestServer;
 let alice: TestPerson;

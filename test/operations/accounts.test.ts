@@ -258,7 +258,7 @@ describe('an administrator', () => {
       { kind: 'phone', address: '+441632960001' },
     ]);
     await expect(server.operate('accounts.update', { user: 'bob', address: 'grace@example.com' })).rejects.toThrow(
-      'it belongs to another account',
+      'address: it belongs to another account; give another one, or first give that account another one',
     );
     for (const address of ['grace', '0170 1234567', 'a@b@c', 'a b@example.org', 'x@exa mple.org', '"x"@example.org']) {
       await expect(server.operate('accounts.update', { user: 'bob', address })).rejects.toThrow(/^address: /);

@@ -276,7 +276,7 @@ describe('an installation', () => {
     await startServer({ activation: null });
     await expect(start('+441632960001')).rejects.toThrow('this server sends no codes to telephones');
     await expect(start('alice@example.org', { provider: 'gate' })).rejects.toThrow(
-      'gate does not send to such addresses',
+      'gate does not send to such addresses here; leave it out to let the server choose',
     );
     await expect(start('alice')).rejects.toThrow('give an e-mail address such as alice@example.org');
     await expect(start('alice@example.org\r\nbcc: eve@example.org')).rejects.toThrow('is not an e-mail address');

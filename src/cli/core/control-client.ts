@@ -46,7 +46,8 @@ export async function callServer<Input, Output>(call: ControlCall<Input, Output>
   const { dataDir, operation, input, timeoutMs = TIMEOUT_MS } = call;
   const request = JSON.stringify({ jsonrpc: '2.0', id: 1, method: operation.name, params: input });
   if (Buffer.byteLength(request) > MAX_REQUEST_BYTES) {
-    throw new CommandError(exitCodes.operationFailed, 'this is more than the server takes in one request, 1 MiB');
+    const sentence = 'this is more than the server takes in one request, 1 MiB: send less at a time';
+    throw new CommandError(exitCodes.operationFailed, sentence);
   }
   let line: string;
   try {

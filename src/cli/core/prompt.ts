@@ -49,7 +49,7 @@ export class Prompt {
       if (answer !== undefined && problem === null) return answer;
       this.#output.write(`  ${problem}\n`);
     }
-    throw new CommandError(exitCodes.usage, 'that was not understood; nothing was written');
+    throw new CommandError(exitCodes.usage, 'that was not understood, and nothing was written: repeat the command');
   }
 
   /** Shows lines between the questions. */
@@ -69,7 +69,8 @@ export class Prompt {
       return isTypingHidden ? await answer : (await answer).trim();
     } catch (error) {
       if (!this.#readlineClosed.signal.aborted) throw error;
-      throw new CommandError(exitCodes.usage, 'left without an answer; nothing was written', { cause: error });
+      const sentence = 'left without an answer; nothing was written: repeat the command';
+      throw new CommandError(exitCodes.usage, sentence, { cause: error });
     } finally {
       if (isTypingHidden) this.#output.write('\n');
       this.#muted = false;

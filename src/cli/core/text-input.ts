@@ -14,12 +14,14 @@ export async function readText(input: NodeJS.ReadStream): Promise<string> {
     chunks.push(chunk);
     bytes += chunk.length;
     if (bytes > MAX_INPUT_BYTES) {
-      throw new CommandError(exitCodes.operationFailed, 'the text on standard input is longer than 1 MiB');
+      const sentence = 'the text on standard input is longer than 1 MiB: send less at a time';
+      throw new CommandError(exitCodes.operationFailed, sentence);
     }
   }
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(chunks)).replace(/\r?\n$/, '');
   } catch (cause) {
-    throw new CommandError(exitCodes.operationFailed, 'the text on standard input is not valid UTF-8', { cause });
+    const sentence = 'the text on standard input is not valid UTF-8: convert it first, for instance with iconv';
+    throw new CommandError(exitCodes.operationFailed, sentence, { cause });
   }
 }

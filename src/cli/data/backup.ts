@@ -94,7 +94,8 @@ async function writeToTarget(context: CommandContext, task: BackupTask): Promise
   } catch (error) {
     await file?.discard();
     if ((error as NodeJS.ErrnoException).code !== 'EPIPE') throw error;
-    const sentence = 'nobody reads standard output any more: what was written is no whole backup';
+    const sentence =
+      'nobody reads standard output any more: what was written is no whole backup; remove it and repeat this';
     throw new CommandError(exitCodes.outputLost, sentence, { cause: error });
   } finally {
     progress.clear();

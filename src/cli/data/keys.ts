@@ -60,7 +60,10 @@ function generateKeys(context: CommandContext, flag: string | undefined, { dir, 
   const owner = serverOwnerIfRoot(context, file);
   ensureServerKeys(dirname(files.private), owner === null ? {} : { owner });
   const shown = describePublicKeyFile(files.public);
-  if (shown === null) throw new CommandError(exitCodes.cannotCreate, `${files.public} cannot be read back`);
+  if (shown === null) {
+    const sentence = `${files.public} cannot be read back: remove it with ${files.private}, and repeat this`;
+    throw new CommandError(exitCodes.cannotCreate, sentence);
+  }
   const setting = renderSetting(file, [files, ...others]);
   if (json === true) {
     printJson(context, { ...shown, files, setting });

@@ -45,7 +45,7 @@ function addTest(push: Command, context: CommandContext): void {
       if (delivered === devices.length && delivered > 0) return;
       const why =
         devices.length === 0
-          ? `${result.user} has no device that is told of messages`
+          ? `${result.user} has no device that is told of messages: that person turns on notifications in a client`
           : `${delivered} of ${devices.length} pushes to ${result.user} were delivered`;
       throw new CommandError(exitCodes.operationFailed, why);
     });

@@ -153,7 +153,7 @@ async function withPortHoldersIfRoot({ context, file }: ReadinessWait, failure: 
 
 function otherProcessError({ dataDir, pid }: ReadinessWait, holder: number | null): CommandError {
   const who = holder === null ? 'another process' : `another process (pid ${holder})`;
-  const what = `the data directory ${dataDir} is in use by ${who}, not by the one that was started (pid ${pid})`;
+  const what = `the data directory ${dataDir} is in use by ${who}, not by the one that was started (pid ${pid}): stop the other first`;
   return new CommandError(exitCodes.dataDirInUse, what);
 }
 

@@ -66,7 +66,8 @@ function lastRunAsJson(lastRun: LastRun | null): object | null {
 
 /** The error for a server that answers while its database does not. */
 export function databaseDownError(): CommandError {
-  return new CommandError(exitCodes.unavailable, 'the server runs, but its database does not answer');
+  const sentence = 'the server runs, but its database does not answer: `klatch doctor` says why';
+  return new CommandError(exitCodes.unavailable, sentence);
 }
 
 /** The error for a server that does not answer, if its start did not report a reason. */

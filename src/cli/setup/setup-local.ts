@@ -176,12 +176,12 @@ function requireLocalConfiguredHost(
   env: CommandContext['env'],
 ): string | null {
   if (isEmbedded(source)) {
-    const message = `${source.file} has services.postgresql.embedded = true already. Nothing was changed.`;
+    const message = `${source.file} has services.postgresql.embedded = true already. Nothing was changed: repeat this without --local-database and --cluster.`;
     throw new CommandError(exitCodes.operationFailed, message);
   }
   const host = existingAnswer(source, 'services.postgresql.host', env);
   if (host === null || ['localhost', '127.0.0.1', '::1', socketDir].includes(host)) return host;
-  const message = `${source.file} names the database server ${host} already, which is not PostgreSQL on this machine. Nothing was changed.`;
+  const message = `${source.file} names the database server ${host} already, which is not PostgreSQL on this machine. Nothing was changed: repeat this without --local-database and --cluster.`;
   throw new CommandError(exitCodes.operationFailed, message);
 }
 

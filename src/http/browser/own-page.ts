@@ -21,7 +21,6 @@ export function requireOwnPage(
     ? OWN_FETCH_SITES.has(headers['sec-fetch-site'])
     : headers.origin === ownOrigin;
   if (isOwn) return;
-  throw new KlatchError('forbidden', {
-    sentence: `The session cookie is for pages of ${ownOrigin} (http.base-uri), and this request comes from elsewhere`,
-  });
+  const sentence = `The session cookie is for pages of ${ownOrigin} (http.base-uri), and this request comes from elsewhere: open Klatch there`;
+  throw new KlatchError('forbidden', { sentence });
 }

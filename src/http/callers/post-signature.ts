@@ -183,6 +183,6 @@ function isText({ textDigest }: IncomingSecret, text: string): boolean {
 function requireNearTime(header: string, seconds: string, nowMs: number): void {
   const isNear = UNIX_TIME_PATTERN.test(seconds) && Math.abs(Number(seconds) - nowMs / 1_000) <= MAX_CLOCK_DIFFERENCE_S;
   if (isNear) return;
-  const sentence = `${header} is absent or more than 5 minutes away from the clock of the server`;
+  const sentence = `${header} is absent or more than 5 minutes away from the clock of the server: set the clock of the program that posts`;
   throw new KlatchError('invalid_signature', { sentence });
 }

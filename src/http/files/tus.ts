@@ -77,7 +77,8 @@ export class Tus {
     const hasPart = mediaType(req.headers['content-type']) === PART_MEDIA_TYPE;
     const bytes = announcedBytes(req);
     if (hasPart && bytes !== null && bytes > size) {
-      throw new KlatchError('too_large', { sentence: `More bytes come than the ${size} that were announced` });
+      const sentence = `More bytes come than the ${size} that were announced: begin a new upload with the true size`;
+      throw new KlatchError('too_large', { sentence });
     }
     const uploads = this.#services.resumableUploads;
     let status = await uploads.create({ accountId, name, size });
@@ -137,7 +138,7 @@ function numericHeader(req: Request, header: 'upload-length' | 'upload-offset'):
   const text = req.headers[header];
   if (typeof text === 'string' && BYTE_COUNT_PATTERN.test(text)) return Number(text);
   const name = header === 'upload-length' ? 'Upload-Length' : 'Upload-Offset';
-  throw new KlatchError('invalid_input', { sentence: `The header ${name} is a number of bytes, and is missing here` });
+  throw new KlatchError('invalid_input', { sentence: `Send the header ${name}, with a whole number of bytes` });
 }
 
 /**

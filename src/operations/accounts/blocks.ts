@@ -55,7 +55,8 @@ export const removeBlock = defineOperation({
       const blocked = await findTargetAccount(sql, user);
       if (blocked === null) throw userNotFound(user);
       if (!(await deleteBlock(sql, accountId, blocked.id))) {
-        throw new KlatchError('not_found', { sentence: `You have not blocked ${blocked.nick}` });
+        const sentence = `You have not blocked ${blocked.nick}: blocks.list shows your blocks`;
+        throw new KlatchError('not_found', { sentence });
       }
       return { user: blocked.nick, id: blocked.id };
     });

@@ -63,7 +63,7 @@ export const createToken = defineOperation({
       const { id: accountId, nick } = await requireOwnBot(tx, ownerId, bot);
       // The bot may have been removed after it was looked up and before its lock was taken.
       if ((await lockActiveAccount(tx, accountId)) === null) {
-        throw new KlatchError('not_found', { sentence: `You have no bot ${bot}` });
+        throw new KlatchError('not_found', { sentence: `You have no bot ${bot}: bots.list shows yours` });
       }
       if ((await countSessionsOrTokens(tx, accountId)) >= MAX_TOKENS_PER_BOT) {
         const sentence = `A bot has at most ${MAX_TOKENS_PER_BOT} tokens: revoke one first`;
@@ -114,7 +114,8 @@ export const revokeToken = defineOperation({
         const own = await requireOwnBot(sql, ownerId, bot);
         revokesSessionsOf(own.id);
         if (await endSession(sql, own.id, token)) return own.nick;
-        throw new KlatchError('not_found', { sentence: `${own.nick} has no token ${token}` });
+        const sentence = `${own.nick} has no token ${token}: tokens.list shows its tokens`;
+        throw new KlatchError('not_found', { sentence });
       }),
     );
     bus.publish('sessionsEnded', [token as SessionOrTokenId]);

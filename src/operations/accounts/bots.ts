@@ -34,7 +34,9 @@ export async function requireOwnBot(
   bot: string | number,
 ): Promise<{ id: AccountId; nick: string }> {
   const found = await findActiveOwnBot(sql, ownerId, bot);
-  if (found === null) throw new KlatchError('not_found', { sentence: `You have no bot ${bot}` });
+  if (found === null) {
+    throw new KlatchError('not_found', { sentence: `You have no bot ${bot}: bots.list shows yours` });
+  }
   return found;
 }
 
@@ -56,7 +58,7 @@ export const createBot = defineOperation({
       return await database.general.transaction(async (tx) => {
         if ((await lockActiveAccount(tx, ownerId)) === null) throw new KlatchError('unauthenticated');
         if ((await countBotsIncludingRecentlyRemoved(tx, ownerId)) >= most) {
-          const sentence = `A person has at most ${most} bots (limits.bots-per-user); removed ones count for a day`;
+          const sentence = `A person has at most ${most} bots (limits.bots-per-user): remove one, which counts for one more day`;
           throw new KlatchError('quota_exceeded', { sentence });
         }
         return { id: await insertBot(tx, { ownerId, nick, name }), nick, name };

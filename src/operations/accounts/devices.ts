@@ -163,7 +163,7 @@ export const removeDevice = defineOperation({
   run: async ({ database }, { device }, caller) => {
     const { accountId } = requireAccount(caller);
     if (!(await database.general.run((sql) => deleteDevice(sql, accountId, device)))) {
-      throw new KlatchError('not_found', { sentence: `You have no device ${device}` });
+      throw new KlatchError('not_found', { sentence: `You have no device ${device}: devices.list shows yours` });
     }
     return { device };
   },

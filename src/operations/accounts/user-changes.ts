@@ -15,7 +15,8 @@ import { serializeProfile, profileSchema } from './profile.ts';
 import type { Services } from '../core/services.ts';
 import { accountField, nameOrTitleSchema, nickField, nickSchema } from '../core/schemas.ts';
 
-const ADDRESS_TAKEN = 'address: it belongs to another account';
+const ADDRESS_TAKEN =
+  'address: it belongs to another account; give another one, or first give that account another one';
 
 const deactivationStateSchema = z.object({
   user: nickField,
@@ -55,7 +56,8 @@ export const updateUser = defineOperation({
       const profile = await updateProfile(tx, id, { name, role });
       if (profile === null) throw userNotFound(user);
       if (profile.kind === 'bot' && (role !== undefined || proof !== null)) {
-        throw new KlatchError('invalid_input', { sentence: `${user} is a bot: it has neither a role nor an address` });
+        const sentence = `${user} is a bot, which has neither a role nor an address: change only its name`;
+        throw new KlatchError('invalid_input', { sentence });
       }
       if (proof !== null) {
         const holder = await findAddressHolder(tx, proof);

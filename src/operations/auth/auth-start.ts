@@ -218,7 +218,8 @@ function unsupportedAddressError(
     return new KlatchError('invalid_input', { sentence });
   }
   if (name !== undefined && !providers.some((each) => each.name === name && each.kind === kind)) {
-    return new KlatchError('invalid_input', { sentence: `provider: ${name} does not send to such addresses here` });
+    const sentence = `provider: ${name} does not send to such addresses here; leave it out to let the server choose`;
+    return new KlatchError('invalid_input', { sentence });
   }
   const sentence =
     kind === 'phone'

@@ -113,8 +113,8 @@ function verify(
 /** Signs in with a link, which works once. A used link gets `activation_expired`, like a link that never existed. */
 async function signInByLink(services: Services, link: string, choice: SessionChoice): Promise<SignedIn> {
   const { database, config, activations } = services;
-  const expired = (): KlatchError =>
-    new KlatchError('activation_expired', { sentence: 'This sign-in link was used, has expired, or never existed' });
+  const sentence = 'This sign-in link was used, has expired, or never existed: ask for a new one';
+  const expired = (): KlatchError => new KlatchError('activation_expired', { sentence });
   const token = parseLinkToken(link);
   if (token === null) throw expired();
   const opened = await withUnknownCommitInvalidation(services, (revokesSessionsOf) =>

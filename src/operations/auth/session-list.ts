@@ -89,7 +89,7 @@ export const endOwnSession = defineOperation({
       return database.general.run((sql) => endSession(sql, accountId, session));
     });
     if (!hasEnded) {
-      throw new KlatchError('not_found', { sentence: `You have no session ${session}` });
+      throw new KlatchError('not_found', { sentence: `You have no session ${session}: sessions.list shows yours` });
     }
     bus.publish('sessionsEnded', [session as SessionOrTokenId]);
     return { session };

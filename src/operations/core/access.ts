@@ -185,7 +185,10 @@ export async function resolveGroup(pool: Pool, reference: string | number): Prom
       return group === null ? [] : [group.id];
     }),
   );
-  if (found.length === 0) throw new KlatchError('not_found', { sentence: `There is no group ${reference}` });
+  if (found.length === 0) {
+    const sentence = `There is no group ${reference}: look at the list of groups`;
+    throw new KlatchError('not_found', { sentence });
+  }
   if (found.length > 1) {
     const sentence = `Several groups are called ${reference}: give the number (${found.join(', ')})`;
     throw new KlatchError('invalid_input', { sentence });
@@ -197,7 +200,8 @@ export async function resolveGroup(pool: Pool, reference: string | number): Prom
 export async function resolveActiveAccount(sql: Sql | Transaction, nick: string): Promise<Account> {
   const account = await findActiveAccountByNick(sql, nick);
   if (account === null) {
-    throw new KlatchError('not_found', { sentence: `There is no user with the nick ${nick}` });
+    const sentence = `There is no user with the nick ${nick}: check the spelling, or search for the person`;
+    throw new KlatchError('not_found', { sentence });
   }
   return account;
 }
@@ -205,6 +209,9 @@ export async function resolveActiveAccount(sql: Sql | Transaction, nick: string)
 /** The hook with this number, also a removed one until its row is deleted. Throws `not_found`. */
 export async function resolveHookEvenRemoved(sql: Sql | Transaction, id: number): Promise<HookDetails> {
   const hook = await findHookDetails(sql, id);
-  if (hook === null) throw new KlatchError('not_found', { sentence: `There is no reverse webhook ${id}` });
+  if (hook === null) {
+    const sentence = `There is no reverse webhook ${id}: look at the list of them`;
+    throw new KlatchError('not_found', { sentence });
+  }
   return hook;
 }

@@ -18,5 +18,6 @@ export async function requireActiveAccount(sql: Sql | Transaction, user: string 
 /** The error for an account that does not exist, or that is deactivated where only an active one will do. */
 export function userNotFound(user: string | number): KlatchError {
   const which = typeof user === 'number' ? `number ${user}` : `nick ${user}`;
-  return new KlatchError('not_found', { sentence: `There is no user with the ${which}` });
+  const sentence = `There is no user with the ${which}: check the spelling, or search for the person`;
+  return new KlatchError('not_found', { sentence });
 }

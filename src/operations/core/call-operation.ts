@@ -33,6 +33,8 @@ function checkInput<Input>(
   return parsed.data;
 }
 
+const ONLY_FOR_PEOPLE = 'Bots may not do this: call it with the session of a person';
+
 /**
  * Throws `unauthenticated`, `forbidden` or `missing_scope` if the caller may not call the operation, whatever its input
  * is. So these errors do not show what exists.
@@ -40,10 +42,16 @@ function checkInput<Input>(
 export function authorizeCaller({ who, scope }: Pick<Operation, 'who' | 'scope'>, caller: Caller): void {
   if (who === 'anybody' || caller.kind === 'system') return;
   if (caller.kind === 'anonymous') throw new KlatchError('unauthenticated');
-  if (who === 'system' || (who === 'administrator' && !isAdministrator(caller))) throw new KlatchError('forbidden');
-  if (who === 'person' && caller.scopes !== null) throw new KlatchError('forbidden');
+  if (who === 'system' || (who === 'administrator' && !isAdministrator(caller))) {
+    const sentence = 'Only administrators of this installation may do this: ask one of them';
+    throw new KlatchError('forbidden', { sentence });
+  }
+  if (who === 'person' && caller.scopes !== null) throw new KlatchError('forbidden', { sentence: ONLY_FOR_PEOPLE });
   if (caller.scopes !== null && (scope === null || !caller.scopes.has(scope))) {
-    const sentence = scope === null ? 'Bots may not do this' : `The token of this bot does not have the scope ${scope}`;
+    const sentence =
+      scope === null
+        ? ONLY_FOR_PEOPLE
+        : `The token of this bot does not have the scope ${scope}: its owner makes one that has it (tokens.create)`;
     throw new KlatchError('missing_scope', { sentence });
   }
 }

@@ -96,16 +96,20 @@ function requireRoleInFoundConversation(
   const rank = isOverride ? ROLE_RANKS.administrator : ROLE_RANKS[role];
   const required = REQUIRED_RANKS[requiredRole as keyof typeof REQUIRED_RANKS];
   if (rank < required) {
-    const sentence = `Only ${required === REQUIRED_RANKS['group-owner'] ? 'the owner' : 'owners and admins'} of the group may do this`;
+    const sentence =
+      required === REQUIRED_RANKS['group-owner']
+        ? 'Only the owner of the group may do this: ask the owner'
+        : 'Only owners and admins of the group may do this: ask one of them';
     throw new KlatchError('forbidden', { sentence });
   }
   return { kind, role, archived };
 }
 
 const NOT_FOUND_SENTENCES: Readonly<Record<TargetKind, (input: object) => string>> = {
-  conversation: (input) => `You are in no conversation ${referenceOf(input, 'conversation')}`,
-  group: (input) => `There is no group ${referenceOf(input, 'group')}`,
-  hook: (input) => `There is no reverse webhook ${referenceOf(input, 'hook')}`,
+  conversation: (input) =>
+    `You are in no conversation ${referenceOf(input, 'conversation')}: look at the list of yours`,
+  group: (input) => `There is no group ${referenceOf(input, 'group')}: look at the list of groups`,
+  hook: (input) => `There is no reverse webhook ${referenceOf(input, 'hook')}: look at the list of them`,
 };
 
 function referenceOf(input: object, key: TargetKind): string {
@@ -133,7 +137,8 @@ async function resolveTargetIds(
 
 /** The error for a caller who passed `authorize`, and was no member any more when a later statement checked it. */
 export function notAMember(conversationId: ConversationId): KlatchError {
-  return new KlatchError('not_found', { sentence: `You are in no conversation ${conversationId}` });
+  const sentence = `You are in no conversation ${conversationId}: look at the list of yours`;
+  return new KlatchError('not_found', { sentence });
 }
 
 /** Throws `group_archived` if the conversation is archived, so that nothing may be written. */

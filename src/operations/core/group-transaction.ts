@@ -142,5 +142,5 @@ export async function lockCallerAuthority(
 
 /** The error for a group that does not exist, or that the caller may not see. */
 export function groupNotFound(conversationId: ConversationId): KlatchError {
-  return new KlatchError('not_found', { sentence: `There is no group ${conversationId}` });
+  return new KlatchError('not_found', { sentence: `There is no group ${conversationId}: look at the list of groups` });
 }

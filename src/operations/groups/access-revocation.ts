@@ -169,7 +169,7 @@ function secretsNoticeDetails({ token, invites_seen: seen }: RevocationReport): 
  */
 export function requireLeaverMayRevoke(affected: readonly MemberOrOwnedBot[], request: RevocationOptions): void {
   if (affected[0]?.role !== 'member' || !hasOptions(request)) return;
-  const sentence = 'Only owners and admins of the group may use rotate_token and revoke_invites';
+  const sentence = 'Only owners and admins of the group may use rotate_token and revoke_invites: leave them out';
   throw new KlatchError('forbidden', { sentence });
 }
 

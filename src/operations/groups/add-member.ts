@@ -24,7 +24,7 @@ export async function addToGroup(
 ): Promise<void> {
   const { tx, conversationId, head } = group;
   if ((await countMembers(tx, conversationId)) >= limits.membersPerGroup) {
-    const sentence = `A group has at most ${limits.membersPerGroup} members (limits.members-per-group)`;
+    const sentence = `A group has at most ${limits.membersPerGroup} members (limits.members-per-group): somebody has to leave first`;
     throw new KlatchError('quota_exceeded', { sentence });
   }
   requireConversationQuota(limits, account.nick, {
@@ -67,7 +67,7 @@ export function requireConversationQuota(
 ): void {
   if (requested) {
     if (counts.requested < createdOrJoinedConversationsPerUser) return;
-    const sentence = `${nick} is in ${counts.requested} groups and conversations already, as many as one may be in (limits.groups-per-user)`;
+    const sentence = `${nick} has created or joined ${counts.requested} groups and conversations, as many as one may (limits.groups-per-user): leave such a group first`;
     throw new KlatchError('quota_exceeded', { sentence });
   }
   if (counts.addedByOthers < createdOrJoinedConversationsPerUser * ADDED_BY_OTHERS_LIMIT_FACTOR) return;

@@ -56,7 +56,8 @@ export async function showConversation(
 ): Promise<SerializedConversation> {
   const [found] = await translateLostRead(database.general.run((sql) => listConversations(sql, request)));
   if (found !== undefined) return serializeConversation(found);
-  throw new KlatchError('not_found', { sentence: `You are in no conversation ${request.only}` });
+  const sentence = `You are in no conversation ${request.only}: look at the list of yours`;
+  throw new KlatchError('not_found', { sentence });
 }
 
 function serializeConversation(conversation: OwnConversation): SerializedConversation {

@@ -91,6 +91,7 @@ export const removeGroupExpectation = defineTargetedOperation({
   run: async (services, { key }, caller, access) =>
     withLockedGroup(services, { access, caller, requiredRole: 'group-admin' }, async ({ tx, conversationId }) => {
       if (await deleteExpectation(tx, conversationId, key)) return { group: conversationId, key };
-      throw new KlatchError('not_found', { sentence: `Group ${conversationId} expects no post with this key` });
+      const sentence = `Group ${conversationId} expects no post with this key: look at the list of what it expects`;
+      throw new KlatchError('not_found', { sentence });
     }),
 });

@@ -68,7 +68,7 @@ export const transferGroup = defineTargetedOperation({
     withLockedGroup(services, { access, caller, requiredRole: 'group-owner' }, async (group) => {
       const account = await requireMember(group, user);
       if (account.deactivated) {
-        const sentence = `The account of ${account.nick} is deactivated: it cannot own a group`;
+        const sentence = `The account of ${account.nick} is deactivated and cannot own a group: choose another member, or have it activated first`;
         throw new KlatchError('invalid_input', { sentence });
       }
       const changed = await changeRoleWithoutRevocation(group, account, { old: account.role, next: 'owner' });

@@ -142,7 +142,7 @@ export const revokeInvite = defineTargetedOperation({
   run: async (services, { invite }, caller, access) =>
     withLockedGroup(services, { access, caller, requiredRole: 'group-admin' }, async ({ tx, conversationId }) => {
       if (await deleteOpenInvite(tx, conversationId, invite)) return { group: conversationId, invite };
-      const sentence = `Group ${conversationId} has no open invitation ${invite}`;
+      const sentence = `Group ${conversationId} has no open invitation ${invite}: invites.list shows those that it has`;
       throw new KlatchError('invalid_invite', { sentence });
     }),
 });

@@ -137,7 +137,8 @@ function requireMayChangeRole(authority: Authority, { old, next }: { old: GroupR
     throw new KlatchError('forbidden', { sentence });
   }
   if (authority === 'owner') return;
-  throw new KlatchError('forbidden', { sentence: 'Only the owner of the group changes who its admins are' });
+  const sentence = 'Only the owner of the group changes who its admins are: ask the owner';
+  throw new KlatchError('forbidden', { sentence });
 }
 
 /**
@@ -207,7 +208,7 @@ function requireMayRemove(authority: Authority, affected: readonly MemberOrOwned
   if (authority === 'administrator') return;
   const isOwner = affected.some(({ role }) => role === 'owner');
   if (!isOwner && (authority === 'owner' || affected.every(({ role }) => role === 'member'))) return;
-  const sentence = 'Admins remove members; admins, and members whose bots are admins, are removed by the owner';
+  const sentence = 'Only the owner removes admins, and members whose bots are admins: ask the owner';
   throw new KlatchError('forbidden', { sentence });
 }
 
@@ -220,5 +221,6 @@ export async function requireMember(
   if (account === null) throw userNotFound(user);
   const role = await findGroupRole(tx, { conversationId, accountId: account.id });
   if (role !== null) return { ...account, role };
-  throw new KlatchError('not_found', { sentence: `${account.nick} is not a member of group ${conversationId}` });
+  const sentence = `${account.nick} is not a member of group ${conversationId}: look at the list of its members`;
+  throw new KlatchError('not_found', { sentence });
 }

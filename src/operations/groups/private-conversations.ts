@@ -50,7 +50,8 @@ export const openPrivateConversation = defineOperation({
 async function requireUnblockedPeer(sql: Sql, self: AccountCaller, user: string | number): Promise<TargetAccount> {
   const peer = await requireActiveAccount(sql, user);
   if (peer.id === self.accountId) {
-    throw new KlatchError('invalid_input', { sentence: 'user: a private conversation is with somebody else' });
+    const sentence = 'user: a private conversation is with somebody else; name another person or bot';
+    throw new KlatchError('invalid_input', { sentence });
   }
   await requireNoBlock(sql, self, peer);
   return peer;

@@ -76,7 +76,8 @@ export async function hookByAccess(
 ): Promise<HookAccess> {
   const hook = await translateLostRead(database.general.run((sql) => resolveHookEvenRemoved(sql, access.hookId!)));
   if (hook.removedAt !== null) {
-    throw new KlatchError('hook_not_found', { sentence: `Reverse webhook ${hook.id} is removed` });
+    const sentence = `Reverse webhook ${hook.id} is removed: restore it if a 410 of its target removed it, else register it again`;
+    throw new KlatchError('hook_not_found', { sentence });
   }
   return { ...actorByAccess(access, caller), hookId: hook.id };
 }

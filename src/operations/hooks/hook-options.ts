@@ -103,7 +103,7 @@ export function requireOptionsOfFormat(url: string, options: HookOptions): void 
   const { format, batch, events, triggers, maxAgeS } = options;
   const receiver = receiverFormat(format);
   if (receiver === null) {
-    const only = 'is for the formats of other products, and this reverse webhook has format klatch';
+    const only = 'is for the formats of other products, and this reverse webhook has format klatch; leave it out';
     if (triggers.length > 0) throw invalid(`triggers: ${only}`);
     if (maxAgeS !== null) throw invalid(`max_age: ${only}`);
     return;

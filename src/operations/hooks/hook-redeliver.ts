@@ -120,7 +120,7 @@ async function redeliverByIds(tx: Transaction, hook: LockedHook, ids: readonly s
   const early = seqs.find((seq) => seq <= hook.startAfterSeq);
   if (early !== undefined) {
     const id = await idOfMessage(tx, hook, early);
-    const sentence = `only: ${id} is older than the reverse webhook, which never gets it`;
+    const sentence = `only: ${id} is older than the reverse webhook, which never gets it; leave it out`;
     throw new KlatchError('invalid_input', { sentence });
   }
   const removed = seqs.find((seq) => seq < hook.firstSeq);
@@ -161,7 +161,8 @@ async function findSeqs(
     const isOfGroup = position?.conversationId === conversationId && position.seq <= lastSeq;
     if (isOfGroup && (epochs.get(position.seq) ?? position.logEpoch) === position.logEpoch) return position.seq;
     const what = position !== null ? id : key === 'from' ? 'it' : 'one of the ids';
-    throw new KlatchError('invalid_input', { sentence: `${key}: ${what} is not the id of a message of this group` });
+    const sentence = `${key}: ${what} is not the id of a message of this group; the delivery log shows such ids`;
+    throw new KlatchError('invalid_input', { sentence });
   });
   return [...new Set(seqs)];
 }

@@ -57,12 +57,12 @@ async function restoreUnderGroupLock(services: Services, tx: Transaction, access
   const hook = await resolveHookEvenRemoved(tx, id);
   requireRestorable(services, hook);
   if ((await countHooks(tx, conversationId)) >= max) {
-    const sentence = `Group ${conversationId} has ${max} reverse webhooks already, as many as it may have (limits.hooks-per-group)`;
+    const sentence = `Group ${conversationId} has ${max} reverse webhooks already, as many as it may have (limits.hooks-per-group): remove one first`;
     throw new KlatchError('too_many_hooks', { sentence });
   }
   // If nothing is restored, the hook's row was deleted for good after it was read above.
   if (!(await restoreTargetRemovedHook(tx, { conversationId, hookId: id })))
-    throw new KlatchError('not_found', { sentence: `There is no reverse webhook ${id}` });
+    throw new KlatchError('not_found', { sentence: `There is no reverse webhook ${id}: look at the list of them` });
   const details = { hook: id, host: new URL(hook.url).hostname };
   await insertNotice(tx, { conversationId, kind: 'hook_restored', actorId, details });
   return hook;
@@ -99,7 +99,7 @@ function requireRestorable(services: Services, hook: ListedHook): void {
   }
   const until = restorableUntil(services, hook.removedAt);
   if (Date.now() >= until.getTime()) {
-    const sentence = `Reverse webhook ${hook.id} was removed too long ago: it could be restored until ${until.toISOString()} (retention.removed-hooks)`;
+    const sentence = `Reverse webhook ${hook.id} was removed too long ago: it could be restored until ${until.toISOString()} (retention.removed-hooks); register it again`;
     throw notRestorable(sentence);
   }
 }

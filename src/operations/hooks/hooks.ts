@@ -92,7 +92,7 @@ export async function registerNewHook(
       const { lastSeq: startAfterSeq, lastRev: startRev } = head!;
       const hook: NewHook = { ...request, url, conversationId, secretSealed, startAfterSeq, startRev };
       if ((await countHooks(tx, conversationId)) >= config.limits.hooksPerGroup) {
-        const sentence = `A group has at most ${config.limits.hooksPerGroup} reverse webhooks (limits.hooks-per-group)`;
+        const sentence = `A group has at most ${config.limits.hooksPerGroup} reverse webhooks (limits.hooks-per-group): remove one first`;
         throw new KlatchError('too_many_hooks', { sentence });
       }
       const hookId = await insertHook(tx, hook);

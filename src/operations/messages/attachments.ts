@@ -7,9 +7,12 @@ import type { Services } from '../core/services.ts';
 /** Throws `invalid_input` if there are more than `max` files, or if one is given twice. */
 export function checkAttachments(ids: readonly string[], max: number): readonly string[] {
   if (ids.length > max)
-    throw invalid(`files: a message carries at most ${max} (limits.attachments-per-message), not ${ids.length}`);
+    throw invalid(
+      `files: a message carries at most ${max} (limits.attachments-per-message), not ${ids.length}; ` +
+        'send the others in another message',
+    );
   const duplicate = ids.findIndex((id, index) => ids.indexOf(id) !== index);
-  if (duplicate !== -1) throw invalid(`files: number ${duplicate + 1} is named twice`);
+  if (duplicate !== -1) throw invalid(`files: number ${duplicate + 1} is named twice; name it once`);
   return ids;
 }
 
@@ -32,9 +35,9 @@ export async function assertAttachable(
 
 const NOT_ATTACHABLE_REASONS: Readonly<Record<AttachmentStatus, string>> = {
   free: 'somebody else is using it right now; please repeat it',
-  unknown: 'the sender has no such file',
-  incomplete: 'it is not complete yet',
-  attached: 'another message carries it already',
+  unknown: 'the sender has no such file (files.list shows those of the sender)',
+  incomplete: 'it is not complete yet; finish its upload first',
+  attached: 'another message carries it already; upload it again',
 };
 
 function invalid(sentence: string): KlatchError {

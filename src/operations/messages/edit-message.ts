@@ -47,7 +47,9 @@ export const editMessage = defineTargetedOperation({
     const text = checkMessageText(given, textCodePoints, { hasAttachments: true });
     return reviseMessage(services, { access, seq, accountId }, async (tx, message) => {
       requireNotArchived(message);
-      if (message.deletedAt !== null) throw new KlatchError('not_found', { sentence: `Message ${seq} was deleted` });
+      if (message.deletedAt !== null) {
+        throw new KlatchError('not_found', { sentence: `Message ${seq} was deleted, and cannot be edited any more` });
+      }
       const isOwn = message.sender.id === accountId;
       if (!isOwn) requireAdminOrOwner(access, message, 'edit');
       const key = { conversationId: access.conversationId, accountId };
@@ -102,8 +104,11 @@ function requireAdminOrOwner(
   verb: 'edit' | 'delete',
 ): void {
   if (isAdminOrOwner(access, message)) return;
-  const who = access.kind === 'group' ? 'who wrote a message, owners and admins' : 'who wrote a message';
-  throw new KlatchError('forbidden', { sentence: `Only ${who} may ${verb} it` });
+  const sentence =
+    access.kind === 'group'
+      ? `Only who wrote a message, owners and admins may ${verb} it: ask one of them`
+      : `Only who wrote a message may ${verb} it: ask that person`;
+  throw new KlatchError('forbidden', { sentence });
 }
 
 /** Changes a message and returns it. Null: nothing changes, and the message gets no new rev. */
@@ -128,7 +133,10 @@ async function reviseMessage(
       wantsEvents = found?.wantsEvents ?? false;
       // The membership is checked under the lock, since the caller may have been removed since the request began.
       if (found !== null && found.role === null) throw notAMember(conversationId);
-      if (found === null) throw new KlatchError('not_found', { sentence: `There is no message ${seq} here` });
+      if (found === null) {
+        const sentence = `There is no message ${seq} here: messages.history shows those that there are`;
+        throw new KlatchError('not_found', { sentence });
+      }
       return (await revise(tx, found)) ?? found;
     });
     publish();

@@ -127,7 +127,7 @@ async function resolveCallerOrNamedMember(
 ): Promise<AccountId> {
   if (caller.kind === 'account') {
     if (as === undefined) return caller.accountId;
-    throw new KlatchError('forbidden', { sentence: 'as: only the command line posts for others' });
+    throw new KlatchError('forbidden', { sentence: 'as: only the command line posts for others; leave it out' });
   }
   if (as === undefined)
     throw new KlatchError('invalid_input', { sentence: 'as: give the nick of the member who posts' });

@@ -57,7 +57,10 @@ export const searchMessages = defineOperation({
       const position = before === undefined ? null : parseMessageId(before);
       const request = { text, accountId, conversationId, before: position, limit, maxBytes: MAX_PAGE_BYTES };
       const page = await translateLostRead(searchMessagesByWords(database.search, request)).catch(translateTimeout);
-      if (page === null) throw new KlatchError('not_found', { sentence: 'before: there is no such message' });
+      if (page === null) {
+        const sentence = 'before: there is no such message; give the id of one, such as `next` of the page before';
+        throw new KlatchError('not_found', { sentence });
+      }
       return serializePage(page, accountId);
     });
   },

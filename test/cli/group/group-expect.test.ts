@@ -51,7 +51,7 @@ describe('klatch group expect', () => {
     });
     const again = await run('expect', 'remove', 'Ops', 'backup');
     expect(again.code).not.toBe(0);
-    expect(again.stderr).toContain(`Group ${group} expects no post with this key`);
+    expect(again.stderr).toContain(`Group ${group} expects no post with this key: look at the list of what it expects`);
   });
 
   test('says what a duration is', async () => {

@@ -62,7 +62,8 @@ describe('the commands about members and messages', () => {
       '',
     ]);
     const again = await workspace.run(['group', 'remove-member', 'Ops', 'bob']);
-    expect(again).toMatchObject({ code: 1, stderr: `klatch: bob is not a member of group ${group}\n` });
+    const absent = `klatch: bob is not a member of group ${group}: look at the list of its members\n`;
+    expect(again).toMatchObject({ code: 1, stderr: absent });
     expect(await workspace.run(['group', 'add-member', 'Ops', 'bob', '--role', 'king'])).toMatchObject({ code: 64 });
   });
 
@@ -108,8 +109,10 @@ describe('the commands about members and messages', () => {
     const refused = (sentence: string) => ({ code: 1, stdout: '', stderr: `klatch: ${sentence}\n` });
     expect(blank).toMatchObject(refused('text: must hold something other than white space'));
     expect(long).toMatchObject(refused('text: has 40001 characters (code points), at most 40000 are allowed'));
-    expect(huge).toMatchObject(refused('the text on standard input is longer than 1 MiB'));
-    expect(binary).toMatchObject(refused('the text on standard input is not valid UTF-8'));
+    expect(huge).toMatchObject(refused('the text on standard input is longer than 1 MiB: send less at a time'));
+    expect(binary).toMatchObject(
+      refused('the text on standard input is not valid UTF-8: convert it first, for instance with iconv'),
+    );
     expect(stranger).toMatchObject(
       refused(`bob is not a member of group ${group}, and only members can post: add bob to the group first`),
     );
@@ -117,7 +120,9 @@ describe('the commands about members and messages', () => {
     // In JSON with its escapes, this text exceeds what the server reads: the server would close the connection without
     // an answer.
     const escaped = await workspace.pipe('\u0001'.repeat(300_000), send);
-    expect(escaped).toMatchObject(refused('this is more than the server takes in one request, 1 MiB'));
+    expect(escaped).toMatchObject(
+      refused('this is more than the server takes in one request, 1 MiB: send less at a time'),
+    );
     expect(await texts()).toEqual(before);
   });
 

@@ -126,7 +126,7 @@ describe('klatch push', () => {
     expect(await workspace.run(['push', 'test', 'alice'])).toMatchObject({
       code: 1,
       stdout: '',
-      stderr: 'klatch: alice has no device that is told of messages\n',
+      stderr: 'klatch: alice has no device that is told of messages: that person turns on notifications in a client\n',
     });
     const json = await workspace.run(['push', 'test', 'alice', '--json']);
     expect(json.code).toBe(1);

@@ -103,7 +103,7 @@ describe('the status of a server that runs', () => {
       const { code, stdout, stderr } = await workspace.run(['status']);
       expect({ code, stderr }).toEqual({
         code: 69,
-        stderr: 'klatch: the server runs, but its database does not answer\n',
+        stderr: 'klatch: the server runs, but its database does not answer: `klatch doctor` says why\n',
       });
       expect(stdout).toMatch(
         /^server: +Klatch \S+, pid \d+, not ready\n[^]*\ndatabase: +PostgreSQL \S+, does not answer\n/,

@@ -191,7 +191,11 @@ describe('klatch hook', () => {
     expect(await run('remove')).toMatchObject(
       says(`Reverse webhook ${hook} of group ${group.id} is removed: nothing is sent to it any more.`),
     );
-    const removed = { code: 1, stdout: '', stderr: `klatch: Reverse webhook ${hook} is removed\n` };
+    const removed = {
+      code: 1,
+      stdout: '',
+      stderr: `klatch: Reverse webhook ${hook} is removed: restore it if a 410 of its target removed it, else register it again\n`,
+    };
     for (const command of ['remove', 'pause', 'resume', 'ping', 'discard-backlog', 'rotate-secret']) {
       expect(await run(command)).toMatchObject(removed);
     }
@@ -218,13 +222,16 @@ describe('klatch hook', () => {
   });
 
   test.each([
-    [['pause', '77777'], 'There is no reverse webhook 77777'],
-    [['log', '77777'], 'There is no reverse webhook 77777'],
+    [['pause', '77777'], 'There is no reverse webhook 77777: look at the list of them'],
+    [['log', '77777'], 'There is no reverse webhook 77777: look at the list of them'],
     [
       ['log', 'HOOK', '--before', 'never'],
       'before: must be the place that the page before ended at, or a time such as "2026-11-20T08:00:00Z"',
     ],
-    [['redeliver', 'HOOK', '--only', '1000000:1'], 'only: 1000000:1 is not the id of a message of this group'],
+    [
+      ['redeliver', 'HOOK', '--only', '1000000:1'],
+      'only: 1000000:1 is not the id of a message of this group; the delivery log shows such ids',
+    ],
   ])('ends with 1 and the reason for what the server refuses: %j', async (args, sentence) => {
     const words = args.map((word) => (word === 'HOOK' ? hook : word));
     expect(await klatch(['hook', ...words])).toMatchObject({

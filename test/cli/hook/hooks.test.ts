@@ -136,7 +136,8 @@ describe('the commands about reverse webhooks', () => {
   });
 
   test('end with 1 for a hook that there is not', async () => {
-    const unknown = { code: 1, stdout: '', stderr: 'klatch: There is no reverse webhook 77777\n' };
+    const stderr = 'klatch: There is no reverse webhook 77777: look at the list of them\n';
+    const unknown = { code: 1, stdout: '', stderr };
     expect(await workspace.run(['hook', 'info', '77777'])).toMatchObject(unknown);
     expect(await workspace.run(['hook', 'restore', '77777'])).toMatchObject(unknown);
   });

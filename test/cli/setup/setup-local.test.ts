@@ -246,7 +246,7 @@ const programs = await localPrograms();
     test('Ctrl-C at a question leaves nothing behind, and the next run succeeds', async () => {
       const flagged = ['setup', '--socket-dir', server.cluster.socketDir, ...names, '--data-dir', workspace.dataDir];
       const left = await converse(flagged, ['\r', '\u0003']);
-      expect(left.shown).toContain('left without an answer; nothing was written');
+      expect(left.shown).toContain('left without an answer; nothing was written: repeat the command');
       expect(left.code).toBe(64);
       expect(await written()).toBe(false);
       const [row] = await server.administer((sql) => sql`select from pg_roles where rolname = ${names[3]!}`);

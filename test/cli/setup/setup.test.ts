@@ -290,7 +290,7 @@ describe('the questions of klatch setup', () => {
   });
 
   test('end with a sentence when nobody answers', async () => {
-    await expect(converse([''])).rejects.toThrow('left without an answer; nothing was written');
+    await expect(converse([''])).rejects.toThrow('left without an answer; nothing was written: repeat the command');
   });
 });
 

@@ -130,12 +130,12 @@ describe('a text of JSON-RPC', () => {
   });
 
   test.each([
-    ['{', 'the server sent something that is not JSON'],
-    ['{"a":1}', 'the server sent something that is not JSON-RPC 2.0'],
-    ['[]', 'the server sent something that is not JSON-RPC 2.0'],
-    ['{"id":1.5,"result":1}', 'the server sent something that is not JSON-RPC 2.0'],
-    ['{"id":1,"error":"no"}', 'the server sent something that is not JSON-RPC 2.0'],
-    ['{"id":null,"result":1}', 'the server sent something that is not JSON-RPC 2.0'],
+    ['{', 'the server sent something that is not JSON: check its address'],
+    ['{"a":1}', 'the server sent something that is not JSON-RPC 2.0: check its address'],
+    ['[]', 'the server sent something that is not JSON-RPC 2.0: check its address'],
+    ['{"id":1.5,"result":1}', 'the server sent something that is not JSON-RPC 2.0: check its address'],
+    ['{"id":1,"error":"no"}', 'the server sent something that is not JSON-RPC 2.0: check its address'],
+    ['{"id":null,"result":1}', 'the server sent something that is not JSON-RPC 2.0: check its address'],
     ['{"id":null,"error":{"message":"odd"}}', 'the server could not read a request: odd'],
   ])('is refused as %s', (text, sentence) => {
     const refused = expect.objectContaining({ name: 'ProtocolError', message: sentence });

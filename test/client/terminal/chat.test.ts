@@ -131,7 +131,7 @@ describe('klatch chat sign-in', () => {
     const again = await piped(text, 'sign-in', ...options, http);
     expect(again).toMatchObject({
       code: 1,
-      stderr: 'klatch: This sign-in link was used, has expired, or never existed\n',
+      stderr: 'klatch: This sign-in link was used, has expired, or never existed: ask for a new one\n',
     });
     expect(await piped(text, 'sign-in', ...options, 'tcp://127.0.0.1:1')).toMatchObject({
       code: 69,
@@ -289,7 +289,7 @@ describe('klatch chat', () => {
   test('says in a sentence what it cannot do', async () => {
     const cases = [
       [['read', 'Nowhere'], 1, 'klatch: you are in no conversation Nowhere: `klatch chat list` shows yours\n'],
-      [['read', '999'], 1, 'klatch: You are in no conversation 999\n'],
+      [['read', '999'], 1, 'klatch: You are in no conversation 999: look at the list of yours\n'],
       [['send', '@nobody', 'x'], 1, expect.stringContaining('klatch chat open nobody')],
       [['open', 'nobody'], 1, expect.stringMatching(/^klatch: .+\n$/)],
       [['join', 'https://chat.example.org/none'], 1, expect.stringMatching(/^klatch: .+\n$/)],

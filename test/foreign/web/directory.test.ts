@@ -112,7 +112,7 @@ test('a pasted invitation shows its group before somebody joins, and says so whe
   await callAs(server, alice, 'invites.revoke', { group: id, invite: made.id });
   await reopen(page);
   await paste(made.link);
-  await dialog.getByText('This invitation is no longer valid, or never existed').waitFor();
+  await dialog.getByText('This invitation is no longer valid, or never existed: ask for a new one').waitFor();
   await dialog.getByText('Ask whoever sent you the link for a new one.').waitFor();
   for (const each of complaints) each.splice(0);
 });

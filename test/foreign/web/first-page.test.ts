@@ -88,7 +88,7 @@ describe('the printed address', () => {
     await signedInAs(await open(`${server.url}/#${token}`), 'Alice');
     await profile!.close();
     const { page } = await open(`${server.url}/#${token}`);
-    await page.getByText('This sign-in link was used, has expired, or never existed').waitFor();
+    await page.getByText('This sign-in link was used, has expired, or never existed: ask for a new one').waitFor();
     await page.getByLabel('Paste the sign-in link').waitFor();
     // The browser does not load the page again if only the hash of its address changes.
     const another = await newToken('alice');

@@ -285,7 +285,7 @@ describe('an invitation', () => {
   test('that has expired says so to everybody, signed in or not', async () => {
     const address = `${server.url}/join#${'A'.repeat(43)}`;
     const { page, profile } = await open(address);
-    await alerted(page, 'This invitation is no longer valid, or never existed');
+    await alerted(page, 'This invitation is no longer valid, or never existed: ask for a new one');
     await page.getByLabel('E-mail address').waitFor();
     const { link } = await server.operate<{ link: string }>('accounts.invite', { user: 'alice' });
     // A change of the hash alone would load no page, so the test goes to another page first.

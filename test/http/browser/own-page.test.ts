@@ -86,7 +86,7 @@ describe('the session cookie on a request that no page of the own origin sent', 
     expect([response.status, response.body]).toEqual([
       403,
       {
-        message: `The session cookie is for pages of ${OWN_ORIGIN} (http.base-uri), and this request comes from elsewhere`,
+        message: `The session cookie is for pages of ${OWN_ORIGIN} (http.base-uri), and this request comes from elsewhere: open Klatch there`,
         code: 'forbidden',
       },
     ]);

@@ -15,7 +15,7 @@ interface SignedIn {
   readonly account: object;
 }
 
-const OVER = 'This sign-in link was used, has expired, or never existed';
+const OVER = 'This sign-in link was used, has expired, or never existed: ask for a new one';
 
 let server: TestServer;
 beforeAll(async () => {

@@ -42,7 +42,7 @@ describe('the operations on expectations', () => {
     expect(await callAs(server, owner, 'expectations.remove', inGroup({ key: 'a' }))).toEqual(inGroup({ key: 'a' }));
     await expect(callAs(server, owner, 'expectations.remove', inGroup({ key: 'a' }))).rejects.toMatchObject({
       code: 'not_found',
-      message: `Group ${group.id} expects no post with this key`,
+      message: `Group ${group.id} expects no post with this key: look at the list of what it expects`,
     });
     expect(await callAs(server, owner, 'expectations.list', inGroup())).toEqual({ expectations: [backup] });
   });

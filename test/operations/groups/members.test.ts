@@ -42,7 +42,7 @@ describe('the members of a group', () => {
     await server.operate('groups.remove-member', { group: group.id, user: 'carl' });
     expect(await nicks({ group: group.id })).toEqual(['alice']);
     await expect(server.operate('groups.remove-member', { group: group.id, user: 'carl' })).rejects.toThrow(
-      `carl is not a member of group ${group.id}`,
+      `carl is not a member of group ${group.id}: look at the list of its members`,
     );
   });
 

@@ -167,7 +167,7 @@ describe('a hook is not restored', () => {
         update reverse_hook set removed_at = now() - ${`${DAYS_KEPT} days`}::interval where id = ${id}`,
     );
     await expect(restore(id)).rejects.toThrow(
-      new RegExp(`^Reverse webhook ${id} was removed too long ago: .*retention\\.removed-hooks`),
+      new RegExp(`^Reverse webhook ${id} was removed too long ago: .*retention\\.removed-hooks\\); register it again$`),
     );
     await server.database.query(
       (sql) => sql`
@@ -192,7 +192,7 @@ describe('a hook is not restored', () => {
     await loseTo410(id);
     const others = [await register('/a'), await register('/b')];
     await expect(restore(id)).rejects.toThrow(
-      `Group ${group.id} has 2 reverse webhooks already, as many as it may have (limits.hooks-per-group)`,
+      `Group ${group.id} has 2 reverse webhooks already, as many as it may have (limits.hooks-per-group): remove one first`,
     );
     expect((await listed()).map((hook) => hook.id)).toEqual(others.map((hook) => hook.id));
   });

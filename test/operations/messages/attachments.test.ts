@@ -97,11 +97,16 @@ describe('a message with files', () => {
 });
 
 describe('what cannot be attached', () => {
+  const NO_SUCH_FILE = 'the sender has no such file (files.list shows those of the sender)';
   test.each<[string, () => Promise<string>, string]>([
-    ["somebody else's file", async () => (await insertFile(server, bob.id)).id, 'the sender has no such file'],
-    ['one that there is not', async () => 'x'.repeat(22), 'the sender has no such file'],
-    ['one that was removed', async () => (await own({ state: 'removed' })).id, 'the sender has no such file'],
-    ['one that is not complete', async () => (await own({ state: 'uploading' })).id, 'it is not complete yet'],
+    ["somebody else's file", async () => (await insertFile(server, bob.id)).id, NO_SUCH_FILE],
+    ['one that there is not', async () => 'x'.repeat(22), NO_SUCH_FILE],
+    ['one that was removed', async () => (await own({ state: 'removed' })).id, NO_SUCH_FILE],
+    [
+      'one that is not complete',
+      async () => (await own({ state: 'uploading' })).id,
+      'it is not complete yet; finish its upload first',
+    ],
     [
       "another message's",
       async () => {
@@ -109,7 +114,7 @@ describe('what cannot be attached', () => {
         await send(server, alice, group, 'first', { files: [id] });
         return id;
       },
-      'another message carries it already',
+      'another message carries it already; upload it again',
     ],
   ])('%s is told by its number, and nothing is posted', async (_what, make, reason) => {
     const [good, bad] = [await own({ name: 'secret name' }), await make()];
@@ -127,9 +132,9 @@ describe('what cannot be attached', () => {
       refusal(callAs(server, alice, 'messages.send', { conversation: group, text: 'x', files }));
     expect(await errorOf(ids)).toMatchObject({
       code: 'invalid_input',
-      message: 'files: a message carries at most 3 (limits.attachments-per-message), not 4',
+      message: expect.stringContaining('at most 3 (limits.attachments-per-message), not 4; send the others in another'),
     });
-    expect((await errorOf([ids[0], ids[1], ids[0]])).message).toBe('files: number 3 is named twice');
+    expect((await errorOf([ids[0], ids[1], ids[0]])).message).toBe('files: number 3 is named twice; name it once');
     for (const wrong of [['../../etc/passwd'], ['x'], [7], [null], 'x', { 0: ids[0] }, Array(101).fill(ids[0])]) {
       expect((await errorOf(wrong)).code).toBe('invalid_input');
     }
