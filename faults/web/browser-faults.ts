@@ -74,7 +74,7 @@ export const browserFaults: readonly Fault[] = [
     name: 'browser-kill',
     title: 'kill -9 of the server of a browser with three tabs',
     runs: { full: 20, quick: 3, test: 1 },
-    runMs: 60_000,
+    runMs: 30_000,
     repeatsPerLane: MAX_UNSETTLED_ATTEMPTS,
     lacks: lacksChromium,
     open: (cleanUp) => open(cleanUp, killServer),
@@ -83,7 +83,7 @@ export const browserFaults: readonly Fault[] = [
     name: 'browser-offline',
     title: 'browser with three tabs offline for 30 s',
     runs: { full: 20, quick: 3, test: 1 },
-    runMs: 120_000,
+    runMs: 150_000,
     repeatsPerLane: 0,
     lacks: lacksChromium,
     open: (cleanUp) =>
