@@ -146,8 +146,8 @@ export const ALERT_MUTANTS: readonly Mutant[] = [
     name: 'alert-late-end-counts',
     promise: 'The late end of an earlier time of firing ends nothing that fires since.',
     file: RULES,
-    find: 'other.startsAt.getTime() > start && !(isFiring(alert) && isFiring(other))',
-    replace: 'other.startsAt.getTime() > start && isFiring(alert) && !isFiring(other)',
+    find: 'entry.startsAt.getTime() > start && !(isFiring(alert) && isFiring(entry))',
+    replace: 'entry.startsAt.getTime() > start && isFiring(alert) && !isFiring(entry)',
     tests: [RULE_TESTS, '-t', 'however late'],
   },
   {
