@@ -24,7 +24,7 @@ export const peopleWords = {
   receivedPart: (percent: number) => `upload not complete: ${percent} %`,
   removeFile: 'Remove',
   removeFileQuestion: (name: string) => `${name} will be gone for good.`,
-  filesOfMessages: 'A file of a message goes when you delete the message.',
+  filesOfMessages: 'A file of a message is deleted with its message.',
   nickOrName: 'Write to somebody, by nick or name',
   writeTo: (name: string, nick: string) => `${name} (@${nick})`,
   publicGroups: 'Public groups',
