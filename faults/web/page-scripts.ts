@@ -13,6 +13,13 @@ export const WATCH_VIEW = `(() => {
   const violations = new Set();
   const view = (globalThis.klatchView = { violations, newest: 0, hidden: new Set() });
   let pendingBefore = new Set();
+  let shownNow = new Set();
+  const missing = new Set();
+  // A timer that is set within a frame runs after the frame is painted.
+  const checkPainted = () => {
+    for (const text of missing) if (!shownNow.has(text)) view.hidden.add(text);
+    missing.clear();
+  };
   const violated = (sentence) => {
     if (violations.size < MAX_VIOLATIONS) violations.add(sentence);
   };
@@ -46,7 +53,12 @@ export const WATCH_VIEW = `(() => {
     }
     const pending = new Set([...feed.querySelectorAll('.message.pending')].map(textOf));
     for (const text of pending) show(text);
-    for (const text of pendingBefore) if (!shown.has(text)) view.hidden.add(text);
+    shownNow = shown;
+    for (const text of pendingBefore) {
+      if (shown.has(text)) continue;
+      if (missing.size === 0) requestAnimationFrame(() => setTimeout(checkPainted));
+      missing.add(text);
+    }
     pendingBefore = pending;
     view.newest = newest;
   };
@@ -58,7 +70,7 @@ export interface FoundInView {
   readonly violations: readonly string[];
   /** The greatest seq among the rows that are drawn. */
   readonly newest: number;
-  /** Texts that were shown as being sent, and then were not shown at all for a moment. */
+  /** Texts that were shown as being sent, and were not in a frame that was painted afterwards. */
   readonly hidden: readonly string[];
 }
 

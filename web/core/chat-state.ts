@@ -1,4 +1,4 @@
-import { batch, signal } from '@preact/signals';
+import { signal } from '@preact/signals';
 import { anything } from '../../client/core/decode.ts';
 import { isTransient, ServerError } from '../../client/core/chat-error.ts';
 import type { ChatEvent } from '../../client/core/events.ts';
@@ -98,12 +98,13 @@ export class ChatState {
       account: account.id,
       send: async ({ conversation, text, files = [], clientId }) => {
         const message = await api.sendMessage({ conversation, text, files: files.map(({ id }) => id), clientId });
-        this.#show(conversation, message);
+        // Otherwise the live connection brings the messages before it first: without them its row would be empty.
+        if (this.pages.get(conversation, message.seq - 1) !== undefined) this.#show(conversation, message);
         return message.seq;
       },
       keep: (entry) => store.keepQueuedMessage(entry),
       remove: (clientId) => store.removeQueuedMessage(clientId),
-      lastSeqOf: (conversation) => this.#entries.get(conversation)?.lastSeq ?? 0,
+      lastSeqOf: (id) => this.conversations.peek()?.find((each) => each.info.id === id)?.lastSeq ?? 0,
       onChange,
     });
     this.peers = new PeerPresence((conversation) => api.onlineAccounts(conversation));
@@ -302,12 +303,11 @@ export class ChatState {
     const isOpen = this.#timeline?.conversation === conversation;
     // The messages of other conversations are fetched when the person opens them.
     if (isOpen || this.pages.hasPageOf(conversation, message.seq)) this.pages.put(conversation, [message]);
-    batch(() => {
-      const isNew = message.edited_at === undefined && message.deleted !== true;
-      if (isNew && message.sender.kind !== 'webhook') this.typing.onMessage(conversation, message.sender.id);
-      this.#update(conversation, (entry) => withMessage(entry, message, this.account));
-      this.#tellSendQueue(conversation, message);
-    });
+    const isNew = message.edited_at === undefined && message.deleted !== true;
+    if (isNew && message.sender.kind !== 'webhook') this.typing.onMessage(conversation, message.sender.id);
+    this.#update(conversation, (entry) => withMessage(entry, message, this.account));
+    // The next draw shows the message: an own one would be out of view if it left the send queue before.
+    this.#drawing.schedule(() => this.#tellSendQueue(conversation, message));
     if (!this.#entries.has(conversation) || this.#resetConversations.has(conversation)) this.#reloadSoon();
   }
 
@@ -353,10 +353,8 @@ export class ChatState {
 
   #showEntries(): void {
     if (!this.#isListed || this.#isStopped) return;
-    batch(() => {
-      this.conversations.value = [...this.#entries.values()].sort(byActivity);
-      this.#timeline?.changed();
-    });
+    this.conversations.value = [...this.#entries.values()].sort(byActivity);
+    this.#timeline?.changed();
   }
 
   #reloadSoon(): void {
@@ -380,8 +378,7 @@ export class ChatState {
       for (const info of listed) this.#takeListed(info);
       this.#isListed = true;
       if (this.actionProblem.value === this.#listProblem) this.actionProblem.value = null;
-      this.sendQueue.forgetShown();
-      this.#drawing.schedule();
+      this.#drawing.schedule(() => this.sendQueue.forgetShown());
       void this.peers.ask(peersIn(this.#entries.values(), this.#timeline?.conversation ?? null));
     } catch (error) {
       // The session has ended: the live connection reports that.

@@ -1,3 +1,5 @@
+import { batch } from '@preact/signals';
+
 /** The delay of a draw in a hidden page, which gets no frames: its title still has to show the number of messages. */
 const HIDDEN_INTERVAL_MS = 250;
 const MAX_PAUSE_MS = 250;
@@ -9,6 +11,7 @@ const MAX_PAUSE_MS = 250;
  */
 export class DrawScheduler {
   readonly #draw: () => void;
+  readonly #changesOfNextDraw: (() => void)[] = [];
   #isScheduled = false;
   #pausedUntil = 0;
 
@@ -16,8 +19,12 @@ export class DrawScheduler {
     this.#draw = draw;
   }
 
-  /** Draws soon. Further calls before that draw cause no second draw. */
-  schedule(): void {
+  /**
+   * Draws soon. Further calls before that draw cause no second draw. `change` is a change of signals that the page must
+   * not show before that draw.
+   */
+  schedule(change?: () => void): void {
+    if (change !== undefined) this.#changesOfNextDraw.push(change);
     if (this.#isScheduled) return;
     this.#isScheduled = true;
     const pauseMs = this.#pausedUntil - performance.now();
@@ -29,7 +36,10 @@ export class DrawScheduler {
   readonly #drawNow = (): void => {
     this.#isScheduled = false;
     const startedAt = performance.now();
-    this.#draw();
+    batch(() => {
+      this.#draw();
+      for (const change of this.#changesOfNextDraw.splice(0)) change();
+    });
     // A timer that is set within a frame runs after the frame is painted.
     setTimeout(() => {
       const now = performance.now();

@@ -26,7 +26,7 @@ interface SendQueueOptions {
   /** `keep` stores an entry in the browser, and `remove` removes it from there. They never reject. */
   readonly keep: (entry: QueuedMessage) => Promise<void>;
   readonly remove: (clientId: string) => Promise<void>;
-  /** The greatest seq of a conversation that this page has received. */
+  /** The greatest seq of a conversation that the page has drawn. */
   readonly lastSeqOf: (conversation: number) => number;
   readonly onChange: () => void;
   readonly now?: () => number;

@@ -45,5 +45,7 @@ describe('three tabs that read one conversation and write into it', () => {
   test('have shown each message once and in order, have sent each text once, and have kept their drafts', async () => {
     await watched.settle();
     expect(watched.violations()).toEqual([]);
+    // An own text stays in view from Enter on.
+    expect(watched.tabs.map(({ hiddenTexts }) => hiddenTexts)).toEqual([0, 0, 0]);
   });
 });
