@@ -10,6 +10,17 @@ export const USER = 'viewer';
 export const PASSWORD = 'a password of the benchmark';
 const HASH_ROUNDS = 8;
 
+/**
+ * Runs before The Lounge, which asks GitHub for newer versions. On a machine that does not reach GitHub, the library
+ * `got` of The Lounge repeats that request after its end, and throws an error that would end the process.
+ */
+const IGNORE_FAILED_UPDATE_CHECK = `process.on('uncaughtException', (error) => {
+  if (error.message.includes('onCancel')) return;
+  console.error(error);
+  process.exit(1);
+});
+`;
+
 interface LoungeOptions {
   /** The script that starts The Lounge. */
   readonly script: string;
@@ -42,7 +53,9 @@ export class LoungeServer {
       join(folder, 'users', `${USER}.json`),
       JSON.stringify(userOf({ script, ircPort, channels }), null, 2),
     );
-    const child = spawn(process.execPath, [script, 'start'], {
+    const preloaded = join(folder, 'ignore-failed-update-check.cjs');
+    await writeFile(preloaded, IGNORE_FAILED_UPDATE_CHECK);
+    const child = spawn(process.execPath, ['--require', preloaded, script, 'start'], {
       stdio: ['ignore', 'ignore', 'inherit'],
       env: { ...process.env, NODE_ENV: 'production', THELOUNGE_HOME: folder },
     });
