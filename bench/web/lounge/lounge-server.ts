@@ -15,7 +15,7 @@ const HASH_ROUNDS = 8;
  * `got` of The Lounge repeats that request after its end, and throws an error that would end the process.
  */
 const IGNORE_FAILED_UPDATE_CHECK = `process.on('uncaughtException', (error) => {
-  if (error.message.includes('onCancel')) return;
+  if (/onCancel|api\\.github\\.com/.test(error.message)) return;
   console.error(error);
   process.exit(1);
 });
