@@ -125,25 +125,28 @@ interface PageKeyOptions {
   readonly leave: () => void;
 }
 
-/** Whether a key enters a character. The space key scrolls the list. */
-const isText = (event: KeyboardEvent): boolean => event.key.length === 1 && event.key !== ' ' && !hasModifier(event);
+/** Keys of one character that do not enter text: the space key scrolls the list, and `?` shows the shortcuts. */
+const KEYS_WITHOUT_TEXT = [' ', '?'];
+
+/** Whether a key enters text, also with Shift. */
+const isText = ({ key, ctrlKey, altKey, metaKey }: KeyboardEvent): boolean =>
+  key.length === 1 && !KEYS_WITHOUT_TEXT.includes(key) && !ctrlKey && !altKey && !metaKey;
 
 /** Handles the keys of the list while the composer or nothing has the focus. */
 function usePageKeys({ list, composer, move, leave }: PageKeyOptions): void {
   useEffect(() => {
     const onKey = (event: KeyboardEvent): void => {
-      if (event.defaultPrevented || hasModifier(event) || document.querySelector('dialog[open]') !== null) return;
+      if (event.defaultPrevented || document.querySelector('dialog[open]') !== null) return;
       const { target, key } = event;
       const field = composer.current;
-      const to = feedMoveOf(event);
       const isNowhere = target === document.body;
+      if (isText(event) && isNowhere) field?.focus({ preventScroll: true });
+      if (hasModifier(event) || isText(event)) return;
+      const to = feedMoveOf(event);
       const isInShortText = target === field && field !== null && field.scrollHeight - field.clientHeight < ROUNDING_PX;
       if (key === 'Escape') leave();
       else if (to !== null && isNowhere) move(to);
-      else if (isText(event) && isNowhere) {
-        field?.focus({ preventScroll: true });
-        return;
-      } else if ((key === 'PageUp' || key === 'PageDown') && isInShortText)
+      else if ((key === 'PageUp' || key === 'PageDown') && isInShortText)
         list.current?.scrollByPage(key === 'PageUp' ? -1 : 1);
       else return;
       event.preventDefault();

@@ -162,11 +162,9 @@ function InviteRow({ invite, isNewest, isBusy, onRevoke }: InviteRowProps) {
         </button>
       </div>
       {isCodeShown.value ? <QrCode text={link} label={peopleWords.qrCode} /> : null}
-      <p class="quiet" role="status">
-        {copied.value ?? ''}
-      </p>
       <p class="quiet">
-        {words.uses(uses, maxUses)} · {expiresAt === null ? words.noTimeLimit : words.validUntil(momentOf(expiresAt))}
+        {words.uses(uses, maxUses)} · {expiresAt === null ? words.noTimeLimit : words.validUntil(momentOf(expiresAt))}{' '}
+        <span role="status">{copied.value ?? ''}</span>
       </p>
       <ConfirmButton label={words.revoke} question={words.revokeQuestion} isBusy={isBusy} onConfirm={onRevoke} />
     </li>

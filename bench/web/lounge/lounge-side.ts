@@ -132,7 +132,7 @@ export class LoungeSide implements Side {
       const page = await profile.newPage();
       await page.goto(this.#parts.lounge.url);
       await page.locator('input[name="username"]').fill(USER);
-      await page.locator('input[name="password"]').fill(PASSWORD);
+      await page.locator('#signin-password').fill(PASSWORD);
       await page.locator('button[type="submit"]').click();
       await page.locator('.channel-list-item[data-type="channel"]').first().waitFor();
       for (const item of await page.locator('.channel-list-item[data-type="channel"]').all()) {

@@ -196,8 +196,8 @@ test('keys edit, copy, delete and open the menu of the message that has the focu
   // After a click on a message, keys are no commands for that message, and text goes to the composer.
   await field.click();
   await page.getByRole('article').getByText('mine').click();
-  await page.keyboard.type('each');
-  expect(await field.inputValue()).toBe('each');
+  await page.keyboard.type('Each');
+  expect(await field.inputValue()).toBe('Each');
 });
 
 test('keys of the composer edit the last own message, scroll, and lead to other conversations and unread ones', async () => {

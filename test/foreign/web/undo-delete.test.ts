@@ -117,8 +117,8 @@ test('a deletion can be undone, survives another conversation, and is sent when 
   await page.getByRole('button', { name: 'Undo' }).click();
   await article(page, 'one').waitFor();
   // The focus is on the message now, and what one types belongs to the composer.
-  await page.keyboard.type('each letter');
-  expect(await page.getByRole('textbox').inputValue()).toBe('each letter');
+  await page.keyboard.type('Each letter');
+  expect(await page.getByRole('textbox').inputValue()).toBe('Each letter');
   await page.getByRole('textbox').fill('');
 
   await remove('two');
