@@ -16,7 +16,8 @@ const KEY_MS = 200;
 const NODES_MS = 1_000;
 /** The page must show the last post within this time. */
 const LAST_S = 60;
-const READ_S = 900;
+/** The page shows 60,000 messages by scrolling: on two cores that took more than 15 minutes. */
+const READ_S = 2_400;
 
 /** Posts many messages a second into the open conversation while a person types. */
 export async function measureFlood(stage: WebStage, plan: WebPlan): Promise<Measures> {

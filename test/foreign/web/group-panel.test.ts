@@ -268,6 +268,8 @@ test('the panel is used by the keyboard alone, and the focus goes back to where 
   await eventually(focused, (text) => text === 'Archive the group');
   await page.keyboard.press('Escape');
   await eventually(focused, (text) => text === 'Details');
+  // The page closes the panel before the browser has gone back in its history.
+  await page.waitForURL(/\/c\/\d+$/);
   await page.keyboard.press('Enter');
   await panel.getByRole('button', { name: 'Close' }).focus();
   await page.keyboard.press('Enter');
