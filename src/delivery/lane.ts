@@ -281,7 +281,7 @@ export class Lane {
     // A lane tries again every second: it logs its first defect only, or the log would hold nothing else.
     if (this.#hasLoggedDefect || !isDefect(error)) return log.debug('a lane rests after a failure', fields);
     this.#hasLoggedDefect = true;
-    log.error('a defect of the server stops the deliveries of a hook; they are kept, and tried again', fields);
+    log.error('a defect of Klatch fails the deliveries of a hook: the server keeps the messages, and retries', fields);
   }
 
   #scheduleRun({ ms, ignoreWakeups }: Delay): void {

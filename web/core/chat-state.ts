@@ -98,8 +98,9 @@ export class ChatState {
       account: account.id,
       send: async ({ conversation, text, files = [], clientId }) => {
         const message = await api.sendMessage({ conversation, text, files: files.map(({ id }) => id), clientId });
+        const isFirst = message.seq === this.#entries.get(conversation)?.firstSeq;
         // Otherwise the live connection brings the messages before it first: without them its row would be empty.
-        if (this.pages.get(conversation, message.seq - 1) !== undefined) this.#show(conversation, message);
+        if (isFirst || this.pages.get(conversation, message.seq - 1) !== undefined) this.#show(conversation, message);
         return message.seq;
       },
       keep: (entry) => store.keepQueuedMessage(entry),

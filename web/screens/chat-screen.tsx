@@ -94,8 +94,10 @@ function useOpenFirst(state: AppState, chat: ChatState): void {
     if (first === null) return;
     const isOnly = isBegin.current && conversations?.length === 1;
     isBegin.current = false;
-    if (!isList || !(isOnly || matchMedia(WIDE).matches)) return;
-    state.go({ screen: 'conversation', conversation: first, seq: null }, { replaces: !isOnly });
+    const isWide = matchMedia(WIDE).matches;
+    if (!isList || !(isOnly || isWide)) return;
+    // On a narrow screen the browser's Back leads to the list.
+    state.go({ screen: 'conversation', conversation: first, seq: null }, { replaces: isWide });
   }, [first, isList]);
 }
 

@@ -33,6 +33,8 @@ function checkInput<Input>(
   return parsed.data;
 }
 
+const ONLY_FOR_COMMAND_LINE = 'Only the command line on the server may do this: use klatch there';
+const ONLY_FOR_ADMINISTRATORS = 'Only administrators of this installation may do this: ask one of them';
 const ONLY_FOR_PEOPLE = 'Bots may not do this: call it with the session of a person';
 
 /**
@@ -42,10 +44,9 @@ const ONLY_FOR_PEOPLE = 'Bots may not do this: call it with the session of a per
 export function authorizeCaller({ who, scope }: Pick<Operation, 'who' | 'scope'>, caller: Caller): void {
   if (who === 'anybody' || caller.kind === 'system') return;
   if (caller.kind === 'anonymous') throw new KlatchError('unauthenticated');
-  if (who === 'system' || (who === 'administrator' && !isAdministrator(caller))) {
-    const sentence = 'Only administrators of this installation may do this: ask one of them';
-    throw new KlatchError('forbidden', { sentence });
-  }
+  if (who === 'system') throw new KlatchError('forbidden', { sentence: ONLY_FOR_COMMAND_LINE });
+  if (who === 'administrator' && !isAdministrator(caller))
+    throw new KlatchError('forbidden', { sentence: ONLY_FOR_ADMINISTRATORS });
   if (who === 'person' && caller.scopes !== null) throw new KlatchError('forbidden', { sentence: ONLY_FOR_PEOPLE });
   if (caller.scopes !== null && (scope === null || !caller.scopes.has(scope))) {
     const sentence =
