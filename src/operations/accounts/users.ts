@@ -29,7 +29,7 @@ export const createUser = defineOperation({
   }),
   who: 'administrator',
   scope: null,
-  errors: [],
+  errors: ['nick_taken'],
   run: async ({ database }, { nick, name = nick, admin }) => {
     const role = admin ? ('admin' as const) : ('user' as const);
     try {
