@@ -3,6 +3,8 @@ import { batch } from '@preact/signals';
 /** The delay of a draw in a hidden page, which gets no frames: its title still has to show the number of messages. */
 const HIDDEN_INTERVAL_MS = 250;
 const MAX_PAUSE_MS = 250;
+/** The longest wait for a frame: a page that becomes hidden gets no frame that it requested before. */
+const MAX_FRAME_WAIT_MS = 1_000;
 
 /**
  * Draws all changes of one frame at once. After each draw it pauses for as long as the draw took until the browser
@@ -13,6 +15,8 @@ export class DrawScheduler {
   readonly #draw: () => void;
   readonly #changesOfNextDraw: (() => void)[] = [];
   #isScheduled = false;
+  #frame = 0;
+  #timer: ReturnType<typeof setTimeout> | undefined;
   #pausedUntil = 0;
 
   constructor(draw: () => void) {
@@ -28,12 +32,19 @@ export class DrawScheduler {
     if (this.#isScheduled) return;
     this.#isScheduled = true;
     const pauseMs = this.#pausedUntil - performance.now();
-    if (document.hidden) setTimeout(this.#drawNow, HIDDEN_INTERVAL_MS);
-    else if (pauseMs > 0) setTimeout(() => requestAnimationFrame(this.#drawNow), pauseMs);
-    else requestAnimationFrame(this.#drawNow);
+    if (document.hidden) this.#timer = setTimeout(this.#drawNow, HIDDEN_INTERVAL_MS);
+    else if (pauseMs > 0) this.#timer = setTimeout(this.#drawInNextFrame, pauseMs);
+    else this.#drawInNextFrame();
   }
 
+  readonly #drawInNextFrame = (): void => {
+    this.#frame = requestAnimationFrame(this.#drawNow);
+    this.#timer = setTimeout(this.#drawNow, MAX_FRAME_WAIT_MS);
+  };
+
   readonly #drawNow = (): void => {
+    cancelAnimationFrame(this.#frame);
+    clearTimeout(this.#timer);
     this.#isScheduled = false;
     const startedAt = performance.now();
     batch(() => {

@@ -244,6 +244,19 @@ describe('two people in a conversation', () => {
     ).body;
     expect([readSeq, await page.title()]).toEqual([2, 'Klatch of a test']);
   });
+
+  test('see the number of waiting messages in the title, also where the browser gives the page no frame', async () => {
+    const [first, second] = [await newGroup('Drawn'), await newGroup('Hidden')];
+    const { page } = await openAs('alice', `/c/${first.id}`);
+    await page.getByRole('link', { name: /Hidden/ }).waitFor();
+    // A page that becomes hidden never gets a frame that it has requested. A browser without a window hides no page.
+    await page.evaluate('window.requestAnimationFrame = () => 1');
+    await postJson(second.webhook, { text: '@alice' });
+    await eventually(
+      () => page.title(),
+      (title) => title.startsWith('(1)'),
+    );
+  });
 });
 
 describe('what somebody writes', () => {
