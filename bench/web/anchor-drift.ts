@@ -78,7 +78,7 @@ async function anchorConversation(stage: WebStage): Promise<BenchConversation> {
   }
   const messages = MESSAGES + 2 * PICTURES;
   await stage.call('messages.mark-read', { conversation: id, seq: messages });
-  return { ...conversation, messages, lastText: textAfter(PICTURES - 1) };
+  return { ...conversation, messages, newestTexts: [textAfter(PICTURES - 1)] };
 }
 
 function textAfter(picture: number): string {

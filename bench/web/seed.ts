@@ -1,4 +1,5 @@
 import { asSuperuser } from '../seed-data.ts';
+import type { Condition } from './page-probe.ts';
 import type { ServerProcess } from '../../test/support/server-process.ts';
 
 /** A group of the benchmark with its messages. */
@@ -8,8 +9,20 @@ export interface BenchConversation {
   readonly webhook: string;
   /** The last seq when the conversation was created. */
   readonly messages: number;
-  /** A part of the text of its last message; no other message has it. */
-  readonly lastText: string;
+  /** Parts of the texts of the last message and of the eighth from the end; no other message has them. */
+  readonly newestTexts: readonly string[];
+}
+
+/** The distances from the end of the messages whose texts show that a page has its newest messages. */
+const FROM_END = [0, 7];
+
+export function newestTexts(textOf: (n: number) => string, messages: number): string[] {
+  return FROM_END.map((each) => textOf(messages - each));
+}
+
+/** The conditions that a page meets when it shows the newest messages of a conversation. */
+export function newestShown(selector: string, { newestTexts: texts }: BenchConversation): Condition[] {
+  return texts.map((text) => ({ text: [selector, text] }));
 }
 
 /** A part of the text of the nth message of `fillConversation`: unique in all conversations. */

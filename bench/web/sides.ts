@@ -1,7 +1,7 @@
 import type { BrowserContext, Page } from 'playwright-core';
 import { BenchProcess } from '../process.ts';
 import type { Condition } from './page-probe.ts';
-import type { BenchConversation } from './seed.ts';
+import { newestShown, type BenchConversation } from './seed.ts';
 import { VIEW, type WebStage } from './stage.ts';
 
 export type SideName = 'klatch' | 'bare' | 'lounge';
@@ -11,7 +11,10 @@ export interface Side {
   readonly name: SideName;
   /** The address that shows a conversation. */
   urlOf(conversation: number): string;
-  /** The page meets these conditions when the conversation is open at its newest message, and a person can write. */
+  /**
+   * The page meets these conditions when the conversation is open at its newest messages, and a person can write. The
+   * first two are the last message and the eighth from the end: The Lounge shows the last one before it has the others.
+   */
   conditionsOf(conversation: number): readonly Condition[];
   /** The selector of the element that opens a conversation by a click. */
   linkTo(conversation: number): string;
@@ -48,7 +51,7 @@ export async function bareSide(stage: WebStage, conversations: readonly BenchCon
   return {
     name: 'bare',
     urlOf: (n) => `http://127.0.0.1:${first}/${conversations[n]!.id}?${also}`,
-    conditionsOf: (n) => [{ text: ['#rows p', conversations[n]!.lastText] }, { present: 'textarea' }],
+    conditionsOf: (n) => [...newestShown('#rows p', conversations[n]!), { present: 'textarea' }],
     linkTo: (n) => `nav button[value="${conversations[n]!.id}"]`,
     field: 'textarea',
     shown: '#rows p',

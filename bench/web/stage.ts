@@ -7,7 +7,7 @@ import { WebBrowser } from '../../test/foreign/web/web-browser.ts';
 import { SETTINGS } from '../intake.ts';
 import { createUsers, nickOf } from '../seed-users.ts';
 import { addProbe, startTimes, type Condition } from './page-probe.ts';
-import { fillConversation, messageText, type BenchConversation } from './seed.ts';
+import { fillConversation, messageText, newestShown, newestTexts, type BenchConversation } from './seed.ts';
 import { within } from './within.ts';
 
 /** The number of people: the person at the browser, and seven others who write too. */
@@ -69,7 +69,7 @@ export class WebStage {
     for (const user of this.#nicks) await this.server.operate('groups.add-member', { group: id, user });
     await fillConversation(this.server, { id, title }, this.accounts.slice(1), messages);
     await this.call('messages.mark-read', { conversation: id, seq: messages });
-    return { id, title, webhook, messages, lastText: messageText(title, messages) };
+    return { id, title, webhook, messages, newestTexts: newestTexts((n) => messageText(title, n), messages) };
   }
 
   /** Calls an operation as the person at the browser, or as another person. */
@@ -78,8 +78,8 @@ export class WebStage {
   }
 
   /** Klatch's page meets these conditions when a conversation is open at its end. */
-  conditionsOf({ lastText }: BenchConversation): Condition[] {
-    return [{ text: ['.feed article .text', lastText] }, { present: 'textarea:not([disabled])' }];
+  conditionsOf(conversation: BenchConversation): Condition[] {
+    return [...newestShown('.feed article .text', conversation), { present: 'textarea:not([disabled])' }];
   }
 
   /** A browser in which the person is signed in, with nothing cached. */

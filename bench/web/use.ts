@@ -50,13 +50,13 @@ async function open(side: Side): Promise<Page> {
 
 /** Returns the time from the click to the frame that shows the newest message. */
 async function switchTo(page: Page, side: Side, conversation: number): Promise<number> {
-  const conditions = side.conditionsOf(conversation).slice(0, 1);
+  const conditions = side.conditionsOf(conversation).slice(0, 2);
   const times = await within(
     STEP_S,
     `a switch of ${side.name}`,
     timeEvent(page, { type: 'click', conditions }, () => page.locator(side.linkTo(conversation)).first().click()),
   );
-  return times[0]!;
+  return Math.max(...times);
 }
 
 /** Returns the medians of the times from Enter to the frames that show the message, and that show it as confirmed. */

@@ -7,7 +7,7 @@ import { percentile } from '../../support/report.ts';
 import { startTyping } from '../flood.ts';
 import { addProbe, startTimes, type Condition } from '../page-probe.ts';
 import type { WebPlan } from '../plan.ts';
-import { messageText, type BenchConversation } from '../seed.ts';
+import { messageText, newestShown, type BenchConversation } from '../seed.ts';
 import { lagsOf, type Shown } from '../series.ts';
 import type { Side } from '../sides.ts';
 import { VIEW, type SignedIn, type WebStage } from '../stage.ts';
@@ -75,7 +75,7 @@ export class LoungeSide implements Side {
   }
 
   conditionsOf(conversation: number): readonly Condition[] {
-    return [{ text: [TEXTS, this.#conversations[conversation]!.lastText] }, { present: FIELD }];
+    return [...newestShown(TEXTS, this.#conversations[conversation]!), { present: FIELD }];
   }
 
   linkTo(conversation: number): string {

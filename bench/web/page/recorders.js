@@ -167,7 +167,7 @@
         if (seqs[at] > (found.at(-1)?.[0] ?? 0))
           found.push([seqs[at], article.querySelector('.text')?.textContent ?? '']);
       });
-      feed.scrollTop += feed.clientHeight * 2;
+      feed.scrollTop += feed.clientHeight;
       still = distanceToEnd(feed, 1) < 1 ? still + 1 : 0;
     }
     return { found, disordered };
