@@ -95,6 +95,8 @@ export class WatchedTabs {
   async walk(): Promise<void> {
     this.#load.pause();
     await Promise.all(this.tabs.map((tab) => tab.stopWriting()));
+    // A text that is stored while the tab is scrolled up leaves the view: its row is at the end, and so is not drawn.
+    await Promise.all(this.tabs.map((_tab, number) => this.#nothingWaits(number)));
     await Promise.all(this.tabs.map((tab, number) => this.#walkOne(tab, number)));
     this.#load.resume();
     for (const tab of this.tabs) tab.startWriting();

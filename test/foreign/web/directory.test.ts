@@ -81,6 +81,8 @@ test('public groups are listed in pages, found by their title, joined, and opene
   await dialog.getByLabel('Find by title').fill('astro');
   await dialog.getByRole('button', { name: /Astronomy.*Open/s }).click();
   await page.getByRole('heading', { name: `Astronomy ${HOSTILE}` }).waitFor();
+  // The heading was there before: without this wait, the next lines could fill in the dialog that is about to close.
+  await dialog.waitFor({ state: 'hidden' });
   await reopen(page);
   await dialog.getByLabel('Find by title').fill('secret');
   await dialog.getByText('There is no such public group.').waitFor();
