@@ -7,13 +7,15 @@ import { placeOf, takeTokens } from './core/place.ts';
 import { App } from './screens/app.tsx';
 import { words } from './words/words.ts';
 
+/** The longest time for which the page shows nothing while it waits for the server's answer about the session. */
+const MAX_BLANK_MS = 50;
+
 const place = placeOf(document, location);
 const showAppearance = (): void => applyAppearance(document.documentElement, readAppearance(place.base.pathname));
 showAppearance();
 // The browser sends this event when another tab has changed the stored appearance.
 addEventListener('storage', showAppearance);
 const state = new AppState(place, new Api(place.base), takeTokens(place, location, history));
-render(<App state={state} />, document.querySelector('#app')!);
 document.addEventListener('visibilitychange', () => {
   void state.chat?.tellForeground(!document.hidden);
   if (document.hidden) state.chat?.drafts.keepNow();
@@ -31,4 +33,7 @@ addEventListener('online', () => {
 effect(() => {
   document.title = words.title(place.projectName, state.chat?.waiting ?? 0);
 });
-void state.start();
+const started = state.start();
+// The shell has requested the session already. If it is here, the page connects before it draws.
+await Promise.race([started, new Promise((resolve) => setTimeout(resolve, MAX_BLANK_MS))]);
+render(<App state={state} />, document.querySelector('#app')!);

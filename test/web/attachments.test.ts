@@ -19,7 +19,7 @@ function start({ maxBytes = 1_000, maxFiles = 10 } = {}) {
         uploads.push({ name, options, answer, fail });
       }),
     remove: async (id) => void removed.push(id),
-    limits: async () => ({ maxBytes, maxFiles }),
+    readLimits: async () => ({ maxBytes, maxFiles }),
   });
   const started = () => uploads.map(({ name }) => name);
   return { attachments, uploads, removed, started };

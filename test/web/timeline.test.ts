@@ -22,7 +22,10 @@ afterEach(() => {
   for (const timeline of timelines.splice(0)) timeline.close();
 });
 
-function start(fetchHistory: (after: number) => Promise<FetchedMessages>): { timeline: Timeline; pages: MessagePages } {
+function start(fetchHistory: (after: number | null) => Promise<FetchedMessages>): {
+  timeline: Timeline;
+  pages: MessagePages;
+} {
   const pages = new MessagePages();
   const timeline = new Timeline({ conversation: 7, pages, fetchHistory, onFirstSeq: () => {}, onMessages: () => {} });
   timelines.push(timeline);
@@ -77,5 +80,41 @@ describe('a timeline', () => {
       () => timeline.problem.value,
       (problem) => problem === null,
     );
+  });
+
+  test('fetches the newest messages before it knows their number, and then only what is missing', async () => {
+    const requested: (number | null)[] = [];
+    const answers: ((fetched: FetchedMessages) => void)[] = [];
+    const { timeline, pages } = start((after) => {
+      requested.push(after);
+      return new Promise((resolve) => answers.push(resolve));
+    });
+    const newest = timeline.fetchNewest();
+    timeline.want({ from: 2, to: 4 });
+    answers[0]!({ messages: [message(3), message(4)] });
+    await newest;
+    answers[1]!({ messages: [message(2), message(3)] });
+    await eventually(
+      () => pages.get(7, 2),
+      (found) => found !== undefined,
+    );
+    expect(requested).toEqual([null, 1]);
+  });
+
+  test('fetches the range in view after the newest messages could not be fetched', async () => {
+    const requested: (number | null)[] = [];
+    const { timeline, pages } = start(async (after) => {
+      requested.push(after);
+      if (after === null) throw new ConnectionError('broken');
+      return { messages: [message(1)] };
+    });
+    const newest = timeline.fetchNewest();
+    timeline.want({ from: 1, to: 1 });
+    await newest;
+    await eventually(
+      () => pages.get(7, 1),
+      (found) => found !== undefined,
+    );
+    expect([requested, timeline.problem.value]).toEqual([[null, 0], null]);
   });
 });

@@ -40,7 +40,7 @@ export function useFeedControl(options: FeedOptions) {
     wasPressed.current = false;
     const count = Math.max(0, options.entry.lastSeq - options.entry.firstSeq + 1);
     if (count === 0) return;
-    const index = indexAfter(to, { at: focused.peek(), tabStop, view: view.peek(), count, list });
+    const index = indexAfter(to, { at: focused.peek(), tabStop, view: list.current?.view ?? null, count, list });
     list.current?.focusRow(Math.min(Math.max(0, index), count - 1));
   };
   const leave = (): void => {

@@ -127,9 +127,13 @@ export class Api {
     return all;
   }
 
-  /** Messages after a seq with the notices between them, in their order; the server may give fewer than `limit`. */
-  history(conversation: number, after: number, limit: number): Promise<History> {
-    return this.call('messages.history', { conversation, after, limit, notices: true }, decodeHistory);
+  /**
+   * Messages after a seq with the notices between them, in their order; the server may give fewer than `limit`. `after`
+   * null: the newest messages.
+   */
+  history(conversation: number, after: number | null, limit: number): Promise<History> {
+    const range = after === null ? { limit } : { after, limit };
+    return this.call('messages.history', { conversation, ...range, notices: true }, decodeHistory);
   }
 
   /**

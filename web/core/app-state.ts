@@ -7,7 +7,7 @@ import { ChatState } from './chat-state.ts';
 import { Navigation } from './navigation.ts';
 import { PersistentRead } from './persistent-read.ts';
 import { isLoopback, type OpenedLink, type OpenedTokens, type Place } from './place.ts';
-import type { Route } from './routes.ts';
+import type { Route, ScreenBelow } from './routes.ts';
 import { isOnlyWayIn, type SignOutRisks } from './sign-out-risks.ts';
 import { TabChannel } from './tab-channel.ts';
 
@@ -136,7 +136,7 @@ export class AppState {
     await former?.stop({ isSignOut: false });
     const chat = new ChatState(this.place, this.api, session);
     this.phase.value = { name: 'signed-in', chat };
-    chat.start();
+    chat.start(conversationAtEnd(this.navigation.screenBelow));
     void chat.live.ended.then((error) => {
       if (error !== null && this.chat === chat && this.#replacedChat !== chat)
         void this.#onLiveEnded(chat, session, error);
@@ -251,4 +251,9 @@ export class AppState {
     await store.close();
     return hasTexts;
   }
+}
+
+/** The conversation that a screen shows from its end or from its first unread message; null: none. */
+function conversationAtEnd(below: ScreenBelow): number | null {
+  return below.screen === 'conversation' && below.seq === null ? below.conversation : null;
 }

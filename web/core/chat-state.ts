@@ -6,7 +6,7 @@ import { LiveClient } from '../../client/core/live-client.ts';
 import type { Change, Conversation, Message } from '../../client/core/shapes.ts';
 import type { Api } from './api.ts';
 import type { BrowserSession, SignedInAccount } from './browser-session.ts';
-import { DraftAttachments, type FileLimits } from './uploads/attachments.ts';
+import { DraftAttachments } from './uploads/attachments.ts';
 import { BrowserStore } from './browser-store.ts';
 import { Drafts } from './drafts.ts';
 import { DrawScheduler } from './draw-scheduler.ts';
@@ -14,30 +14,18 @@ import { MessagePages } from './message-pages.ts';
 import { readNotification } from './live-notification.ts';
 import { PeerPresence, peersIn } from './peer-presence.ts';
 import { PendingDeletions } from './pending-deletions.ts';
+import { ReadSender } from './read-sender.ts';
 import { SendQueue, type QueuedMessage } from './send-queue.ts';
 import type { Place } from './place.ts';
 import { Timeline } from './timeline.ts';
-import { Typing } from './typing.ts';
+import { MAX_MEMBERS_WITH_TYPING, Typing } from './typing.ts';
 import { byActivity, waitingOf, withListed, withMessage, withRead, type ConversationEntry } from './unread.ts';
-import { webSocketConnect } from './websocket.ts';
+import { webSocketConnect, type ConnectionProblem } from './websocket.ts';
 
 /** The shortest time between two reads of the list of conversations, at any rate of new messages. */
 const RELOAD_INTERVAL_MS = 1_000;
-/** The longest wait for stored texts before the page connects: in some browsers IndexedDB never answers. */
+/** The longest wait for stored texts before the page follows changes: in some browsers IndexedDB never answers. */
 const MAX_STORE_WAIT_MS = 2_000;
-
-/** Assumed while the page cannot read the server's limits. The server refuses files that exceed its limits. */
-const ASSUMED_FILE_LIMITS: FileLimits = { maxBytes: Number.MAX_SAFE_INTEGER, maxFiles: 10 };
-
-/** In a group with more members the page does not tell the server that the person types. */
-const MAX_MEMBERS_WITH_TYPING = 200;
-
-/** Why the page is not connected, so that no new messages arrive. */
-interface ConnectionProblem {
-  readonly reason: string;
-  /** Time of the next attempt to connect, as `Date.now` counts; null: an attempt is running. */
-  readonly retryAt: number | null;
-}
 
 /** The state of a signed-in account: its conversations, the connection, and the texts that the person writes. */
 export class ChatState {
@@ -58,10 +46,7 @@ export class ChatState {
   readonly deletions: PendingDeletions;
   readonly typing = new Typing({ send: (conversation) => void this.#sendTyping(conversation) });
   readonly peers: PeerPresence;
-  /**
-   * A counter that rises when a person chooses a message to see. The page's address may already name this message, and
-   * then does not change.
-   */
+  /** A counter that rises when a person chooses a message to see: the address does not change if it names it already. */
   readonly jumps = signal(0);
   readonly sendQueue: SendQueue;
   readonly drafts: Drafts;
@@ -72,14 +57,17 @@ export class ChatState {
   readonly #account: { value: SignedInAccount };
   readonly #store: BrowserStore;
   readonly #entries = new Map<number, ConversationEntry>();
-  /** By conversation, a read position that could not be sent to the server. */
-  readonly #unsentReadSeqs = new Map<number, number>();
+  readonly #reads: ReadSender;
   /** Conversations of which the server has lost changes, until the list of conversations is read again. */
   readonly #resetConversations = new Set<number>();
   /** The error of the last read of the list of conversations, as `actionProblem` shows it. */
   #listProblem: string | null = null;
   readonly #drawing = new DrawScheduler(() => this.#showEntries());
+  /** Resolves when the unsent texts of the browser are restored. */
+  #restored: Promise<unknown> = Promise.resolve();
   #timeline: Timeline | null = null;
+  /** The conversation whose newest messages are fetched with the first list of conversations; null: none. */
+  #firstConversation: number | null = null;
   #isListed = false;
   #isStopped = false;
   #reloadTimer: ReturnType<typeof setTimeout> | null = null;
@@ -87,6 +75,7 @@ export class ChatState {
   constructor(place: Place, api: Api, { account, expiresAt }: BrowserSession) {
     this.#account = signal(account);
     this.api = api;
+    this.#reads = new ReadSender((conversation, seq) => api.markRead(conversation, seq));
     // On a shared computer the next person must not find the drafts of this one.
     const store = new BrowserStore(place.base.pathname, { isPersistent: expiresAt === null });
     this.#store = store;
@@ -105,7 +94,7 @@ export class ChatState {
       },
       keep: (entry) => store.keepQueuedMessage(entry),
       remove: (clientId) => store.removeQueuedMessage(clientId),
-      lastSeqOf: (id) => this.conversations.peek()?.find((each) => each.info.id === id)?.lastSeq ?? 0,
+      lastSeqOf: (id) => this.#drawnLastSeq(id),
       onChange,
     });
     this.peers = new PeerPresence((conversation) => api.onlineAccounts(conversation));
@@ -114,11 +103,10 @@ export class ChatState {
         await this.#act(async () => this.#show(conversation, await api.deleteMessage(conversation, seq, options)));
       },
     });
-    let limits: FileLimits | null = null;
     this.attachments = new DraftAttachments({
       upload: (file, options) => api.uploadFile(file, options),
       remove: (id) => api.removeFile(id),
-      limits: async () => (limits ??= await api.fileLimits().catch(() => null)) ?? ASSUMED_FILE_LIMITS,
+      readLimits: () => api.fileLimits(),
     });
     this.live = new LiveClient({
       connect: webSocketConnect(place.base),
@@ -128,7 +116,6 @@ export class ChatState {
     });
   }
 
-  /** The signed-in account. */
   get account(): SignedInAccount {
     return this.#account.value;
   }
@@ -138,18 +125,17 @@ export class ChatState {
     this.#account.value = { ...this.account, nick, name };
   }
 
-  start(): void {
+  /** `firstConversation`: the conversation that the page will show at its end; null: none, or not known yet. */
+  start(firstConversation: number | null): void {
+    this.#firstConversation = firstConversation;
     const restored = this.#store.readAll().then(({ drafts, unsent }) => {
       if (this.#isStopped) return;
       this.drafts.restore(drafts);
       this.sendQueue.restore(unsent);
       this.#forgetReceived(unsent);
     });
-    // Connects only after the unsent messages are restored from the browser. The server may have stored one of them
-    // already: the page would show it twice until the server answers the repeated request.
-    void Promise.race([restored, new Promise((resolve) => setTimeout(resolve, MAX_STORE_WAIT_MS))]).then(() =>
-      this.live.start(),
-    );
+    this.#restored = Promise.race([restored, new Promise((resolve) => setTimeout(resolve, MAX_STORE_WAIT_MS))]);
+    this.live.start();
   }
 
   /** Removes from the send queue restored messages that the page has already received: IndexedDB may answer late. */
@@ -193,7 +179,7 @@ export class ChatState {
       pages: this.pages,
       fetchHistory: (after, limit) => this.api.history(conversation, after, limit),
       onMessages: (messages) => {
-        for (const message of messages) this.#tellSendQueue(conversation, message);
+        for (const message of messages) this.#onFetched(conversation, message);
       },
       onFirstSeq: (firstSeq) =>
         this.#update(conversation, (entry) => ({ ...entry, firstSeq: Math.max(firstSeq, entry.firstSeq) })),
@@ -230,15 +216,8 @@ export class ChatState {
   }
 
   async #sendReadSeq(conversation: number, seq: number, hadMentions: boolean): Promise<void> {
-    try {
-      await this.api.markRead(conversation, seq);
-      // Only the server knows which mentions were read, so the page reads the list of conversations again.
-      if (hadMentions) this.#reloadSoon();
-      this.#unsentReadSeqs.delete(conversation);
-    } catch {
-      // Sent again on the next connection: until then other devices show the messages as unread.
-      this.#unsentReadSeqs.set(conversation, seq);
-    }
+    // Only the server knows which mentions were read, so the page reads the list of conversations again.
+    if ((await this.#reads.send(conversation, seq)) && hadMentions) this.#reloadSoon();
   }
 
   /** Sends a text with its attached files. False: too many messages wait, or a file is not stored yet. */
@@ -270,7 +249,7 @@ export class ChatState {
     }
   }
 
-  #onEvent(event: ChatEvent): void {
+  #onEvent(event: ChatEvent): Promise<void> | void {
     if (event.type === 'change') this.#onChange(event.conversation, event.change);
     else if (event.type === 'disconnected') {
       const { reason, retryInMs } = event;
@@ -278,16 +257,23 @@ export class ChatState {
       this.peers.clear();
       this.connectionProblem.value = { reason, retryAt: Date.now() + retryInMs };
     } else if (event.type === 'connected') {
-      this.connectionProblem.value = null;
-      this.sendQueue.wake();
-      this.attachments.retryInterrupted();
-      this.#timeline?.wake();
-      for (const [conversation, seq] of this.#unsentReadSeqs) void this.#sendReadSeq(conversation, seq, true);
-      void this.tellForeground(!document.hidden);
+      // The live connection follows when this promise has resolved. The server may have stored an unsent text already:
+      // the page would show it twice until the server answers the repeated request.
+      return this.#restored.then(() => this.#onConnected());
     } else if (event.type === 'reset') this.#onReset(event.conversation, event.rev);
     else if (event.type === 'left') this.#onLeft(event.conversation);
     else if (event.type === 'said') this.#onSaid(event.method, event.params);
     else this.#reloadSoon();
+  }
+
+  #onConnected(): void {
+    if (this.#isStopped) return;
+    this.connectionProblem.value = null;
+    this.sendQueue.wake();
+    this.attachments.retryInterrupted();
+    this.#timeline?.wake();
+    for (const [conversation, seq] of this.#reads.unsentSeqs) void this.#sendReadSeq(conversation, seq, true);
+    void this.tellForeground(!document.hidden);
   }
 
   #onChange(conversation: number, { rev, message, notice }: Change): void {
@@ -310,6 +296,17 @@ export class ChatState {
     // The next draw shows the message: an own one would be out of view if it left the send queue before.
     this.#drawing.schedule(() => this.#tellSendQueue(conversation, message));
     if (!this.#entries.has(conversation) || this.#resetConversations.has(conversation)) this.#reloadSoon();
+  }
+
+  #drawnLastSeq(conversation: number): number {
+    return this.conversations.peek()?.find(({ info }) => info.id === conversation)?.lastSeq ?? 0;
+  }
+
+  /** Takes an own message in an answer out of the send queue, in the draw that shows its row: not before, nor after. */
+  #onFetched(conversation: number, message: Message): void {
+    if (message.seq <= this.#drawnLastSeq(conversation)) this.#tellSendQueue(conversation, message);
+    else if (this.#entries.has(conversation)) this.#show(conversation, message);
+    else this.#drawing.schedule(() => this.#tellSendQueue(conversation, message));
   }
 
   #tellSendQueue(conversation: number, message: Message): void {
@@ -371,6 +368,9 @@ export class ChatState {
   /** Reads the list of conversations again. */
   async reloadConversations(): Promise<void> {
     if (this.#isStopped) return;
+    // Saves a round trip. Before the live connection follows, the page would miss changes of fetched messages.
+    if (this.#firstConversation !== null) void this.open(this.#firstConversation).fetchNewest();
+    this.#firstConversation = null;
     try {
       const listed = await this.api.conversations();
       if (this.#isStopped) return;

@@ -10,6 +10,8 @@ import { PAGE_MESSAGES, type MessagePages, type SeqRange } from './message-pages
  * after the pause are not fetched.
  */
 const SCROLL_REST_MS = 40;
+/** The number of messages that `fetchNewest` requests: more than a screen shows. */
+const NEWEST_MESSAGES = 80;
 
 /** Messages as the server answers them, in the order of their seqs. */
 export interface FetchedMessages {
@@ -21,7 +23,8 @@ export interface FetchedMessages {
 interface TimelineOptions {
   readonly conversation: number;
   readonly pages: MessagePages;
-  readonly fetchHistory: (after: number, limit: number) => Promise<FetchedMessages>;
+  /** `after` null: the newest messages. */
+  readonly fetchHistory: (after: number | null, limit: number) => Promise<FetchedMessages>;
   readonly onFirstSeq: (seq: number) => void;
   readonly onMessages: (messages: readonly Message[]) => void;
 }
@@ -54,6 +57,25 @@ export class Timeline {
     this.#wanted = range;
     this.#options.pages.touch(this.conversation, range);
     if (!this.#isFetching) void this.#fetchWanted();
+  }
+
+  /**
+   * Fetches the newest messages, while the page does not know yet how many there are. Ignores a failure: `want` fetches
+   * what is then missing.
+   */
+  async fetchNewest(): Promise<void> {
+    if (this.#isFetching) return;
+    this.#isFetching = true;
+    const generation = this.#generation;
+    try {
+      const fetched = await this.#options.fetchHistory(null, NEWEST_MESSAGES);
+      if (this.#isCurrent(generation)) this.#put(fetched);
+    } catch {
+      // The fetch of the range in view fails for the same reason, and shows it.
+    } finally {
+      this.#isFetching = false;
+    }
+    if (this.#wanted !== null && !this.#closed.signal.aborted) void this.#fetchWanted();
   }
 
   /** Fetches the notices of a conversation without messages. */
@@ -122,15 +144,10 @@ export class Timeline {
     const generation = this.#generation;
     const limit = PAGE_MESSAGES - ((from - 1) % PAGE_MESSAGES);
     try {
-      const { messages, first_seq: firstSeq, notices = [] } = await this.#options.fetchHistory(from - 1, limit);
-      if (generation !== this.#generation || this.#closed.signal.aborted) return true;
-      if (firstSeq !== undefined) this.#options.onFirstSeq(firstSeq);
-      const { pages, conversation } = this.#options;
-      pages.put(conversation, messages);
-      for (const notice of notices) if (notice.rev !== undefined) pages.putNotice(conversation, notice.rev, notice);
-      this.#options.onMessages(messages);
-      this.problem.value = null;
-      this.changed();
+      const fetched = await this.#options.fetchHistory(from - 1, limit);
+      if (!this.#isCurrent(generation)) return true;
+      this.#put(fetched);
+      const { messages, first_seq: firstSeq } = fetched;
       if (to < from) this.#hasNoticesOfEmpty = true;
       if (to < from || messages[0]?.seq === from) return true;
       if (firstSeq !== undefined && firstSeq > from) {
@@ -147,5 +164,20 @@ export class Timeline {
       if (!isTransient(error)) this.#wanted = null;
       return false;
     }
+  }
+
+  /** False: an answer to a request of this generation is to be ignored. */
+  #isCurrent(generation: number): boolean {
+    return generation === this.#generation && !this.#closed.signal.aborted;
+  }
+
+  #put({ messages, first_seq: firstSeq, notices = [] }: FetchedMessages): void {
+    const { pages, conversation } = this.#options;
+    if (firstSeq !== undefined) this.#options.onFirstSeq(firstSeq);
+    pages.put(conversation, messages);
+    for (const notice of notices) if (notice.rev !== undefined) pages.putNotice(conversation, notice.rev, notice);
+    this.#options.onMessages(messages);
+    this.problem.value = null;
+    this.changed();
   }
 }

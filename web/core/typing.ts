@@ -1,5 +1,7 @@
 import { signal } from '@preact/signals';
 
+/** In a group with more members the page does not tell the server that the person types. */
+export const MAX_MEMBERS_WITH_TYPING = 200;
 /**
  * The page reports typing at most once in this time. The server forwards at most one typing notification of an account
  * in 2 seconds.

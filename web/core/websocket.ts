@@ -3,6 +3,13 @@ import type { ConnectFunction, Connection } from '../../client/core/connection.t
 
 const CLOSE_TIMEOUT_MS = 1_000;
 
+/** Why the page is not connected, so that no new messages arrive. */
+export interface ConnectionProblem {
+  readonly reason: string;
+  /** Time of the next attempt to connect, as `Date.now` counts; null: an attempt is running. */
+  readonly retryAt: number | null;
+}
+
 /**
  * Connects a page to the live interface below the path of `base`. Browsers cannot stop reading, so a pause has no
  * effect.
@@ -25,15 +32,21 @@ export function webSocketConnect(base: URL): ConnectFunction {
         reject(new ConnectionError(sentence));
       };
       const timer = setTimeout(() => fail('the server did not answer in time'), connectTimeoutMs);
-      connectCancellation?.addEventListener('abort', () => fail('it was given up'), { once: true });
-      socket.addEventListener('open', () => {
+      // The signal outlives this connection: without `settled` it would keep a listener for each attempt to connect.
+      const settled = new AbortController();
+      connectCancellation?.addEventListener('abort', () => fail('it was given up'), { signal: settled.signal });
+      const settle = (): void => {
         clearTimeout(timer);
+        settled.abort();
+      };
+      socket.addEventListener('open', () => {
+        settle();
         wasOpen = true;
         resolve(connectionOf(socket, end));
       });
       socket.addEventListener('message', ({ data }) => onText(String(data)));
       socket.addEventListener('close', ({ code, reason }) => {
-        clearTimeout(timer);
+        settle();
         if (wasOpen) end(code, reason === '' ? 'the connection broke' : reason);
         else reject(new ConnectionError('there is no live connection to the server'));
       });

@@ -1,4 +1,4 @@
-import { useSignal } from '@preact/signals';
+import { useSignal, type Signal } from '@preact/signals';
 import { useEffect, useMemo, useRef } from 'preact/hooks';
 import type { Message, Notice } from '../../client/core/shapes.ts';
 import { useFeedControl } from '../conversation/feed-control.ts';
@@ -24,6 +24,13 @@ import { conversationTitle } from './sidebar.tsx';
 const NO_NOTICES: readonly Notice[] = [];
 /** The number of rows beyond each edge of the view whose messages are fetched too. */
 const ROWS_AHEAD = 40;
+/** An estimate of the number of rows in view. */
+const ROWS_IN_VIEW = 20;
+/**
+ * Scrolling rests when the view has not changed for this time. A new view draws the whole list again, for the row that
+ * the Tab key leads to: in each frame of a scroll that took more time than the scroll itself.
+ */
+const VIEW_REST_MS = 100;
 
 interface ConversationPaneProps {
   readonly state: AppState;
@@ -87,7 +94,7 @@ function OpenConversation(props: OpenProps) {
             {timeline.problem.value}. {words.trying}
           </p>
         )}
-        <ToNewest view={view.value} entry={entry} onClick={toNewest} />
+        <ToNewest view={view} entry={entry} onClick={toNewest} />
         <LazyOverlays place={state.place} chat={chat} conversation={conversation} actions={actions} />
         <Feedback actions={actions} />
         <Spoken announcements={announcements} />
@@ -100,7 +107,7 @@ function OpenConversation(props: OpenProps) {
 
 /** The state of a conversation that is open, and its list of messages. */
 function useOpenConversation({ state, chat, conversation, seq, entry }: OpenProps) {
-  const timeline = useMemo(() => chat.open(conversation), [conversation]);
+  const timeline = useMemo(() => openTimeline(chat, entry, seq), [conversation]);
   const list = useRef<VirtualList>(null);
   const composer = useRef<HTMLTextAreaElement>(null);
   const view = useSignal<ListView | null>(null);
@@ -154,20 +161,35 @@ function firstUnreadOf(entry: ConversationEntry): number | null {
   return unreadOf(entry) > 0 ? Math.max(entry.readSeq + 1, entry.firstSeq) : null;
 }
 
+type ViewSignal = Signal<ListView | null>;
+
 interface ViewSource {
   readonly chat: ChatState;
   readonly entry: ConversationEntry;
   readonly timeline: Timeline;
-  readonly view: { value: ListView | null; peek(): ListView | null };
+  readonly view: ViewSignal;
+}
+
+/**
+ * Opens the timeline, and requests the messages that will be in view. The list of rows tells only after it is drawn
+ * which those are; the earlier request saves that time.
+ */
+function openTimeline(chat: ChatState, entry: ConversationEntry, seq: number | null): Timeline {
+  const timeline = chat.open(entry.info.id);
+  const { firstSeq, lastSeq } = entry;
+  const start = Math.min(seq ?? firstUnreadOf(entry) ?? lastSeq, lastSeq);
+  const from = Math.max(firstSeq, start - ROWS_AHEAD - ROWS_IN_VIEW);
+  if (lastSeq >= firstSeq) timeline.want({ from, to: Math.min(lastSeq, start + ROWS_IN_VIEW + ROWS_AHEAD) });
+  return timeline;
 }
 
 /** Fetches messages that come into view, and marks those as read that stay in view. */
 function useOnView({ chat, entry, timeline, view }: ViewSource): (next: ListView) => void {
   const { firstSeq, lastSeq, info } = entry;
   const tracker = useReadTracker(chat, info.id);
+  const showView = useShowView(view);
   return (next) => {
-    const before = view.peek();
-    if (before?.first !== next.first || before.last !== next.last || before.isAtEnd !== next.isAtEnd) view.value = next;
+    showView(next);
     if (lastSeq < firstSeq) return;
     const from = Math.max(firstSeq, firstSeq + next.first - ROWS_AHEAD);
     timeline.want({ from, to: Math.min(lastSeq, firstSeq + next.last + ROWS_AHEAD) });
@@ -177,14 +199,30 @@ function useOnView({ chat, entry, timeline, view }: ViewSource): (next: ListView
   };
 }
 
+/** Sets the signal of the rows in view: at once at the end of the list, elsewhere when scrolling rests. */
+function useShowView(view: ViewSignal): (next: ListView) => void {
+  const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
+  useEffect(() => () => clearTimeout(timer.current), []);
+  return (next) => {
+    clearTimeout(timer.current);
+    const before = view.peek();
+    if (before?.first === next.first && before.last === next.last && before.isAtEnd === next.isAtEnd) return;
+    const show = (): void => {
+      view.value = next;
+    };
+    if (before === null || before.isAtEnd || next.isAtEnd) show();
+    else timer.current = setTimeout(show, VIEW_REST_MS);
+  };
+}
+
 interface ToNewestProps {
-  readonly view: ListView | null;
+  readonly view: ViewSignal;
   readonly entry: ConversationEntry;
   readonly onClick: () => void;
 }
 
 /** A button to the newest message; not shown while the end is in view. */
-function ToNewest({ view, entry, onClick }: ToNewestProps) {
+function ToNewest({ view: { value: view }, entry, onClick }: ToNewestProps) {
   if (view === null || view.isAtEnd) return null;
   const below = Math.min(entry.lastSeq - entry.firstSeq - view.last, unreadOf(entry));
   return (

@@ -56,6 +56,8 @@ interface DrawnRows {
  * end. The rows in view do not move when heights above them become known or change. A list at its end stays at its end.
  */
 export class VirtualList extends Component<VirtualListProps, DrawnRows> {
+  /** The rows in view; null: the list has not measured them yet. */
+  view: ListView | null = null;
   readonly #heights = new RowHeights();
   readonly #feed = createRef<HTMLDivElement>();
   readonly #space = createRef<HTMLDivElement>();
@@ -326,7 +328,8 @@ export class VirtualList extends Component<VirtualListProps, DrawnRows> {
     // Looks for the end only once enough rows are drawn: with estimated heights the end may be far below the view.
     else if (this.#isNearEnd()) this.#isAtEnd = true;
     const isLastWhole = this.#heights.offsetOf(last + 1) <= bottom + 1;
-    this.props.onView({ first, last, lastWhole: isLastWhole ? last : last - 1, isAtEnd: this.#isAtEnd });
+    this.view = { first, last, lastWhole: isLastWhole ? last : last - 1, isAtEnd: this.#isAtEnd };
+    this.props.onView(this.view);
   }
 
   override render(): JSX.Element {

@@ -39,12 +39,16 @@ export interface AttachedFile {
   readonly problem: string | null;
 }
 
+/** Assumed while the page cannot read the server's limits. The server refuses files that exceed its limits. */
+const ASSUMED_LIMITS: FileLimits = { maxBytes: Number.MAX_SAFE_INTEGER, maxFiles: 10 };
+
 interface AttachmentsOptions {
   /** Rejects with ServerError, ConnectionError, and the reason of an aborted signal. */
   readonly upload: (file: File, options: UploadOptions) => Promise<StoredFile>;
   /** Removes a file that no message contains, or a partial upload. */
   readonly remove: (id: string) => Promise<void>;
-  readonly limits: () => Promise<FileLimits>;
+  /** Reads the limits from the server. Rejects with ServerError and ConnectionError. */
+  readonly readLimits: () => Promise<FileLimits>;
 }
 
 /** The maximum number of files that are uploaded at the same time; other files wait. */
@@ -61,6 +65,8 @@ export class DraftAttachments {
   readonly #partials = new Map<number, PartialUpload>();
   /** The keys of files whose upload failed because the connection broke or the server was not available. */
   readonly #interrupted = new Set<number>();
+  /** The limits that were read from the server; null: none were read yet. */
+  #knownLimits: FileLimits | null = null;
   #lastKey = 0;
   #isStopped = false;
 
@@ -77,7 +83,7 @@ export class DraftAttachments {
    * message, and attaches none beyond it.
    */
   async add(conversation: number, files: readonly File[]): Promise<number | null> {
-    const { maxBytes, maxFiles } = await this.#options.limits();
+    const { maxBytes, maxFiles } = await this.#limits();
     if (this.#isStopped) return null;
     const room = Math.max(0, maxFiles - this.filesOf(conversation).length);
     const taken = files.slice(0, room).map((file): AttachedFile => {
@@ -181,6 +187,11 @@ export class DraftAttachments {
     this.#partials.delete(key);
     this.#interrupted.delete(key);
     this.files.value = this.files.value.filter((each) => each.key !== key);
+  }
+
+  async #limits(): Promise<FileLimits> {
+    this.#knownLimits ??= await this.#options.readLimits().catch(() => null);
+    return this.#knownLimits ?? ASSUMED_LIMITS;
   }
 }
 
