@@ -21,7 +21,7 @@ export interface Machine {
 }
 
 export async function describeMachine(): Promise<Machine> {
-  const { version } = await findPrograms({ binDir: null, clusterMajor: null, clusterDir: ROOT });
+  const { postgresqlVersion: version } = await findPrograms({ binDir: null, clusterMajor: null, clusterDir: ROOT });
   return {
     cores: availableParallelism(),
     memoryGiB: Math.round(totalmem() / 1024 ** 3),

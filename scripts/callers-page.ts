@@ -2,7 +2,7 @@ import { messageLines } from '../client/terminal/chat-text.ts';
 import { isIgnored } from '../src/callers/core/message-form.ts';
 import { formats } from '../src/callers/formats.ts';
 import { programs } from '../src/callers/programs.ts';
-import type { CallerAddress, Program, ProgramSetup } from '../src/callers/programs/program.ts';
+import type { CallerAddress, CallerProgram, ProgramSetup } from '../src/callers/programs/program.ts';
 import { readExpectedText, readFixture, requestOf } from '../test/callers/fixtures.ts';
 import { plain } from './markdown.ts';
 
@@ -108,13 +108,13 @@ export function anchorOf(heading: string): string {
     .replaceAll(' ', '-');
 }
 
-function valuesOf({ values }: CallerAddress): string {
+function valuesOf({ valuesToPaste: values }: CallerAddress): string {
   const entries = Object.entries(values);
   if (entries.length === 1) return `\`${entries[0]![1]}\``;
   return entries.map(([name, value]) => `${name} \`${value}\``).join(', ');
 }
 
-function section({ name, setups, remarks }: Program): string[] {
+function section({ name, setups, remarks }: CallerProgram): string[] {
   const shownFixtures = new Set<string>();
   const parts = setups.flatMap((setup) => {
     const isShown = shownFixtures.has(setup.fixture);
@@ -124,7 +124,7 @@ function section({ name, setups, remarks }: Program): string[] {
   return [`## ${name}`, ...parts, remarks.map((remark) => `- ${plain(remark)}`).join('\n')];
 }
 
-function configurationOf({ title, place, language, configuration }: ProgramSetup): string[] {
+function configurationOf({ title, configurationPlace: place, language, configuration }: ProgramSetup): string[] {
   const heading = title === undefined ? 'In ' : `**${plain(title)}**, in `;
   return [`${heading}${plain(place)}:`, codeBlock(language, configuration)];
 }
@@ -139,7 +139,7 @@ function shownMessage({ fixture }: ProgramSetup): string {
     seq: 42,
     rev: 43,
     sender: { id: 7, name: 'Webhook', nick: null, kind: 'webhook' },
-    label: isIgnored(form) || form.label === null ? undefined : form.label,
+    label: isIgnored(form) || form.senderLabel === null ? undefined : form.senderLabel,
     text: readExpectedText(format, name).trimEnd(),
     sent_at: SHOWN_AT.toISOString(),
   };

@@ -26,7 +26,7 @@ export function renderConfigTemplate(reference: string): string {
   const rendered: string[] = [];
   let comment: string[] = [];
   const headEnd = lines.findIndex(({ kind }) => kind === 'blank');
-  for (const { kind, path, indent, name, text } of lines.slice(headEnd)) {
+  for (const { kind, keyPath: path, indent, writtenKeyName: name, commentOrValue: text } of lines.slice(headEnd)) {
     if (kind === 'comment') comment.push(text);
     else {
       rendered.push(...wrap(firstSentence(comment.join(' ')), indent));

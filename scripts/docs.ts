@@ -13,7 +13,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { readResult } from '../bench/web/result.ts';
 import { readAsset } from '../src/assets.ts';
-import { SCHEMA } from '../src/config/schema.ts';
+import { CONFIG_SCHEMA } from '../src/config/schema.ts';
 import type { SettingKey } from '../src/config/schema.ts';
 import { renderAccess } from './access-page.ts';
 import { renderApi } from './api-page.ts';
@@ -58,7 +58,7 @@ const sectionOf = (key: string): string => key.split('.').slice(0, -1).join('.')
 
 function defaultSentence({ key, defaultValue }: KeyDocument): string {
   if (defaultValue !== null) return `Default: \`${defaultValue}\`.`;
-  const isRequired = SCHEMA[key as SettingKey].presence === 'required';
+  const isRequired = CONFIG_SCHEMA[key as SettingKey].presence === 'required';
   return isRequired ? 'No default: it has to be set.' : 'Not set by default.';
 }
 

@@ -188,7 +188,7 @@ async function firstGroup({ dataDir }: Config): Promise<GroupInfo> {
  * An address that signs the first administrator in. Once that account has a session, the result is the plain address.
  */
 async function addressToOpen({ dataDir, http }: Config): Promise<string> {
-  const { isSignedIn } = await firstAdministrator(dataDir);
+  const { hasSignedIn: isSignedIn } = await firstAdministrator(dataDir);
   return isSignedIn ? `${http.baseUri}/` : (await makeAdminLink(dataDir)).link;
 }
 

@@ -1,6 +1,6 @@
 import type { Command, Help } from 'commander';
 import { exitCodeMeanings } from '../src/cli/core/exit-codes.ts';
-import { SCHEMA, type SettingKey } from '../src/config/schema.ts';
+import { CONFIG_SCHEMA, type SettingKey } from '../src/config/schema.ts';
 import { documentedProgram, examplesOf, leavesOf, nameOf } from './command-line-page.ts';
 import type { ReferenceDocument } from './reference-document.ts';
 import { bold, italic, item, manualPage, prose, roff, section, usage, verbatim } from './roff.ts';
@@ -119,7 +119,7 @@ function headOf(key: string, before: string | undefined, sections: ReadonlyMap<s
 }
 
 function keyLines({ key, explanation, value, defaultValue }: ReferenceDocument['keys'][number]): string[] {
-  const isRequired = SCHEMA[key as SettingKey].presence === 'required';
+  const isRequired = CONFIG_SCHEMA[key as SettingKey].presence === 'required';
   const none = isRequired ? 'It has to be set.' : 'Not set by default.';
   const given = defaultValue === null ? none : `Default: ${bold(defaultValue)}.`;
   return item(bold(key), prose(explanation), '.br', prose(`Value: ${value}.`), given);

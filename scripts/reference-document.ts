@@ -24,7 +24,7 @@ export function readReference(text: string): ReferenceDocument {
   const keys: KeyDocument[] = [];
   let comment: string[] = [];
   let isHead = true;
-  for (const { kind, path, text: content } of scanLines(text)) {
+  for (const { kind, keyPath: path, commentOrValue: content } of scanLines(text)) {
     if (kind === 'comment') comment.push(content);
     else if (kind === 'blank') {
       if (isHead) head.push(...comment);

@@ -26,10 +26,10 @@ export function readAssetBytes(name: string): Buffer {
 /** The sorted names of the files in a folder that ships with the program. */
 export function listAssets(folder: string): string[] {
   if (!isSea()) return readdirSync(locateAsset(folder)).sort();
-  const start = `${folder}/`;
+  const folderPrefix = `${folder}/`;
   return getAssetKeys()
-    .filter((key) => key.startsWith(start))
-    .map((key) => key.slice(start.length))
+    .filter((key) => key.startsWith(folderPrefix))
+    .map((key) => key.slice(folderPrefix.length))
     .sort();
 }
 

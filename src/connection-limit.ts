@@ -5,7 +5,7 @@ import type { Log } from './log.ts';
 /**
  * The share of the process's file descriptors that clients may use; the rest is for the database, deliveries and files.
  */
-const CLIENT_SHARE = 0.75;
+const CLIENT_DESCRIPTOR_SHARE = 0.75;
 const LOG_EVERY_MS = 60_000;
 
 /** The limit of open files in the text of `/proc/<pid>/limits`; null if the text has no such limit. */
@@ -24,7 +24,7 @@ export function maxClientConnections(): number | null {
     return null;
   }
   const descriptors = parseDescriptorLimit(limitsText);
-  return descriptors === null ? null : Math.floor(descriptors * CLIENT_SHARE);
+  return descriptors === null ? null : Math.floor(descriptors * CLIENT_DESCRIPTOR_SHARE);
 }
 
 /**
@@ -32,27 +32,27 @@ export function maxClientConnections(): number | null {
  * then resets new connections without a line in the log, and can connect neither to the database nor to receivers.
  */
 export class ConnectionLimit {
-  readonly #max: number | null;
+  readonly #maxConnections: number | null;
   readonly #log: Log;
   /** The number of open connections of each listener. */
   readonly #openByServer = new Map<Server, number>();
-  #openTotal = 0;
-  #droppedTotal = 0;
+  #openConnectionCount = 0;
+  #droppedConnectionCount = 0;
   #loggedAt = -Infinity;
 
-  constructor(max: number | null, log: Log) {
-    this.#max = max;
+  constructor(maxConnections: number | null, log: Log) {
+    this.#maxConnections = maxConnections;
     this.#log = log;
   }
 
   /** The number of new connections that were closed because the limit was reached. */
-  get droppedTotal(): number {
-    return this.#droppedTotal;
+  get droppedConnectionCount(): number {
+    return this.#droppedConnectionCount;
   }
 
   /** Counts and limits the connections of this listener from now on. */
   watch(server: Server): void {
-    if (this.#max === null) return;
+    if (this.#maxConnections === null) return;
     this.#openByServer.set(server, 0);
     server.on('connection', (socket: Socket) => {
       this.#count(server, 1);
@@ -64,7 +64,7 @@ export class ConnectionLimit {
 
   #count(server: Server, change: 1 | -1): void {
     this.#openByServer.set(server, this.#openByServer.get(server)! + change);
-    this.#openTotal += change;
+    this.#openConnectionCount += change;
     this.#updateMaxConnections();
   }
 
@@ -73,19 +73,19 @@ export class ConnectionLimit {
    * creates objects for a connection.
    */
   #updateMaxConnections(): void {
-    const left = Math.max(0, this.#max! - this.#openTotal);
+    const left = Math.max(0, this.#maxConnections! - this.#openConnectionCount);
     for (const [server, open] of this.#openByServer) server.maxConnections = open + left;
   }
 
   #onDropped(): void {
-    this.#droppedTotal += 1;
+    this.#droppedConnectionCount += 1;
     const now = performance.now();
     if (now - this.#loggedAt < LOG_EVERY_MS) return;
     this.#loggedAt = now;
-    const open = this.#openTotal;
+    const open = this.#openConnectionCount;
     this.#log.warn('connections are refused: raise the limit of open files (LimitNOFILE=, ulimit -n)', {
       open,
-      max: this.#max,
+      max: this.#maxConnections,
     });
   }
 }

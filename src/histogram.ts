@@ -32,9 +32,9 @@ export class Histogram {
   }
 
   observe(value: number): void {
-    let bucket = 0;
-    while (bucket < this.#bounds.length && value > this.#bounds[bucket]!) bucket += 1;
-    this.#buckets[bucket]! += 1;
+    let bucketIndex = 0;
+    while (bucketIndex < this.#bounds.length && value > this.#bounds[bucketIndex]!) bucketIndex += 1;
+    this.#buckets[bucketIndex]! += 1;
     this.#sum += value;
   }
 

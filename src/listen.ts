@@ -15,28 +15,28 @@ export class ListenError extends Error {
  */
 export async function listen(
   server: Server,
-  { host, port, keys, limit }: { host: string; port: number; keys: string; limit: ConnectionLimit },
+  { host, port, keys: configKeys, limit }: { host: string; port: number; keys: string; limit: ConnectionLimit },
 ): Promise<number> {
   limit.watch(server);
-  const failed = await new Promise<NodeJS.ErrnoException | null>((resolve) => {
+  const failure = await new Promise<NodeJS.ErrnoException | null>((resolve) => {
     server.once('error', resolve);
     server.listen({ host, port, backlog: BACKLOG }, () => {
       server.off('error', resolve);
       resolve(null);
     });
   });
-  if (failed === null) {
+  if (failure === null) {
     // A later error is about one connection that could not be accepted, for instance because of too many open files.
     // Without a handler it would end the process.
     server.on('error', () => {});
     return (server.address() as AddressInfo).port;
   }
-  throw toListenError(failed, `${host}:${port} (${keys})`, describePortHolder(await findPortHolder(host, port)));
+  throw toListenError(failure, `${host}:${port} (${configKeys})`, describePortHolder(await findPortHolder(host, port)));
 }
 
-function toListenError(error: NodeJS.ErrnoException, endpoint: string, holder: string): ListenError {
+function toListenError(error: NodeJS.ErrnoException, endpoint: string, portHolder: string): ListenError {
   if (error.code === 'EADDRINUSE')
-    return new ListenError(`another program listens on ${endpoint}${holder}. Stop it or choose another port.`);
+    return new ListenError(`another program listens on ${endpoint}${portHolder}. Stop it or choose another port.`);
   if (error.code === 'EACCES')
     return new ListenError(`listening on ${endpoint} needs more rights: choose a port above 1023`);
   if (error.code === 'EADDRNOTAVAIL') return new ListenError(`this machine has no address ${endpoint}`);

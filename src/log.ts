@@ -24,13 +24,13 @@ interface LogOptions {
 
 /** Creates a log on standard output. Lines are written synchronously, so that a kill -9 loses none of them. */
 export function createLog(options: LogOptions): Log {
-  const text = options.format === 'text' || (options.format === 'auto' && process.stdout.isTTY);
-  const destination = text
+  const isTextFormat = options.format === 'text' || (options.format === 'auto' && process.stdout.isTTY);
+  const destination = isTextFormat
     ? pretty({ sync: true, ignore: 'pid,hostname', translateTime: 'SYS:HH:MM:ss.l', colorize: process.stdout.isTTY })
     : pino.destination({ fd: 1, sync: true });
   const settings = { level: options.level, base: null, serializers: { error: describeError } };
   const timestamp = (): string => `,"time":"${new Date().toISOString()}"`;
-  return wrapPino(pino(text ? settings : { ...settings, timestamp }, destination));
+  return wrapPino(pino(isTextFormat ? settings : { ...settings, timestamp }, destination));
 }
 
 /** Creates a log that drops everything, for tests and for commands that print their own lines. */
@@ -62,15 +62,15 @@ export function describeError(error: unknown): Record<string, unknown> {
 }
 
 function wrapPino(logger: pino.Logger): Log {
-  const write =
+  const logAtLevel =
     (level: 'debug' | 'info' | 'warn' | 'error'): LogFunction =>
     (event, fields) =>
       logger[level](fields ?? {}, event);
   return {
-    debug: write('debug'),
-    info: write('info'),
-    warn: write('warn'),
-    error: write('error'),
+    debug: logAtLevel('debug'),
+    info: logAtLevel('info'),
+    warn: logAtLevel('warn'),
+    error: logAtLevel('error'),
     child: (fields) => wrapPino(logger.child(fields)),
   };
 }

@@ -3,7 +3,7 @@ import { isIP } from 'node:net';
 import { basename } from 'node:path';
 
 /** The most processes that are examined. Machines that run Klatch have fewer. */
-const MAX_PROCESSES = 100_000;
+const MAX_EXAMINED_PROCESSES = 100_000;
 /** The state of a listening socket, as the kernel writes it in /proc/net/tcp. */
 const LISTENING_STATE = '0A';
 
@@ -63,9 +63,9 @@ async function listeningSockets(
  */
 function blocksListeningAt(address: string, host: string): boolean {
   if (/^0+$/.test(address) || host === '::' || host === '0.0.0.0') return true;
-  const own = isIP(host) === 4 ? toKernelHex(host.split('.').map(Number)) : null;
+  const hostHex = isIP(host) === 4 ? toKernelHex(host.split('.').map(Number)) : null;
   // `host` is a name, or an IPv6 address, which has many spellings. Then every socket with the port counts.
-  return own === null ? true : address === own || address.endsWith(own);
+  return hostHex === null ? true : address === hostHex || address.endsWith(hostHex);
 }
 
 /** Formats an IPv4 address as the kernel does on this little-endian machine: with its bytes reversed. */
@@ -78,17 +78,17 @@ function toKernelHex(bytes: readonly number[]): string {
 
 async function findProcessOf({ inode }: ListeningSocket): Promise<number | null> {
   const pids = ((await readdir('/proc').catch(nullIfUnreadable)) ?? []).filter((name) => /^\d+$/.test(name));
-  for (const pid of pids.slice(0, MAX_PROCESSES)) {
+  for (const pid of pids.slice(0, MAX_EXAMINED_PROCESSES)) {
     if (await hasOpenFile(pid, `socket:[${inode}]`)) return Number(pid);
   }
   return null;
 }
 
-async function hasOpenFile(pid: string, target: string): Promise<boolean> {
+async function hasOpenFile(pid: string, linkTarget: string): Promise<boolean> {
   const folder = `/proc/${pid}/fd`;
   const names = (await readdir(folder).catch(nullIfUnreadable)) ?? [];
   const links = await Promise.all(names.map((name) => readlink(`${folder}/${name}`).catch(nullIfUnreadable)));
-  return links.includes(target);
+  return links.includes(linkTarget);
 }
 
 async function programNameOf(pid: number): Promise<string | null> {

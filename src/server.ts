@@ -80,7 +80,7 @@ export class Server {
   #lanes: LaneManager | null = null;
   #pinger: Pinger | null = null;
   #live: Live | null = null;
-  #expectations: ExpectationMonitor | null = null;
+  #expectationMonitor: ExpectationMonitor | null = null;
   readonly #listenerUrls: string[] = [];
   #isRefusingRequests = false;
   #httpPort = 0;
@@ -93,8 +93,8 @@ export class Server {
     this.#parts = new Lifecycle(log);
     this.#connectionLimit = new ConnectionLimit(maxClientConnections(), log);
     this.#dnsResolver = createDnsResolver(config.delivery);
-    const start = { version: readVersion(), startId: startIdOf(process.env), log };
-    this.#lastRunRecorder = new LastRunRecorder(config.dataDir, start);
+    const startInfo = { version: readVersion(), startId: startIdOf(process.env), log };
+    this.#lastRunRecorder = new LastRunRecorder(config.dataDir, startInfo);
     this.#toExitReason = explain;
   }
 
@@ -154,7 +154,7 @@ export class Server {
     this.#lastRunRecorder.markStarting();
     this.#addPart('record of the run', () => this.#lastRunRecorder.markStoppedOrFailed());
     const listener = await this.#listen();
-    const metrics = await this.#listenForScrapes();
+    const scrapeListener = await this.#listenForScrapes();
     const sealer = new Sealer(config.secret);
     const serverKeys = readServerKeys(config.serverSigningKeys);
     const tls = readEndpointTls(config.endpoints);
@@ -184,7 +184,7 @@ export class Server {
     const searchIndexer = new SearchAndMentionIndexer(services);
     this.#addPart('search indexer', () => searchIndexer.stop());
     searchIndexer.start();
-    const delivery = await this.#startDelivery(services, opened.database);
+    const deliverySources = await this.#startDelivery(services, opened.database);
     this.#addPart('push', () => services.push.stop(config.http.stopDrainTimeoutMs), true);
     services.push.start();
     bus.start();
@@ -193,13 +193,21 @@ export class Server {
     const requests = this.#requestCounts;
     const largePosts = new LargePostReader({ log });
     this.#addPart('reader of large posts', () => largePosts.stop());
-    const app = createApp(services, { stopping: () => this.#isRefusingRequests, largePosts });
+    const app = createApp(services, { isStopping: () => this.#isRefusingRequests, largePosts });
     listener.setHandler(requests.counting(app));
-    const expectations = (this.#expectations = new ExpectationMonitor(services));
+    const expectations = (this.#expectationMonitor = new ExpectationMonitor(services));
     this.#addPart('monitor of expectations', () => expectations.stop(), true);
     expectations.start();
-    if (metrics !== null)
-      this.#startMetrics(metrics, { ...delivery, services, live, housekeeping, expectations, requests, listener });
+    if (scrapeListener !== null)
+      this.#startMetrics(scrapeListener, {
+        ...deliverySources,
+        services,
+        live,
+        housekeeping,
+        expectations,
+        requests,
+        listener,
+      });
     this.#lastRunRecorder.markReady();
     const { version, databaseVersion } = services;
     log.info('ready', { port: this.#httpPort, metricsPort: this.#metricsPort, version, database: databaseVersion });
@@ -250,7 +258,7 @@ export class Server {
       sendPingUnlessBusy: (target) => this.#pinger?.send(target) ?? Promise.resolve(null),
       deliveriesInFlight: () => this.#lanes?.load.inFlight ?? 0,
       loopingHooks: () => this.#lanes?.loopingHooks ?? [],
-      lookForReturnedExpectations: () => this.#expectations?.lookForReturned(),
+      recheckOverdueExpectations: () => this.#expectationMonitor?.lookForReturned(),
       deliveryReport: new DeliveryReportCache({ pool: database.general, parkAfterMs: delivery.parkAfterMs, log }),
       log,
     };
@@ -296,7 +304,17 @@ export class Server {
     this.#pinger = pinger;
     this.#addPart('pings', () => pinger.stop());
     const createFileLink = createFileLinker(services.fileLinkKey, config.http.baseUri);
-    const parts = { database, bus, client, sealer, serverKeys, createFileLink, node, onIncompatibleSchema, log };
+    const parts = {
+      database,
+      bus,
+      client,
+      sealer,
+      serverKeys,
+      createFileLink,
+      nodeId: node,
+      onIncompatibleSchema,
+      log,
+    };
     const lanes = new LaneManager({ ...parts, postReply: createReplyPoster(services), config: delivery });
     this.#lanes = lanes;
     this.#addPart('lanes', () => lanes.stop(config.http.stopDrainTimeoutMs), true);
@@ -347,20 +365,20 @@ export class Server {
   }
 
   #startMetrics(
-    scrapes: HttpListener,
+    scrapeListener: HttpListener,
     parts: Omit<MetricSources, 'eventLoop' | 'connections' | 'limit'> & { readonly listener: HttpListener },
   ): void {
     const { listener, ...sources } = parts;
     const eventLoop = new EventLoopDelay();
     this.#addPart('event loop delay', () => eventLoop.stop());
     eventLoop.start();
-    const families = allFamilies({
+    const metricFamilies = allFamilies({
       ...sources,
       eventLoop,
       connections: () => listener.openHttpConnections,
       limit: this.#connectionLimit,
     });
-    scrapes.setHandler(metricsListener(families, this.#log));
+    scrapeListener.setHandler(metricsListener(metricFamilies, this.#log));
   }
 
   /** Starts the interfaces for live clients. Runs last, when all parts that clients use have started. */

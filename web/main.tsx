@@ -18,16 +18,16 @@ addEventListener('storage', showAppearance);
 const state = new AppState(place, new Api(place.base), takeTokens(place, location, history));
 document.addEventListener('visibilitychange', () => {
   void state.chat?.tellForeground(!document.hidden);
-  if (document.hidden) state.chat?.drafts.keepNow();
+  if (document.hidden) state.chat?.drafts.storeNow();
 });
 addEventListener('pagehide', () => {
-  state.chat?.drafts.keepNow();
+  state.chat?.drafts.storeNow();
   void state.chat?.deletions.sendNow({ outlivesPage: true });
 });
 addEventListener('popstate', () => state.navigation.followAddress());
 addEventListener('hashchange', () => void state.openTokens(takeTokens(place, location, history)));
 addEventListener('online', () => {
-  state.starting.tryNow();
+  state.sessionRead.tryNow();
   state.chat?.live.reconnectNow();
 });
 effect(() => {

@@ -70,7 +70,7 @@ async function postAlert(n: number): Promise<void> {
     ...sender,
     source: 'bench',
     alertKey: `alert ${round % ALERTS}`,
-    update: { state: isFiring ? 'firing' : 'resolved', senderAlerts: [], occurredAt: new Date() },
+    update: { state: isFiring ? 'firing' : 'resolved', senderAlerts: [], fallbackStartedAt: new Date() },
     writeTexts: ({ after }) => ({
       text: `alert ${after.state}, change ${n}`,
       ...NO_CARDS,

@@ -10,7 +10,7 @@ const [port, authority, path, streams] = process.argv.slice(2);
 const key = { keyId: 'KEY1234567', teamId: 'TEAM123456', path: path!, bundleId: 'org.example.chat', sandbox: false };
 const vendor = new AppleVendor(
   { keys: [key], applePushEndpoint: `https://127.0.0.1:${port}`, extraAppleCaFile: authority! },
-  { timeoutMs: 10_000, inFlight: Number(streams), userAgent: 'Klatch/0' },
+  { timeoutMs: 10_000, maxInFlight: Number(streams), userAgent: 'Klatch/0' },
 );
 let sent = 0;
 

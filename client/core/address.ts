@@ -1,8 +1,8 @@
 import { ConnectionError, ProtocolError } from './chat-error.ts';
 import { arrayOf, DecodeError, objectWithAtLeast, string, type Decoder } from './decode.ts';
 
-const ABOUT_TIMEOUT_MS = 10_000;
-const MAX_ABOUT_BYTES = 256 * 1024;
+const ABOUT_REQUEST_TIMEOUT_MS = 10_000;
+const MAX_ABOUT_RESPONSE_BYTES = 256 * 1024;
 const MAX_ENDPOINTS = 100;
 const MAX_ENDPOINT_LENGTH = 2_048;
 const LIVE_PATH = '/v1/live';
@@ -59,11 +59,11 @@ export async function discoverServerAddress(text: string): Promise<ServerAddress
   if (problem !== null) throw new ProtocolError(problem);
   const endpoint = parseLiveEndpoint(text);
   if (endpoint !== null) return endpoint;
-  const base = text.replace(/\/+$/, '');
-  const announced = (await fetchAnnouncedEndpoints(base)).flatMap((each) => parseLiveEndpoint(each) ?? []);
-  const usable = base.startsWith('https:') ? announced.filter(({ usesTls }) => usesTls) : announced;
+  const baseUrl = text.replace(/\/+$/, '');
+  const announced = (await fetchAnnouncedEndpoints(baseUrl)).flatMap((each) => parseLiveEndpoint(each) ?? []);
+  const usable = baseUrl.startsWith('https:') ? announced.filter(({ usesTls }) => usesTls) : announced;
   const chosen = usable.find(({ transport }) => transport === 'frames') ?? usable[0];
-  return chosen ?? parseLiveEndpoint(`${base.replace(/^http/, 'ws')}${LIVE_PATH}`)!;
+  return chosen ?? parseLiveEndpoint(`${baseUrl.replace(/^http/, 'ws')}${LIVE_PATH}`)!;
 }
 
 /**
@@ -80,23 +80,25 @@ export function deriveHttpBaseUrl(httpOrWsLiveUrl: string): string | null {
   return url.href.slice(0, -LIVE_PATH.length).replace(/^ws/, 'http');
 }
 
-async function fetchAnnouncedEndpoints(base: string): Promise<readonly string[]> {
-  const signal = AbortSignal.timeout(ABOUT_TIMEOUT_MS);
-  let text: string;
+async function fetchAnnouncedEndpoints(baseUrl: string): Promise<readonly string[]> {
+  const signal = AbortSignal.timeout(ABOUT_REQUEST_TIMEOUT_MS);
+  let responseText: string;
   try {
-    const response = await fetch(`${base}/v1/about`, { signal, redirect: 'error' });
-    text = await readBoundedText(response);
+    const response = await fetch(`${baseUrl}/v1/about`, { signal, redirect: 'error' });
+    responseText = await readBoundedText(response);
     if (!response.ok) {
-      throw new ProtocolError(`${base} is not a Klatch server: it answers ${response.status}; check the address`);
+      throw new ProtocolError(`${baseUrl} is not a Klatch server: it answers ${response.status}; check the address`);
     }
   } catch (cause) {
     if (cause instanceof ProtocolError) throw cause;
-    throw new ConnectionError(`${base} cannot be reached: check the address, and whether the server runs`, { cause });
+    throw new ConnectionError(`${baseUrl} cannot be reached: check the address, and whether the server runs`, {
+      cause,
+    });
   }
   try {
-    return decodeAbout(JSON.parse(text)).endpoints;
+    return decodeAbout(JSON.parse(responseText)).endpoints;
   } catch (cause) {
-    const sentence = `${base} is not a Klatch server: it does not say where clients connect to; check the address`;
+    const sentence = `${baseUrl} is not a Klatch server: it does not say where clients connect to; check the address`;
     throw new ProtocolError(sentence, { cause });
   }
 }
@@ -105,17 +107,17 @@ async function readBoundedText(response: Response): Promise<string> {
   const reader = response.body?.getReader();
   if (reader === undefined) return '';
   const decoder = new TextDecoder();
-  let text = '';
-  let bytes = 0;
+  let textSoFar = '';
+  let receivedBytes = 0;
   try {
     for (;;) {
       const { done, value } = await reader.read();
-      if (done) return text + decoder.decode();
-      bytes += value.length;
-      if (bytes > MAX_ABOUT_BYTES) {
+      if (done) return textSoFar + decoder.decode();
+      receivedBytes += value.length;
+      if (receivedBytes > MAX_ABOUT_RESPONSE_BYTES) {
         throw new ProtocolError('what the server says about itself is too long: check its address');
       }
-      text += decoder.decode(value, { stream: true });
+      textSoFar += decoder.decode(value, { stream: true });
     }
   } finally {
     // `cancel` rejects if the body broke off; `read` has already thrown that error.

@@ -1,10 +1,10 @@
 /** The shortest and the longest wait between two attempts, both before the random reduction by up to half. */
 export interface BackoffDelays {
   readonly unjitteredFirstDelayMs: number;
-  readonly maxMs: number;
+  readonly maxDelayMs: number;
 }
 
-export const DEFAULT_BACKOFF: BackoffDelays = { unjitteredFirstDelayMs: 500, maxMs: 30_000 };
+export const DEFAULT_BACKOFF: BackoffDelays = { unjitteredFirstDelayMs: 500, maxDelayMs: 30_000 };
 
 /**
  * The wait before the next attempt, in milliseconds. With each further failure it doubles, up to `maxMs`. Half of it is
@@ -12,9 +12,9 @@ export const DEFAULT_BACKOFF: BackoffDelays = { unjitteredFirstDelayMs: 500, max
  */
 export function backoffMs(
   failures: number,
-  { unjitteredFirstDelayMs, maxMs }: BackoffDelays,
+  { unjitteredFirstDelayMs, maxDelayMs: maxMs }: BackoffDelays,
   chance = Math.random(),
 ): number {
-  const wholeMs = Math.min(maxMs, unjitteredFirstDelayMs * 2 ** Math.min(failures, 30));
-  return Math.round(wholeMs / 2 + (wholeMs / 2) * chance);
+  const unjitteredMs = Math.min(maxMs, unjitteredFirstDelayMs * 2 ** Math.min(failures, 30));
+  return Math.round(unjitteredMs / 2 + (unjitteredMs / 2) * chance);
 }

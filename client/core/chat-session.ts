@@ -126,11 +126,11 @@ export class ChatSession {
   }
 
   #pauseOrResume(): void {
-    const isPaused = this.#isPauseRequested && this.#pendingCallCount === 0;
-    if (isPaused === this.#isPaused) return;
-    this.#isPaused = isPaused;
+    const shouldBePaused = this.#isPauseRequested && this.#pendingCallCount === 0;
+    if (shouldBePaused === this.#isPaused) return;
+    this.#isPaused = shouldBePaused;
     this.#quietPeriodStartMs = performance.now();
-    if (isPaused) this.#connection?.pause();
+    if (shouldBePaused) this.#connection?.pause();
     else this.#connection?.resume();
   }
 
@@ -151,8 +151,9 @@ export class ChatSession {
     // for that.
     if (method === 'ping') this.#ping();
     if (method === 'session.ended') {
-      const said = decodeOrNull(decodeSessionEnded, params);
-      if (said !== null) this.#endAnnouncedByServer = { code: said.code ?? null, reason: said.reason };
+      const announcedEnd = decodeOrNull(decodeSessionEnded, params);
+      if (announcedEnd !== null)
+        this.#endAnnouncedByServer = { code: announcedEnd.code ?? null, reason: announcedEnd.reason };
     }
     return method === 'ping' || method === 'session.ended';
   }

@@ -24,7 +24,7 @@ export interface FollowOptions {
    */
   readonly resumeEpochByConversation?: ReadonlyMap<number, number>;
   /** The beginning for conversations without a rev to resume from. `now`: changes from now on. `start`: all changes. */
-  readonly unknownStartAt: 'now' | 'start';
+  readonly startWithoutResumeRev: 'now' | 'start';
   /** The conversations to follow; null: all. */
   readonly onlyConversations: ReadonlySet<number> | null;
 }
@@ -102,10 +102,10 @@ export class ConversationFollower {
   async closeGapsAndSubscribe(session: ChatSession): Promise<SubscribeResult> {
     for (const id of this.#conversationsWithGap)
       await this.#catchUp(session, id, this.#handledRevByConversation.get(id) ?? 0);
-    const known = Object.fromEntries(
+    const resumeRevs = Object.fromEntries(
       [...this.#handledRevByConversation].sort(([a], [b]) => a - b).slice(0, MAX_SUBSCRIBED_CONVERSATIONS),
     );
-    const params = { since: known, default: this.#options.unknownStartAt };
+    const params = { since: resumeRevs, default: this.#options.startWithoutResumeRev };
     return session.call('live.subscribe', params, { decode: decodeSubscribeResult });
   }
 
@@ -113,20 +113,24 @@ export class ConversationFollower {
   async reconcileWithSubscribed(session: ChatSession, subscribed: SubscribeResult): Promise<void> {
     const { conversations, complete } = subscribed;
     const isFresh = !this.#hasFollowedBefore && this.#options.resumeRevByConversation.size === 0;
-    const mine = conversations.filter(({ id }) => this.#isSelected(id));
-    const ids = new Set(mine.map(({ id }) => id));
+    const selectedConversations = conversations.filter(({ id }) => this.#isSelected(id));
+    const ids = new Set(selectedConversations.map(({ id }) => id));
     // An incomplete list does not show which conversations the account has left.
     if (complete)
       for (const id of this.#handledRevByConversation.keys()) if (!ids.has(id)) await this.#removeConversation(id);
-    await this.#dropLostChanges(mine, subscribed);
-    for (const { id, rev } of mine) {
-      const have = this.#handledRevByConversation.get(id);
-      if (have === undefined) await this.#addConversation(session, { id, rev }, isFresh);
-      else if (have > rev) await this.#rewind(id, rev);
-      else if (have < rev) await this.#catchUp(session, id, have);
+    await this.#dropLostChanges(selectedConversations, subscribed);
+    for (const { id, rev } of selectedConversations) {
+      const handledRev = this.#handledRevByConversation.get(id);
+      if (handledRev === undefined) await this.#addConversation(session, { id, rev }, isFresh);
+      else if (handledRev > rev) await this.#rewind(id, rev);
+      else if (handledRev < rev) await this.#catchUp(session, id, handledRev);
     }
     this.#hasFollowedBefore = true;
-    await this.#listener({ type: 'following', conversations: mine.length, isSubscribedToAll: complete });
+    await this.#listener({
+      type: 'following',
+      conversations: selectedConversations.length,
+      isSubscribedToAll: complete,
+    });
   }
 
   /**
@@ -140,14 +144,14 @@ export class ConversationFollower {
   ): Promise<void> {
     if (epoch !== this.#subscribedEpoch) this.#revByLeftConversation.clear();
     this.#subscribedEpoch = epoch;
-    const listed = new Map(conversations.map(({ id, epoch_rev: epochRev = 0 }) => [id, epochRev]));
-    for (const [id, have] of this.#handledRevByConversation) {
-      const known = this.#epochByConversation.get(id) ?? 0;
-      if (known === epoch) continue;
+    const epochRevById = new Map(conversations.map(({ id, epoch_rev: epochRev = 0 }) => [id, epochRev]));
+    for (const [id, handledRev] of this.#handledRevByConversation) {
+      const handledEpoch = this.#epochByConversation.get(id) ?? 0;
+      if (handledEpoch === epoch) continue;
       // The answer does not tell which changes an unlisted conversation lost, so the follower forgets all its changes.
-      const kept = known === previous ? Math.min(have, listed.get(id) ?? 0) : 0;
+      const keptRev = handledEpoch === previous ? Math.min(handledRev, epochRevById.get(id) ?? 0) : 0;
       this.#epochByConversation.set(id, epoch);
-      if (kept < have) await this.#rewind(id, kept);
+      if (keptRev < handledRev) await this.#rewind(id, keptRev);
     }
   }
 
@@ -168,11 +172,11 @@ export class ConversationFollower {
 
   #onChange(session: ChatSession, params: unknown): Promise<void> | void {
     const { conversation, ...change } = decodeNotification(decodeConversationChange, params);
-    const have = this.#handledRevByConversation.get(conversation);
+    const handledRev = this.#handledRevByConversation.get(conversation);
     // Drops a change that the follower has handled already, and changes of a conversation that it does not follow.
-    if (have === undefined || change.rev <= have) return undefined;
-    if (change.rev === have + 1) return this.#passToListener(conversation, change);
-    return this.#catchUp(session, conversation, have);
+    if (handledRev === undefined || change.rev <= handledRev) return undefined;
+    if (change.rev === handledRev + 1) return this.#passToListener(conversation, change);
+    return this.#catchUp(session, conversation, handledRev);
   }
 
   #passToListener(conversation: number, change: Change): Promise<void> | void {
@@ -193,16 +197,16 @@ export class ConversationFollower {
   /** Reads all changes after a rev, page by page, up to the newest change of the conversation. */
   async #catchUp(session: ChatSession, conversation: number, afterRev: number): Promise<void> {
     this.#conversationsWithGap.add(conversation);
-    for (let have = afterRev, more = true; more;) {
-      const params = { conversation, after_rev: have, limit: this.#syncPageSize };
+    for (let handledRev = afterRev, hasMore = true; hasMore;) {
+      const params = { conversation, after_rev: handledRev, limit: this.#syncPageSize };
       const page = await this.#fetchSyncPage(session, params);
       if (page === null) break;
       // The gap stays open: only the answer to the next subscription tells which changes this conversation lost.
       if ((page.epoch ?? 0) !== (this.#epochByConversation.get(conversation) ?? 0)) return;
-      for (const change of page.changes) if (change.rev > have) await this.#passToListener(conversation, change);
-      more = page.more && page.rev > have;
-      have = Math.max(have, page.rev);
-      this.#handledRevByConversation.set(conversation, have);
+      for (const change of page.changes) if (change.rev > handledRev) await this.#passToListener(conversation, change);
+      hasMore = page.more && page.rev > handledRev;
+      handledRev = Math.max(handledRev, page.rev);
+      this.#handledRevByConversation.set(conversation, handledRev);
     }
     this.#conversationsWithGap.delete(conversation);
   }
@@ -223,9 +227,9 @@ export class ConversationFollower {
   async #onJoined(session: ChatSession, params: unknown): Promise<void> {
     const { conversation, rev } = decodeNotification(decodeConversationJoined, params);
     if (!this.#isSelected(conversation)) return;
-    const have = this.#handledRevByConversation.get(conversation);
-    if (have === undefined) await this.#addConversation(session, { id: conversation, rev }, true);
-    else if (have < rev) await this.#catchUp(session, conversation, have);
+    const handledRev = this.#handledRevByConversation.get(conversation);
+    if (handledRev === undefined) await this.#addConversation(session, { id: conversation, rev }, true);
+    else if (handledRev < rev) await this.#catchUp(session, conversation, handledRev);
   }
 
   /**
@@ -237,16 +241,16 @@ export class ConversationFollower {
     { id, rev }: { id: number; rev: number },
     isStreamComplete: boolean,
   ): Promise<void> {
-    const wanted =
-      isStreamComplete || this.#options.unknownStartAt === 'start'
+    const wantedStartRev =
+      isStreamComplete || this.#options.startWithoutResumeRev === 'start'
         ? rev
         : Math.max(0, rev - BACKFILL_CHANGES_WHEN_JOINED_AWAY);
-    const begin = Math.min(rev, Math.max(wanted, this.#revByLeftConversation.get(id) ?? 0));
+    const startRev = Math.min(rev, Math.max(wantedStartRev, this.#revByLeftConversation.get(id) ?? 0));
     this.#revByLeftConversation.delete(id);
     this.#epochByConversation.set(id, this.#subscribedEpoch);
-    this.#handledRevByConversation.set(id, begin);
+    this.#handledRevByConversation.set(id, startRev);
     if (this.#hasFollowedBefore || !isStreamComplete) await this.#listener({ type: 'joined', conversation: id });
-    if (begin < rev) await this.#catchUp(session, id, begin);
+    if (startRev < rev) await this.#catchUp(session, id, startRev);
   }
 
   async #removeConversation(conversation: number): Promise<void> {

@@ -176,9 +176,9 @@ export class LiveClient {
     const deadlineMs = performance.now() + timeoutMs;
     for (;;) {
       const session = await this.#awaitAuthenticatedSession(deadlineMs);
-      const restMs = Math.max(1, Math.ceil(deadlineMs - performance.now()));
+      const remainingMs = Math.max(1, Math.ceil(deadlineMs - performance.now()));
       try {
-        return await session.call(method, params, { decode, timeoutMs: restMs });
+        return await session.call(method, params, { decode, timeoutMs: remainingMs });
       } catch (error) {
         if (!isRepeatable || !isTransient(error)) throw error;
         const pauseMs = callRetryDelayMs(error);
@@ -193,9 +193,10 @@ export class LiveClient {
       if (this.#callRejectionAfterEnd !== null) throw this.#callRejectionAfterEnd;
       if (this.#stopped.signal.aborted) throw new ClientStoppedError('the client was stopped');
       if (this.#authenticatedSession !== null) return this.#authenticatedSession;
-      const restMs = deadlineMs - performance.now();
-      if (restMs <= 0) throw this.#lastConnectionError ?? new AnswerTimeoutError('there was no connection in time');
-      await this.#awaitStateChange(restMs);
+      const remainingMs = deadlineMs - performance.now();
+      if (remainingMs <= 0)
+        throw this.#lastConnectionError ?? new AnswerTimeoutError('there was no connection in time');
+      await this.#awaitStateChange(remainingMs);
     }
   }
 
@@ -221,16 +222,16 @@ export class LiveClient {
   async #connectRepeatedly(): Promise<void> {
     const { signal } = this.#stopped;
     for (let failures = 0; !signal.aborted;) {
-      const before = {
+      const countsBefore = {
         handledChangeCount: this.#follower?.handledChangeCount ?? 0,
         connections: this.counts.authenticatedConnections,
       };
       const end = await this.#connectUntilEnd();
       if (signal.aborted) return;
-      const hasLived =
-        this.counts.authenticatedConnections > before.connections &&
+      const wasStable =
+        this.counts.authenticatedConnections > countsBefore.connections &&
         performance.now() - this.#lastAuthenticatedAtMs > STABLE_CONNECTION_MS;
-      const wasGood = hasLived || (this.#follower?.handledChangeCount ?? 0) > before.handledChangeCount;
+      const wasGood = wasStable || (this.#follower?.handledChangeCount ?? 0) > countsBefore.handledChangeCount;
       failures = wasGood ? 0 : failures + 1;
       const retryInMs = backoffMs(Math.max(0, failures - 1), this.#options.backoff ?? DEFAULT_BACKOFF);
       await this.#options.listener({ type: 'disconnected', reason: end.reason, retryInMs });
@@ -252,23 +253,23 @@ export class LiveClient {
       highWaterBytes: NOTIFICATION_QUEUE_HIGH_WATER_BYTES,
       overflowBytes: NOTIFICATION_QUEUE_OVERFLOW_BYTES,
     });
-    let broken: unknown = null;
+    let handlingError: unknown = null;
     try {
       const bounds = { ...this.#bounds, connectCancellation: this.#stopped.signal };
       session = await ChatSession.open(
         this.#options.connect,
-        (said) => notificationQueue.enqueueOrOverflow(said),
+        (notification) => notificationQueue.enqueueOrOverflow(notification),
         bounds,
       );
       this.#connectedSession = session;
       if (this.#stopped.signal.aborted) session.close();
       await this.#authenticateAndFollow(session, notificationQueue, (error) => {
-        broken = error;
+        handlingError = error;
         session?.destroy('what the server said could not be handled');
       });
       const end = await session.ended;
       if (end.code === SESSION_ENDED_CLOSE_CODE) throw new SessionOverError(end.reason);
-      if (broken !== null && !isTransient(broken)) throw broken;
+      if (handlingError !== null && !isTransient(handlingError)) throw handlingError;
       return end;
     } catch (error) {
       return this.#connectionEndOrRethrow(error);
@@ -300,9 +301,9 @@ export class LiveClient {
     this.#authenticatedSession = session;
     await this.#options.listener({ type: 'connected', account });
     this.#wakeWaiters();
-    const followed = await this.#follower?.closeGapsAndSubscribe(session);
-    if (followed === undefined) return;
-    await this.#follower?.reconcileWithSubscribed(session, followed);
+    const subscribeResult = await this.#follower?.closeGapsAndSubscribe(session);
+    if (subscribeResult === undefined) return;
+    await this.#follower?.reconcileWithSubscribed(session, subscribeResult);
     notificationQueue.startProcessing(onFailed);
   }
 
@@ -318,10 +319,10 @@ export class LiveClient {
     return { code: null, reason: (error as Error).message };
   }
 
-  #finish(end: Error | null): void {
-    this.#callRejectionAfterEnd = end ?? new ClientStoppedError('the client was stopped');
+  #finish(endError: Error | null): void {
+    this.#callRejectionAfterEnd = endError ?? new ClientStoppedError('the client was stopped');
     this.#authenticatedSession = null;
-    this.#resolveEnded(end);
+    this.#resolveEnded(endError);
     this.#wakeWaiters();
   }
 }

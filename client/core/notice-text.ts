@@ -43,19 +43,19 @@ const NOTICE_SENTENCES: Readonly<Record<string, (who: string, actor: string, det
  * none.
  */
 function knownSecretsSuffix(who: string, { token, invites_seen: invites }: Notice['details']): string {
-  const known = [
+  const knownSecrets = [
     ...(token === 'seen' ? ['the integration token'] : []),
     ...(typeof invites === 'number' && invites > 0 ? [`${invites} open invitation${invites === 1 ? '' : 's'}`] : []),
   ];
-  return known.length === 0 ? '' : `; ${who} still knows ${known.join(' and ')}`;
+  return knownSecrets.length === 0 ? '' : `; ${who} still knows ${knownSecrets.join(' and ')}`;
 }
 
 /** A sentence for a notice. If the kind of the notice is newer than this client, the name of the kind. */
 export function noticeText({ kind, actor, details }: Notice): string {
-  const by = actor === null ? 'the administrator' : sanitize(actor.nick ?? actor.name);
-  const who = typeof details['nick'] === 'string' ? stringifyAndSanitize(details['nick']) : by;
+  const actorName = actor === null ? 'the administrator' : sanitize(actor.nick ?? actor.name);
+  const who = typeof details['nick'] === 'string' ? stringifyAndSanitize(details['nick']) : actorName;
   const describe = NOTICE_SENTENCES[kind];
-  if (describe !== undefined) return describe(who, by, details);
+  if (describe !== undefined) return describe(who, actorName, details);
   const facts = Object.entries(details).map(([key, value]) => `${sanitize(key)} ${stringifyAndSanitize(value)}`);
   return [sanitize(kind).replaceAll('_', ' '), ...(facts.length === 0 ? [] : [`(${facts.join(', ')})`])].join(' ');
 }

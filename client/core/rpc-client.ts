@@ -59,12 +59,12 @@ export class RpcClient {
     this.#lastId += 1;
     const id = this.#lastId;
     return new Promise((resolve, reject) => {
-      const late = (): void => {
+      const onAnswerTimeout = (): void => {
         this.#removePending(id)?.reject(
           new AnswerTimeoutError(`the server did not answer ${method} within ${timeoutMs} ms`),
         );
       };
-      this.#pendingById.set(id, { resolve, reject, timer: setTimeout(late, timeoutMs) });
+      this.#pendingById.set(id, { resolve, reject, timer: setTimeout(onAnswerTimeout, timeoutMs) });
       this.#options.send(JSON.stringify({ jsonrpc: '2.0', id, method, params }));
     });
   }

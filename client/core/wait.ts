@@ -1,13 +1,13 @@
 /** Resolves after `ms` milliseconds, or as soon as the signal is aborted. */
 export function waitOrUntilAborted(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
-    const end = (): void => {
+    const endWait = (): void => {
       clearTimeout(timer);
-      signal.removeEventListener('abort', end);
+      signal.removeEventListener('abort', endWait);
       resolve();
     };
-    const timer = setTimeout(end, ms);
-    if (signal.aborted) end();
-    else signal.addEventListener('abort', end);
+    const timer = setTimeout(endWait, ms);
+    if (signal.aborted) endWait();
+    else signal.addEventListener('abort', endWait);
   });
 }

@@ -66,13 +66,13 @@ async function upload(server: FileServer, file: OutgoingFile, expectsContinue: b
   const bytes = async function* (): AsyncGenerator<Buffer> {
     yield* file.content;
   };
-  const asked = expectsContinue ? shouldSendBody(request, answered) : Promise.resolve(true);
-  const sent = asked.then(async (may) => {
-    if (may) await pipeline(bytes(), new ProgressTransform(file.onProgress), request);
+  const bodyWanted = expectsContinue ? shouldSendBody(request, answered) : Promise.resolve(true);
+  const bodySent = bodyWanted.then(async (sendsBody) => {
+    if (sendsBody) await pipeline(bytes(), new ProgressTransform(file.onProgress), request);
   });
-  sent.catch(() => {});
+  bodySent.catch(() => {});
   // If the server stops reading, its answer explains more than the error of the pipeline.
-  const response = await Promise.race([answered, sent.then(() => answered)]).catch(async (error: unknown) => {
+  const response = await Promise.race([answered, bodySent.then(() => answered)]).catch(async (error: unknown) => {
     file.content.destroy();
     if (fileReadFailure !== null) throw fileReadFailure.error;
     return answered.catch(() => {
@@ -82,12 +82,12 @@ async function upload(server: FileServer, file: OutgoingFile, expectsContinue: b
   const text = await readResponseText(response);
   request.destroy();
   // Repeats the upload without `Expect`, which a proxy may not support (RFC 9110, 10.1.1).
-  if (response.statusCode === 417 && expectsContinue && !(await asked)) return upload(server, file, false);
+  if (response.statusCode === 417 && expectsContinue && !(await bodyWanted)) return upload(server, file, false);
   file.content.destroy();
   if (response.statusCode !== 201) throw responseError(response, text);
-  const sentence =
+  const errorSentence =
     'the server answers an upload in a way that this client does not know: check the address, and proxies before it';
-  return decodeReceived(decodeAttachment, parseJsonOrNull(text), sentence);
+  return decodeReceived(decodeAttachment, parseJsonOrNull(text), errorSentence);
 }
 
 /** Resolves when the request has its connection; never resolves if the request gets no connection. */
@@ -101,16 +101,16 @@ function awaitSocketConnected(request: ReturnType<typeof requestPlain>): Promise
 
 /** Resolves to true when the client should send the body, and to false if the server has already answered. */
 async function shouldSendBody(request: ReturnType<typeof requestPlain>, answered: Promise<unknown>): Promise<boolean> {
-  const waited = new AbortController();
+  const waitAbort = new AbortController();
   try {
     return await Promise.race([
       answered.then(() => false),
       new Promise<boolean>((resolve) => request.once('continue', () => resolve(true))),
       // Some proxies do not forward the 100 response.
-      awaitSocketConnected(request).then(() => wait(MAX_CONTINUE_WAIT_MS, true, { signal: waited.signal })),
+      awaitSocketConnected(request).then(() => wait(MAX_CONTINUE_WAIT_MS, true, { signal: waitAbort.signal })),
     ]);
   } finally {
-    waited.abort();
+    waitAbort.abort();
   }
 }
 
@@ -136,13 +136,13 @@ export async function downloadFile(
         bytes: response,
       };
     }
-    const next = statusCode === 302 || statusCode === 307 ? URL.parse(answer.location ?? '', url.href) : null;
-    if (next === null || redirects === MAX_REDIRECTS || !/^https?:$/.test(next.protocol)) {
+    const redirectUrl = statusCode === 302 || statusCode === 307 ? URL.parse(answer.location ?? '', url.href) : null;
+    if (redirectUrl === null || redirects === MAX_REDIRECTS || !/^https?:$/.test(redirectUrl.protocol)) {
       throw responseError(response, await readResponseText(response));
     }
     response.destroy();
     // Sends no token to the bucket: the token is for the server only.
-    [url, headers] = [next, {}];
+    [url, headers] = [redirectUrl, {}];
   }
 }
 
@@ -167,11 +167,11 @@ function awaitResponse(request: ReturnType<typeof requestPlain>): Promise<Incomi
 
 async function readResponseText(response: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = [];
-  let bytes = 0;
+  let receivedBytes = 0;
   try {
     for await (const chunk of response as AsyncIterable<Buffer>) {
-      bytes += chunk.length;
-      if (bytes > MAX_JSON_RESPONSE_BYTES) {
+      receivedBytes += chunk.length;
+      if (receivedBytes > MAX_JSON_RESPONSE_BYTES) {
         throw new ProtocolError(
           "the answer is longer than any of Klatch's: check the address of the server, and proxies before it",
         );
@@ -186,8 +186,8 @@ async function readResponseText(response: IncomingMessage): Promise<string> {
 }
 
 function responseError({ statusCode }: IncomingMessage, text: string): Error {
-  const said = decodeOrNull(decodeErrorResponse, parseJsonOrNull(text));
-  if (said !== null) return new ServerError(said.code, said.message);
+  const errorResponse = decodeOrNull(decodeErrorResponse, parseJsonOrNull(text));
+  if (errorResponse !== null) return new ServerError(errorResponse.code, errorResponse.message);
   return new ProtocolError(
     `the server answers about files with status ${statusCode}, which this client does not know: ` +
       'check its address, and proxies before it',

@@ -84,17 +84,17 @@ export class LineConnection implements Connection {
   }
 
   #onData(chunk: Buffer): void {
-    let from = 0;
-    for (let end = chunk.indexOf(LINE_FEED); end !== -1; end = chunk.indexOf(LINE_FEED, from)) {
-      this.#appendToLine(chunk.subarray(from, end));
+    let lineStart = 0;
+    for (let end = chunk.indexOf(LINE_FEED); end !== -1; end = chunk.indexOf(LINE_FEED, lineStart)) {
+      this.#appendToLine(chunk.subarray(lineStart, end));
       if (this.#socket.destroyed) return;
       const line = Buffer.concat(this.#unfinishedLine, this.#unfinishedLineBytes).toString('utf8');
       this.#unfinishedLine = [];
       this.#unfinishedLineBytes = 0;
-      from = end + 1;
+      lineStart = end + 1;
       if (line.trim() !== '') this.#callbacks.onText(line);
     }
-    this.#appendToLine(chunk.subarray(from));
+    this.#appendToLine(chunk.subarray(lineStart));
   }
 
   #appendToLine(part: Buffer): void {

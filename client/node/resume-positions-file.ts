@@ -23,8 +23,8 @@ const MIN_SAVE_INTERVAL_MS = 1_000;
 
 const CONVERSATION_ID_PATTERN = /^\d{1,16}$/;
 const decodeNumbersByConversation: Decoder<Record<string, number>> = (value) => {
-  const revs = recordOf(naturalNumber)(value);
-  if (Object.keys(revs).every((id) => CONVERSATION_ID_PATTERN.test(id))) return revs;
+  const numberByConversation = recordOf(naturalNumber)(value);
+  if (Object.keys(numberByConversation).every((id) => CONVERSATION_ID_PATTERN.test(id))) return numberByConversation;
   throw new DecodeError('revs by the numbers of conversations');
 };
 
@@ -57,7 +57,7 @@ export class ResumePositionsFile {
    */
   loadRevs(): Map<number, number> | null {
     const state = this.#load();
-    return state === null ? null : numberedEntries(state.revs);
+    return state === null ? null : toMapByNumericId(state.revs);
   }
 
   /**
@@ -65,18 +65,18 @@ export class ResumePositionsFile {
    * the map.
    */
   loadEpochs(): Map<number, number> {
-    return numberedEntries(this.#load()?.epochs ?? {});
+    return toMapByNumericId(this.#load()?.epochs ?? {});
   }
 
   #load(): Decoded<typeof decodeResumeState> | null {
-    let text: string;
+    let fileText: string;
     try {
-      text = readFileSync(this.#path, 'utf8');
+      fileText = readFileSync(this.#path, 'utf8');
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
       throw error;
     }
-    const state = decodeOrNull(decodeResumeState, parseJsonOrNull(text));
+    const state = decodeOrNull(decodeResumeState, parseJsonOrNull(fileText));
     return state === null || state.sign_in !== this.#signInId ? null : state;
   }
 
@@ -122,7 +122,7 @@ export class ResumePositionsFile {
   }
 }
 
-function numberedEntries(byId: Readonly<Record<string, number>>): Map<number, number> {
+function toMapByNumericId(byId: Readonly<Record<string, number>>): Map<number, number> {
   return new Map(Object.entries(byId).map(([id, value]) => [Number(id), value]));
 }
 

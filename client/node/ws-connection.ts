@@ -77,13 +77,13 @@ export class WsConnection implements Connection {
     else this.#callbacks.onText((data as Buffer).toString('utf8'));
   }
 
-  #onClose(code: number, text: string): void {
+  #onClose(code: number, closeReason: string): void {
     if (this.#closeTimer !== null) clearTimeout(this.#closeTimer);
     // 1005 and 1006 are the library's own codes for "no code received".
-    const given = code === 1005 || code === 1006 ? null : code;
+    const receivedCode = code === 1005 || code === 1006 ? null : code;
     this.#callbacks.onEnd({
-      code: given,
-      reason: this.#destroyReasonOrError ?? (text === '' ? 'the connection was cut' : text),
+      code: receivedCode,
+      reason: this.#destroyReasonOrError ?? (closeReason === '' ? 'the connection was cut' : closeReason),
     });
   }
 }

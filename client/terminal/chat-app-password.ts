@@ -6,7 +6,7 @@ import { jsonLine } from './chat-text.ts';
 import { print, type ChatContext } from './context.ts';
 
 const decodeAppPassword = objectWithAtLeast({ session: integer, token: nonEmptyString, expires_at: nullable(string) });
-const MAX_DAYS = 3_650;
+const MAX_VALIDITY_DAYS = 3_650;
 const DAY_S = 86_400;
 
 export function addCreateAppPassword(chat: Command, context: ChatContext): void {
@@ -17,7 +17,7 @@ export function addCreateAppPassword(chat: Command, context: ChatContext): void 
     .option(
       '--days <count>',
       'after how many days it ends (default: when you end it)',
-      context.wholeNumber(1, MAX_DAYS),
+      context.wholeNumber(1, MAX_VALIDITY_DAYS),
     )
     .action(async (label: string, { days, json, ...options }: ChatOptions & { days?: number; json?: boolean }) => {
       const params = { label, ...(days === undefined ? {} : { expires_in_s: days * DAY_S }) };

@@ -54,15 +54,15 @@ async function download(context: ChatContext, id: string, { output, ...options }
 
 async function saveNewFile(bytes: Readable, path: string): Promise<void> {
   const file = createWriteStream(path, { flags: 'wx' });
-  let isOurs = false;
-  file.once('open', () => (isOurs = true));
+  let isFileCreated = false;
+  file.once('open', () => (isFileCreated = true));
   try {
     await pipeline(bytes, file);
   } catch (error) {
     // Removes the incomplete file, which would look like the whole one.
-    if (isOurs) rmSync(path, { force: true });
+    if (isFileCreated) rmSync(path, { force: true });
     const { code } = error as NodeJS.ErrnoException;
-    if (!isOurs && code !== undefined) {
+    if (!isFileCreated && code !== undefined) {
       throw new ChatCommandError('operationFailed', unwritableSentence(path, code), { cause: error });
     }
     const sentence = `the download of ${path} broke off; nothing of it was kept: please repeat it`;
@@ -120,12 +120,12 @@ export async function uploadAll(
   client: LiveClient,
   { server, files }: PreparedUploads,
 ): Promise<readonly string[]> {
-  const ids: string[] = [];
+  const fileIds: string[] = [];
   try {
-    for (const file of files) ids.push(await uploadLocalFile(context, server, file));
-    return ids;
+    for (const file of files) fileIds.push(await uploadLocalFile(context, server, file));
+    return fileIds;
   } catch (error) {
-    await discardUploads(client, ids);
+    await discardUploads(client, fileIds);
     throw error;
   }
 }
@@ -135,7 +135,7 @@ async function uploadLocalFile(context: ChatContext, server: FileServer, { path,
   const progress = new TransferProgressLine(context, { name, size });
   // Reads only as many bytes as were announced: another program may still append to the file.
   const bytes = size === 0 ? Readable.from([]) : createReadStream(path, { end: size - 1 });
-  const onProgress = (sent: number): void => progress.showTransferred(sent);
+  const onProgress = (sentBytes: number): void => progress.showTransferred(sentBytes);
   try {
     return (await withExplainedErrors(() => uploadFile(server, { name, size, content: bytes, onProgress }))).id;
   } catch (error) {
@@ -154,10 +154,10 @@ function findFileServer(context: ChatContext, options: ChatOptions): FileServer 
   const { profile, server } = loadProfileAndServer(context, options);
   const baseUrl = deriveHttpBaseUrl(server);
   if (baseUrl !== null) return { baseUrl, token: profile.token };
-  const sentence =
+  const errorSentence =
     `files go over HTTP, which ${sanitize(server)} is not: ` +
     "give the server's HTTP address, --server http://… or https://…, here or when you sign in";
-  throw new ChatCommandError('usage', sentence);
+  throw new ChatCommandError('usage', errorSentence);
 }
 
 async function fileSizeOf(path: string): Promise<number> {
@@ -180,11 +180,11 @@ export function safeFileName(name: string | null, id: string): string {
     .at(-1)!
     .replace(/^[.\s-]+/, '')
     .trim();
-  const cut = Buffer.from(safe)
+  const truncatedName = Buffer.from(safe)
     .subarray(0, MAX_FILE_NAME_BYTES)
     .toString('utf8')
     .replace(/\uFFFD+$/, '');
-  return cut === '' ? id : cut;
+  return truncatedName === '' ? id : truncatedName;
 }
 
 /** Shows the progress of a file in one line, which it overwrites; only on a terminal. */

@@ -50,21 +50,28 @@ export function addFollow(chat: Command, context: ChatContext): void {
 }
 
 async function follow(context: ChatContext, names: readonly string[], options: FollowFlags): Promise<void> {
-  const use = await findProfileAndAddress(context, options);
-  const only = names.length === 0 ? null : await findConversationIds(context, names, options);
-  const state = new ResumePositionsFile(resumePositionsPath(context.env, options.profile), use.profile.sign_in);
-  const saved = state.loadRevs() ?? new Map<number, number>();
+  const profileAndAddress = await findProfileAndAddress(context, options);
+  const onlyConversations = names.length === 0 ? null : await findConversationIds(context, names, options);
+  const state = new ResumePositionsFile(
+    resumePositionsPath(context.env, options.profile),
+    profileAndAddress.profile.sign_in,
+  );
+  const savedRevs = state.loadRevs() ?? new Map<number, number>();
   const savedEpochs = state.loadEpochs();
   const printer = new ChatEventPrinter(context, { isJson: options.json === true, client: () => client });
-  const client: LiveClient = createFollowingClient(use, {
-    follow: followOptionsFrom(options.since, { savedRevs: saved, savedEpochs, onlyConversations: only }),
+  const client: LiveClient = createFollowingClient(profileAndAddress, {
+    follow: followOptionsFrom(options.since, {
+      savedRevs: savedRevs,
+      savedEpochs,
+      onlyConversations: onlyConversations,
+    }),
     listener: async (event) => {
       await printer.show(event);
       // Keeps the saved positions of conversations that this command does not follow.
-      if (event.type === 'left') saved.delete(event.conversation);
+      if (event.type === 'left') savedRevs.delete(event.conversation);
       if (event.type === 'change' || event.type === 'left' || event.type === 'reset')
         state.scheduleSave(
-          () => new Map([...saved, ...client.handledRevByConversation]),
+          () => new Map([...savedRevs, ...client.handledRevByConversation]),
           () => new Map([...savedEpochs, ...client.epochByConversation]),
         );
     },
@@ -73,8 +80,8 @@ async function follow(context: ChatContext, names: readonly string[], options: F
   signals.start();
   try {
     await withClientStartedAndStopped(client, async () => {
-      const end = await Promise.race([client.ended, signals.firstSignal.then(() => null)]);
-      if (end !== null) throw end;
+      const endError = await Promise.race([client.ended, signals.firstSignal.then(() => null)]);
+      if (endError !== null) throw endError;
     });
   } finally {
     signals.stop();
@@ -95,11 +102,11 @@ export function followOptionsFrom(
     onlyConversations: ReadonlySet<number> | null;
   },
 ): FollowOptions {
-  const known = new Map([...savedRevs].filter(([id]) => since === 'last' && (onlyConversations?.has(id) ?? true)));
+  const resumeRevs = new Map([...savedRevs].filter(([id]) => since === 'last' && (onlyConversations?.has(id) ?? true)));
   return {
-    resumeRevByConversation: known,
+    resumeRevByConversation: resumeRevs,
     resumeEpochByConversation: savedEpochs,
-    unknownStartAt: since === 'start' ? 'start' : 'now',
+    startWithoutResumeRev: since === 'start' ? 'start' : 'now',
     onlyConversations,
   };
 }
@@ -109,10 +116,10 @@ async function findConversationIds(
   names: readonly string[],
   options: ChatOptions,
 ): Promise<Set<number>> {
-  const found = await withSignedInClient(context, options, (client) =>
+  const foundConversations = await withSignedInClient(context, options, (client) =>
     Promise.all(names.map((name) => findConversation(client, name))),
   );
-  return new Set(found.map(({ id }) => id));
+  return new Set(foundConversations.map(({ id }) => id));
 }
 
 /** Prints events: changes on standard output, the state of the connection on standard error. */
@@ -154,8 +161,8 @@ class ChatEventPrinter {
     if (this.#isJson) return this.#writeLine(jsonLine({ conversation, ...change }));
     if (change.notice?.kind === 'renamed') this.#names.forgetName(conversation);
     const name = await this.#names.findName(conversation);
-    const place = { name, now: new Date(), paint: this.#paint };
-    for (const line of changeLines(change, place)) await this.#writeLine(line);
+    const lineContext = { name, now: new Date(), paint: this.#paint };
+    for (const line of changeLines(change, lineContext)) await this.#writeLine(line);
   }
 
   async #onMembershipChange({ type, conversation }: Extract<ChatEvent, { type: 'joined' | 'left' }>): Promise<void> {

@@ -35,8 +35,8 @@ export function addListConversations(chat: Command, context: ChatContext): void 
 }
 
 /** Adds the option `--json`, which prints one JSON value per line: a program can process a long list as it arrives. */
-export function withJsonLines(command: Command, what: string): Command {
-  return command.option('--json', `print each ${what} as a line of JSON`);
+export function withJsonLines(command: Command, itemNoun: string): Command {
+  return command.option('--json', `print each ${itemNoun} as a line of JSON`);
 }
 
 export function conversationListLines(all: readonly Conversation[]): string[] {
@@ -58,10 +58,10 @@ export function addOpenPrivate(chat: Command, context: ChatContext): void {
     .argument('<nick>', 'whom to talk to')
     .action(async (nick: string, options: ChatJsonOptions) => {
       const params = { user: nick.replace(/^@/, '') };
-      const found = await withSignedInClient(context, options, (client) =>
+      const conversation = await withSignedInClient(context, options, (client) =>
         client.call('private.open', params, { decode: decodeConversation, isRepeatable: true }),
       );
-      print(context, options.json === true ? jsonLine(found) : String(found.id));
+      print(context, options.json === true ? jsonLine(conversation) : String(conversation.id));
     });
   context.withExamples(context.withJson(withServerAndProfile(command)), [
     'klatch chat open bob',
@@ -76,10 +76,10 @@ export function addJoinGroup(chat: Command, context: ChatContext): void {
     .argument('<group>', 'the link of an invitation, or the number of a public group')
     .action(async (group: string, options: ChatJsonOptions) => {
       const params = joinParams(group);
-      const joined = await withSignedInClient(context, options, (client) =>
+      const joinResult = await withSignedInClient(context, options, (client) =>
         client.call('groups.join', params, { decode: decodeJoinedGroup, isRepeatable: true }),
       );
-      print(context, options.json === true ? jsonLine(joined) : joinedLine(joined));
+      print(context, options.json === true ? jsonLine(joinResult) : joinedLine(joinResult));
     });
   context.withExamples(context.withJson(withServerAndProfile(command)), [
     'klatch chat join https://chat.example.org/v1/groups/invites/TOKEN',
@@ -132,11 +132,11 @@ export function addCreateInvite(chat: Command, context: ChatContext): void {
     .action(async (group: string, { days, uses, ...options }: ChatJsonOptions & { days?: number; uses?: number }) => {
       const invite = await withSignedInClient(context, options, async (client) => {
         const { id } = await findConversation(client, group);
-        const bounds = {
+        const inviteBounds = {
           ...(days === undefined ? {} : { valid_s: days * DAY_S }),
           ...(uses === undefined ? {} : { max_uses: uses }),
         };
-        return client.call('invites.create', { group: id, ...bounds }, { decode: decodeInvite });
+        return client.call('invites.create', { group: id, ...inviteBounds }, { decode: decodeInvite });
       });
       print(context, options.json === true ? jsonLine(invite) : sanitize(invite.link));
     });

@@ -23,7 +23,7 @@ import { moodPaint } from './mood-colours.ts';
 import { ChatCommandError } from './command-error.ts';
 
 const MAX_READ_MESSAGES = 10_000;
-const PAGE_SIZE = 200;
+const HISTORY_PAGE_SIZE = 200;
 const MAX_SEND_WAIT_S = 86_400;
 const DEFAULT_SEND_WAIT_S = 30;
 
@@ -61,23 +61,23 @@ export function addReadMessages(chat: Command, context: ChatContext): void {
 }
 
 async function printLastMessages(context: ChatContext, name: string, options: ReadOptions): Promise<void> {
-  const { conversation, messages, removedBeforeIfReached } = await withSignedInClient(
-    context,
-    options,
-    async (client) => {
-      const found = await findConversation(client, name);
-      const last = await fetchLastMessages(client, found.id, options.last);
-      if (options.keepUnread !== true) await markRead(client, found.id, last.messages.at(-1)?.seq);
-      return { conversation: found, ...last };
-    },
-  );
-  const place = { name: conversationName(conversation), now: new Date(), paint: moodPaint(context.output) };
+  const {
+    conversation,
+    messages,
+    firstKeptSeqIfReached: removedBeforeIfReached,
+  } = await withSignedInClient(context, options, async (client) => {
+    const found = await findConversation(client, name);
+    const last = await fetchLastMessages(client, found.id, options.last);
+    if (options.keepUnread !== true) await markRead(client, found.id, last.messages.at(-1)?.seq);
+    return { conversation: found, ...last };
+  });
+  const lineContext = { name: conversationName(conversation), now: new Date(), paint: moodPaint(context.output) };
   if (options.json === true) print(context, ...messages.map(jsonLine));
   else
     print(
       context,
       ...historyBeginLines(removedBeforeIfReached),
-      ...messages.flatMap((each) => messageLines(each, place)),
+      ...messages.flatMap((each) => messageLines(each, lineContext)),
     );
 }
 
@@ -85,7 +85,7 @@ interface LastMessages {
   /** The messages in the order of their seqs. */
   readonly messages: readonly Message[];
   /** The conversation's first seq if these messages reach it and a retention rule removed earlier ones; else null. */
-  readonly removedBeforeIfReached: number | null;
+  readonly firstKeptSeqIfReached: number | null;
 }
 
 /** The newest `count` messages, or all if the conversation has fewer. */
@@ -95,21 +95,25 @@ export async function fetchLastMessages(
   count: number,
 ): Promise<LastMessages> {
   const pages: (readonly Message[])[] = [];
-  let removedBeforeIfReached: number | null = null;
-  let before: number | null = null;
-  for (let left = count; left > 0;) {
-    const params = { conversation, limit: Math.min(left, PAGE_SIZE), ...(before === null ? {} : { before }) };
+  let firstKeptSeqIfReached: number | null = null;
+  let beforeSeq: number | null = null;
+  for (let remainingCount = count; remainingCount > 0;) {
+    const params = {
+      conversation,
+      limit: Math.min(remainingCount, HISTORY_PAGE_SIZE),
+      ...(beforeSeq === null ? {} : { before: beforeSeq }),
+    };
     const page: Decoded<typeof decodeHistoryPage> = await client.call('messages.history', params, {
       decode: decodeHistoryPage,
       isRepeatable: true,
     });
     pages.unshift(page.messages);
-    left -= page.messages.length;
-    before = page.next;
-    removedBeforeIfReached = before === null ? (page.first_seq ?? null) : null;
-    if (before === null || page.messages.length === 0) break;
+    remainingCount -= page.messages.length;
+    beforeSeq = page.next;
+    firstKeptSeqIfReached = beforeSeq === null ? (page.first_seq ?? null) : null;
+    if (beforeSeq === null || page.messages.length === 0) break;
   }
-  return { messages: pages.flat(), removedBeforeIfReached };
+  return { messages: pages.flat(), firstKeptSeqIfReached };
 }
 
 /** Moves the account's read position to a message; does nothing if `seq` is undefined. */
@@ -163,8 +167,8 @@ export function addSendMessage(chat: Command, context: ChatContext): void {
 }
 
 /** Collects the values of a repeatable option. */
-function collectValues(value: string, before: readonly string[] = []): readonly string[] {
-  return [...before, value];
+function collectValues(value: string, earlierValues: readonly string[] = []): readonly string[] {
+  return [...earlierValues, value];
 }
 
 async function uploadAndSend(

@@ -100,9 +100,9 @@ function readProfileJson(path: string): unknown {
   }
 }
 
-function xdgKlatchFolder(base: string | undefined, otherwise: string): string {
+function xdgKlatchFolder(base: string | undefined, fallbackInHome: string): string {
   // The specification of these variables tells programs to ignore a relative path.
-  return join(base?.startsWith('/') === true ? base : join(homedir(), otherwise), 'klatch');
+  return join(base?.startsWith('/') === true ? base : join(homedir(), fallbackInHome), 'klatch');
 }
 
 function profileFileName(name: string): string {

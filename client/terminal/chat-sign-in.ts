@@ -187,9 +187,9 @@ async function readSecretFromPromptOrStdin(
  * client.
  */
 async function signInByCode(context: ChatContext, connect: ConnectFunction, options: SignInOptions): Promise<SignedIn> {
-  const { address: mail, label } = options;
-  const invite = options.invite === undefined ? {} : { invite: extractInviteToken(options.invite) };
-  const start = { method: 'auth.start', params: { address: mail, ...invite }, decode: decodeAuthStarted };
+  const { address: emailOrPhone, label } = options;
+  const inviteParam = options.invite === undefined ? {} : { invite: extractInviteToken(options.invite) };
+  const start = { method: 'auth.start', params: { address: emailOrPhone, ...inviteParam }, decode: decodeAuthStarted };
   const { transaction, channel } = await callOnNewConnection(connect, start);
   print(
     context,
@@ -204,7 +204,7 @@ async function signInByCode(context: ChatContext, connect: ConnectFunction, opti
     return signUp(prompt, connect, {
       transaction: verified.transaction,
       label,
-      ...invite,
+      ...inviteParam,
     });
   });
 }
@@ -224,7 +224,7 @@ async function signUpByInvite(
 async function verifyCode(
   prompt: Prompt,
   connect: ConnectFunction,
-  known: { transaction: string; label: string },
+  knownParams: { transaction: string; label: string },
 ): Promise<VerifyResult> {
   const check = (typed: string): string | null => (/^\d{4,10}$/.test(typed) ? null : 'the code has digits only');
   for (let tries = 1; ; tries += 1) {
@@ -232,7 +232,7 @@ async function verifyCode(
     try {
       return await callOnNewConnection(connect, {
         method: 'auth.verify',
-        params: { ...known, code },
+        params: { ...knownParams, code },
         decode: decodeVerifyResult,
       });
     } catch (error) {
@@ -246,7 +246,7 @@ async function verifyCode(
 async function signUp(
   prompt: Prompt,
   connect: ConnectFunction,
-  known: { transaction?: string; label: string; invite?: string },
+  knownParams: { transaction?: string; label: string; invite?: string },
 ): Promise<SignedIn> {
   const check = (typed: string): string | null =>
     NICK_PATTERN.test(typed)
@@ -258,7 +258,7 @@ async function signUp(
     try {
       return await callOnNewConnection(connect, {
         method: 'auth.sign-up',
-        params: { ...known, nick, name },
+        params: { ...knownParams, nick, name },
         decode: decodeSignedIn,
       });
     } catch (error) {

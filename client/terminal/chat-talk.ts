@@ -39,17 +39,20 @@ async function runInteractiveChat(
   options: ChatOptions,
 ): Promise<void> {
   if (!context.input.isTTY || !context.output.isTTY) {
-    const sentence =
+    const errorSentence =
       'this takes a terminal; scripts use `klatch chat send`, `klatch chat read` and `klatch chat follow`';
-    throw new ChatCommandError('usage', sentence);
+    throw new ChatCommandError('usage', errorSentence);
   }
-  const use = await findProfileAndAddress(context, options);
-  const state = new ResumePositionsFile(resumePositionsPath(context.env, options.profile), use.profile.sign_in);
-  const saved = state.loadRevs() ?? new Map<number, number>();
+  const profileAndAddress = await findProfileAndAddress(context, options);
+  const state = new ResumePositionsFile(
+    resumePositionsPath(context.env, options.profile),
+    profileAndAddress.profile.sign_in,
+  );
+  const savedRevs = state.loadRevs() ?? new Map<number, number>();
   const savedEpochs = state.loadEpochs();
   const screen = new InteractiveChat({ input: context.input, output: context.output, client: () => client });
-  const client = createFollowingClient(use, {
-    follow: followOptionsFrom('last', { savedRevs: saved, savedEpochs, onlyConversations: null }),
+  const client = createFollowingClient(profileAndAddress, {
+    follow: followOptionsFrom('last', { savedRevs: savedRevs, savedEpochs, onlyConversations: null }),
     listener: async (event) => {
       await screen.onEvent(event);
       if (event.type === 'change' || event.type === 'left' || event.type === 'reset')
@@ -64,8 +67,8 @@ async function runInteractiveChat(
       try {
         const account = await client.awaitFirstAttempt();
         await screen.greetAndShow(account, conversation);
-        const end = await Promise.race([client.ended, screen.userLeft.then(() => null)]);
-        if (end !== null) throw end;
+        const endError = await Promise.race([client.ended, screen.userLeft.then(() => null)]);
+        if (endError !== null) throw endError;
       } finally {
         // Stops the screen before the client stops, whose pending requests then fail: their errors must not be printed
         // after the person has left.

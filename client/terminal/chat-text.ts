@@ -5,7 +5,7 @@ import type { Attachment, Actor, Card, Change, Conversation, Message } from '../
 import type { PaintMood } from './mood-colours.ts';
 
 /** The emoji that the server puts before the title of a card for its mood. */
-const MARK_PATTERN = /^\p{Extended_Pictographic} /u;
+const MOOD_EMOJI_PATTERN = /^\p{Extended_Pictographic} /u;
 const LINE_BREAK = /\r\n|[\n\r\u2028\u2029\u0085\v\f]/;
 
 /** A value as one line of JSON that is safe on a terminal and reads back as it was. */
@@ -26,9 +26,11 @@ interface MessageLineContext {
 }
 
 /** A change as lines. All lines of a text after the first are indented, so that none looks like a message. */
-export function changeLines({ message, notice }: Change, place: MessageLineContext): string[] {
-  if (message !== undefined) return messageLines(message, place);
-  return notice === undefined ? [] : [`${formatLocalTime(notice.at, place.now)} ${place.name} * ${noticeText(notice)}`];
+export function changeLines({ message, notice }: Change, lineContext: MessageLineContext): string[] {
+  if (message !== undefined) return messageLines(message, lineContext);
+  return notice === undefined
+    ? []
+    : [`${formatLocalTime(notice.at, lineContext.now)} ${lineContext.name} * ${noticeText(notice)}`];
 }
 
 /** A message as lines with all of its text; colours show the moods of its cards. */
@@ -44,11 +46,11 @@ export function messageLines(message: Message, { name, now, paint }: MessageLine
     edited_at: editedAt,
     sent_at: sentAt,
   } = message;
-  const head = `${formatLocalTime(sentAt, now)} ${name} #${seq} ${senderName(sender, label)}`;
-  if (deleted === true) return [`${head}: (deleted)`];
+  const linePrefix = `${formatLocalTime(sentAt, now)} ${name} #${seq} ${senderName(sender, label)}`;
+  if (deleted === true) return [`${linePrefix}: (deleted)`];
   const [first = '', ...rest] = paintTitles(text.split(LINE_BREAK).map(sanitize), cards, paint);
   return [
-    `${head}${editedAt === undefined ? '' : ' (edited)'}:${text === '' && attachments.length > 0 ? '' : ` ${first}`}`,
+    `${linePrefix}${editedAt === undefined ? '' : ' (edited)'}:${text === '' && attachments.length > 0 ? '' : ` ${first}`}`,
     ...rest.map((line) => `    | ${line}`),
     ...attachments.map(attachmentLine),
   ];
@@ -63,7 +65,7 @@ function paintTitles(lines: readonly string[], cards: readonly Card[], paint: Pa
   for (const { title, mood } of cards)
     if (title !== undefined && mood !== undefined) moodByTitle.set(sanitize(title), mood);
   const moods: (string | undefined)[] = lines.map((line) =>
-    line === '' ? undefined : (moodByTitle.get(line) ?? moodByTitle.get(line.replace(MARK_PATTERN, ''))),
+    line === '' ? undefined : (moodByTitle.get(line) ?? moodByTitle.get(line.replace(MOOD_EMOJI_PATTERN, ''))),
   );
   if (!moods.some((mood) => mood !== undefined)) moods[0] = cards.find(({ mood }) => mood !== undefined)?.mood;
   return lines.map((line, index) => (moods[index] === undefined ? line : paint(moods[index], line)));
@@ -76,10 +78,10 @@ function attachmentLine({ id, name, size }: Attachment): string {
 
 /** Nicks are unique. Other names (of a bot, a webhook, its label) get a mark, so that none looks like a person. */
 function senderName({ nick, name, kind }: Actor, label: string | undefined): string {
-  const known = sanitize(nick ?? name);
-  if (kind === 'user') return known;
+  const shownName = sanitize(nick ?? name);
+  if (kind === 'user') return shownName;
   const mark = kind === 'webhook' ? 'WEBHOOK' : 'BOT';
-  return label === undefined ? `${known} [${mark}]` : `${known} [${mark} ${sanitize(label)}]`;
+  return label === undefined ? `${shownName} [${mark}]` : `${shownName} [${mark} ${sanitize(label)}]`;
 }
 
 /** The time of day in the local time zone, with the date where it is not today's. */
@@ -93,8 +95,8 @@ function formatLocalTime(iso: string, now: Date): string {
 }
 
 /** A line that says that the messages before this seq were removed; no line if it is null. */
-export function historyBeginLines(removedBeforeIfReached: number | null): string[] {
-  return removedBeforeIfReached === null
+export function historyBeginLines(firstKeptSeqIfReached: number | null): string[] {
+  return firstKeptSeqIfReached === null
     ? []
-    : [`-- messages before #${removedBeforeIfReached} were removed by a retention rule`];
+    : [`-- messages before #${firstKeptSeqIfReached} were removed by a retention rule`];
 }

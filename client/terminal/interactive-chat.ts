@@ -98,9 +98,9 @@ export class InteractiveChat {
     this.#mayDrawPrompt = true;
     this.#printAboveInput(`You are ${sanitize(nick)}. /help lists what can be typed.`, '');
     const only = all.length === 1 ? all[0]! : null;
-    const first = conversation === null ? only : matchConversation(all, conversation);
-    if (first === null) this.#printAboveInput(...conversationListLines(all));
-    else await this.#switchTo(first, this.#lastShownSeqByConversation.get(first.id) ?? 0);
+    const initialConversation = conversation === null ? only : matchConversation(all, conversation);
+    if (initialConversation === null) this.#printAboveInput(...conversationListLines(all));
+    else await this.#switchTo(initialConversation, this.#lastShownSeqByConversation.get(initialConversation.id) ?? 0);
     // The person may already be typing: the cursor stays after the typed text.
     this.#redrawPrompt();
   }
@@ -175,16 +175,18 @@ export class InteractiveChat {
     const { id: conversation } = this.#currentConversation!;
     if (this.#unsentReadPosition !== null && this.#unsentReadPosition.conversation !== conversation)
       this.#flushReadPosition();
-    const isTold = this.#unsentReadPosition !== null;
+    const isScheduled = this.#unsentReadPosition !== null;
     this.#unsentReadPosition = { conversation, seq };
-    if (!isTold) setTimeout(() => this.#flushReadPosition(), READ_RECEIPT_DELAY_MS).unref();
+    if (!isScheduled) setTimeout(() => this.#flushReadPosition(), READ_RECEIPT_DELAY_MS).unref();
   }
 
   #flushReadPosition(): void {
-    const told = this.#unsentReadPosition;
+    const unsentPosition = this.#unsentReadPosition;
     this.#unsentReadPosition = null;
-    if (told === null || this.#hasStopped) return;
-    markRead(this.#client, told.conversation, told.seq).catch((error: unknown) => this.#printFailure(error));
+    if (unsentPosition === null || this.#hasStopped) return;
+    markRead(this.#client, unsentPosition.conversation, unsentPosition.seq).catch((error: unknown) =>
+      this.#printFailure(error),
+    );
   }
 
   #enqueueLine(line: string): void {
@@ -243,9 +245,9 @@ export class InteractiveChat {
 
   async #joinGroup(group: string): Promise<void> {
     const options = { decode: decodeJoinedGroup, isRepeatable: true };
-    const joined = await this.#client.call('groups.join', joinParams(group), options);
-    this.#printAboveInput(`-- ${joinedLine(joined)}`);
-    await this.#switchTo(await findConversation(this.#client, String(joined.group)));
+    const joinResult = await this.#client.call('groups.join', joinParams(group), options);
+    this.#printAboveInput(`-- ${joinedLine(joinResult)}`);
+    await this.#switchTo(await findConversation(this.#client, String(joinResult.group)));
   }
 
   async #switchTo(conversation: Conversation, afterSeq = 0): Promise<void> {
@@ -259,15 +261,15 @@ export class InteractiveChat {
 
   /** Shows those of the last `count` messages whose seq is above `afterSeq`. */
   async #showLastMessages(count: number, afterSeq = 0): Promise<void> {
-    const here = this.#requireCurrent();
-    const last = await fetchLastMessages(this.#client, here.id, count);
+    const current = this.#requireCurrent();
+    const last = await fetchLastMessages(this.#client, current.id, count);
     const messages = last.messages.filter(({ seq }) => seq > afterSeq);
-    const place = { name: conversationName(here), now: new Date(), paint: this.#paint };
-    const beginLines = historyBeginLines(last.removedBeforeIfReached);
-    this.#printAboveInput(...beginLines, ...messages.flatMap((message) => messageLines(message, place)));
+    const lineContext = { name: conversationName(current), now: new Date(), paint: this.#paint };
+    const beginLines = historyBeginLines(last.firstKeptSeqIfReached);
+    this.#printAboveInput(...beginLines, ...messages.flatMap((message) => messageLines(message, lineContext)));
     const newest = last.messages.at(-1);
     if (newest === undefined) return;
-    this.#recordShown(here.id, newest.seq);
+    this.#recordShown(current.id, newest.seq);
     this.#scheduleMarkRead(newest.seq);
   }
 
@@ -307,10 +309,10 @@ export class InteractiveChat {
   }
 
   #printFailure(error: unknown): void {
-    const known = explainChatError(error);
+    const explained = explainChatError(error);
     if (this.#hasStopped) return;
     // Prints unexpected errors too: the person sees that the command failed.
-    this.#printAboveInput(`-- ${sanitize(known instanceof Error ? known.message : 'it failed')}`);
+    this.#printAboveInput(`-- ${sanitize(explained instanceof Error ? explained.message : 'it failed')}`);
   }
 
   /** Prints above the line that the person is typing, which may have wrapped. */

@@ -4,7 +4,7 @@ import { styleText } from 'node:util';
 export type PaintMood = (mood: string, text: string) => string;
 
 type Colour = 'green' | 'cyan' | 'yellow' | 'red';
-const COLOURS: ReadonlyMap<string, Colour> = new Map<string, Colour>([
+const COLOUR_BY_MOOD: ReadonlyMap<string, Colour> = new Map<string, Colour>([
   ['good', 'green'],
   ['info', 'cyan'],
   ['warning', 'yellow'],
@@ -14,7 +14,7 @@ const COLOURS: ReadonlyMap<string, Colour> = new Map<string, Colour>([
 /** Paints if the stream is a terminal with colours and `NO_COLOR` is not set; otherwise returns texts unchanged. */
 export function moodPaint(stream: NodeJS.WritableStream): PaintMood {
   return (mood, text) => {
-    const colour = COLOURS.get(mood);
+    const colour = COLOUR_BY_MOOD.get(mood);
     return colour === undefined ? text : styleText(colour, text, { stream });
   };
 }

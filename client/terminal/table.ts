@@ -27,11 +27,11 @@ const DURATION_UNITS_WITH_SECONDS = [
 
 /** A duration in its two largest units, such as `3 d 4 h` or `12 s`. */
 export function formatDuration(ms: number): string {
-  let rest = Math.max(0, Math.floor(ms / 1_000));
+  let remainingSeconds = Math.max(0, Math.floor(ms / 1_000));
   const parts: string[] = [];
   for (const [unit, seconds] of DURATION_UNITS_WITH_SECONDS) {
-    const count = Math.floor(rest / seconds);
-    rest -= count * seconds;
+    const count = Math.floor(remainingSeconds / seconds);
+    remainingSeconds -= count * seconds;
     if (count > 0) parts.push(`${count} ${unit}`);
     else if (parts.length > 0) break;
   }

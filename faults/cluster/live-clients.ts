@@ -180,7 +180,7 @@ export class LiveClients {
     const client: LiveClient = new LiveClient({
       connect,
       token,
-      follow: { resumeRevByConversation: new Map(), unknownStartAt: 'now', onlyConversations: null },
+      follow: { resumeRevByConversation: new Map(), startWithoutResumeRev: 'now', onlyConversations: null },
       listener: (event) => this.#hear(event, heard, client),
     });
     this.#clients.push({ client, heard });

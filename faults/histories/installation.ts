@@ -7,7 +7,7 @@ import { insertSessionOrToken } from '../../src/storage/accounts/sessions.ts';
 import type { Sql } from '../../src/storage/db/connection.ts';
 import { Pool } from '../../src/storage/db/pool.ts';
 import { SUPERUSER } from '../../src/storage/embedded/cluster.ts';
-import { APP_DATABASE, APP_ROLE } from '../../src/storage/embedded/readiness.ts';
+import { APP_DATABASE, APP_DATABASE_ROLE } from '../../src/storage/embedded/readiness.ts';
 import {
   EVENT_RETENTION_MS,
   MAX_EVENTS_PER_CONVERSATION,
@@ -118,7 +118,12 @@ export class Installation {
       );
       const before = new Date(Date.now() - EVENT_RETENTION_MS);
       const beforeStep = async (): Promise<void> => {};
-      const bounds = { before, maxEvents: MAX_EVENTS_PER_CONVERSATION, beforeStep, onLost: () => {} };
+      const bounds = {
+        writtenBefore: before,
+        maxEvents: MAX_EVENTS_PER_CONVERSATION,
+        beforeStep,
+        onEventsLost: () => {},
+      };
       await removeExpiredEvents(this.#pool, bounds);
       await this.#announce(group);
       return last!.rev;
@@ -146,7 +151,7 @@ export class Installation {
       () =>
         this.query(
           (sql) => sql<{ count: number }[]>`
-            select count(*)::int as count from pg_stat_activity where usename = ${APP_ROLE}`,
+            select count(*)::int as count from pg_stat_activity where usename = ${APP_DATABASE_ROLE}`,
         ),
       ([row]) => row!.count === 0,
     );
@@ -162,7 +167,8 @@ export class Installation {
     const admin = this.#open('postgres');
     await admin.run((sql) => sql`drop database ${sql(APP_DATABASE)} with (force)`);
     await admin.run(
-      (sql) => sql`create database ${sql(APP_DATABASE)} owner ${sql(APP_ROLE)} template template0 encoding 'UTF8'`,
+      (sql) =>
+        sql`create database ${sql(APP_DATABASE)} owner ${sql(APP_DATABASE_ROLE)} template template0 encoding 'UTF8'`,
     );
     admin.stop();
     await this.#klatch('restore', this.#backupFile);
@@ -187,7 +193,7 @@ export class Installation {
     const target = { ...this.#database.place, database, user: SUPERUSER, password: '' };
     return new Pool(
       { ...target, connectTimeoutMs: CALL_TIMEOUT_MS, lockTimeoutMs: CALL_TIMEOUT_MS },
-      { name: 'histories', size: 4, maxWaiting: 1_000, timeoutMs: CALL_TIMEOUT_MS },
+      { name: 'histories', maxConnections: 4, maxWaitingCalls: 1_000, timeoutMs: CALL_TIMEOUT_MS },
     );
   }
 }

@@ -1,5 +1,5 @@
 import { createHmac, hkdfSync, randomInt, timingSafeEqual } from 'node:crypto';
-import { siteKey, type SourceKey } from '../model/source-key.ts';
+import { siteNetworkKey, type SourceKey } from '../model/source-key.ts';
 
 const CODE_DIGITS = 6;
 
@@ -42,7 +42,7 @@ export class ActivationHasher {
    * socket.
    */
   hashSource(source: SourceKey | null): { readonly sourceHash: string; readonly networkHash: string } {
-    const [own, network] = source === null ? ['control socket', 'control socket'] : [source, siteKey(source)];
+    const [own, network] = source === null ? ['control socket', 'control socket'] : [source, siteNetworkKey(source)];
     const hash = (key: string): string => this.#hmac('source', key).toString('hex');
     return { sourceHash: hash(own), networkHash: hash(network) };
   }

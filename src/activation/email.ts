@@ -71,7 +71,7 @@ export class EmailCodeProvider implements CodeProvider {
   }
 
   stop(): Promise<void> {
-    for (const end of this.#openConnectionAborters) end(new ProviderError('stopped'));
+    for (const abort of this.#openConnectionAborters) abort(new ProviderError('stopped'));
     return Promise.resolve();
   }
 
@@ -94,7 +94,7 @@ export class EmailCodeProvider implements CodeProvider {
   }
 
   /** Logs in on a new connection, calls `work` with the connection, and closes it, all within `deadlineMs`. */
-  async #withConnection(deadlineMs: number, work: (connection: SMTPConnection) => Promise<unknown>): Promise<void> {
+  async #withConnection(timeoutMs: number, work: (connection: SMTPConnection) => Promise<unknown>): Promise<void> {
     const { host, port, tls, user, password } = this.#config;
     const { ca } = this.#options;
     const connection = new SMTPConnection({
@@ -105,8 +105,8 @@ export class EmailCodeProvider implements CodeProvider {
       ignoreTLS: tls === 'none',
       connectionTimeout: CONNECT_TIMEOUT_MS,
       dnsTimeout: CONNECT_TIMEOUT_MS,
-      greetingTimeout: deadlineMs,
-      socketTimeout: deadlineMs,
+      greetingTimeout: timeoutMs,
+      socketTimeout: timeoutMs,
       socketCloseTimeout: 0,
       maxResponseSize: MAX_RESPONSE_BYTES,
       tls: ca === undefined ? {} : { ca },
@@ -116,16 +116,16 @@ export class EmailCodeProvider implements CodeProvider {
     const { promise: broken, reject } = Promise.withResolvers<never>();
     // Once the work is done, nothing awaits this promise, and its rejection is ignored.
     broken.catch(() => {});
-    const timer = setTimeout(() => reject(new ProviderError('timeout')), deadlineMs);
+    const timer = setTimeout(() => reject(new ProviderError('timeout')), timeoutMs);
     connection.on('error', reject);
     connection.on('end', () => reject(new ProviderError('connection', 'closed')));
     this.#openConnectionAborters.add(reject);
-    const run = async (): Promise<void> => {
+    const loginAndWork = async (): Promise<void> => {
       await awaitCallback((done) => connection.connect((error) => done(error ?? null)));
       if (user !== null) await awaitCallback((done) => connection.login({ user, pass: password ?? '' }, done));
       await work(connection);
     };
-    const running = run();
+    const running = loginAndWork();
     running.catch(() => {});
     try {
       await Promise.race([running, broken]);
@@ -146,7 +146,7 @@ function awaitCallback(start: (done: (error: Error | null) => void) => void): Pr
   });
 }
 
-const FAILURE_BY_CODE: Readonly<Record<string, ProviderFailure>> = {
+const FAILURE_BY_ERROR_CODE: Readonly<Record<string, ProviderFailure>> = {
   ETIMEDOUT: 'timeout',
   ETLS: 'tls',
   EAUTH: 'login',
@@ -160,9 +160,9 @@ const FAILURE_BY_CODE: Readonly<Record<string, ProviderFailure>> = {
 function toProviderError(error: unknown): ProviderError {
   if (error instanceof ProviderError) return error;
   const { code, originalCode, responseCode } = error as Record<string, unknown>;
-  const words = [originalCode, code].filter((each) => typeof each === 'string' && /^[A-Z0-9_]{1,60}$/.test(each));
-  if (typeof responseCode === 'number' && responseCode > 0) words.push(`answer ${responseCode}`);
-  const isTls = words.some((word) => /CERT|SELF_SIGNED|TLS|SSL/.test(String(word)));
-  const failure = isTls ? 'tls' : (FAILURE_BY_CODE[String(code)] ?? 'connection');
-  return new ProviderError(failure, words.length === 0 ? null : words.join(', '));
+  const detailParts = [originalCode, code].filter((each) => typeof each === 'string' && /^[A-Z0-9_]{1,60}$/.test(each));
+  if (typeof responseCode === 'number' && responseCode > 0) detailParts.push(`answer ${responseCode}`);
+  const isTls = detailParts.some((word) => /CERT|SELF_SIGNED|TLS|SSL/.test(String(word)));
+  const failure = isTls ? 'tls' : (FAILURE_BY_ERROR_CODE[String(code)] ?? 'connection');
+  return new ProviderError(failure, detailParts.length === 0 ? null : detailParts.join(', '));
 }

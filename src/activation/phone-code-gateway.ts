@@ -75,8 +75,8 @@ export class PhoneCodeGateway implements CodeProvider {
   }
 
   #validate(reference: string | null, code: string): Promise<CodeGatewayResponse> {
-    const name = encodeURIComponent(reference ?? randomBytes(16).toString('hex'));
-    return this.#request('GET', `/v1/codes/validate/${name}?code=${encodeURIComponent(code)}`);
+    const encodedReference = encodeURIComponent(reference ?? randomBytes(16).toString('hex'));
+    return this.#request('GET', `/v1/codes/validate/${encodedReference}?code=${encodeURIComponent(code)}`);
   }
 
   async #request(
@@ -103,11 +103,11 @@ export class PhoneCodeGateway implements CodeProvider {
 
 async function readBounded(body: AsyncIterable<Buffer>): Promise<string> {
   const chunks: Buffer[] = [];
-  let bytes = 0;
+  let receivedBytes = 0;
   for await (const chunk of body) {
-    bytes += chunk.length;
+    receivedBytes += chunk.length;
     // The throw leaves the loop, which destroys the body and with it the connection.
-    if (bytes > MAX_RESPONSE_BYTES) throw new ProviderError('answer', `more than ${MAX_RESPONSE_BYTES} bytes`);
+    if (receivedBytes > MAX_RESPONSE_BYTES) throw new ProviderError('answer', `more than ${MAX_RESPONSE_BYTES} bytes`);
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString('utf8');

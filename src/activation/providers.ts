@@ -10,7 +10,7 @@ import type { CodeProvider } from './provider.ts';
 const FACTORIES: Readonly<Record<ActivationProviderName, (config: Config, userAgent: string) => CodeProvider | null>> =
   {
     gate: ({ activation }, userAgent) => (activation === null ? null : new PhoneCodeGateway(activation, { userAgent })),
-    email: createEmail,
+    email: createEmailProvider,
   };
 
 /**
@@ -22,7 +22,7 @@ export function createProviders(config: Config, userAgent: string): readonly Cod
   return providers.filter((each) => each !== null);
 }
 
-function createEmail({ smtp, projectName, file }: Config): CodeProvider | null {
+function createEmailProvider({ smtp, projectName, file }: Config): CodeProvider | null {
   if (smtp === null) return null;
   const refuse = (key: string, sentence: string): never => {
     throw new ConfigError([{ file, line: null, key: `services.smtp.${key}`, sentence }]);

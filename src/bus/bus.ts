@@ -20,15 +20,15 @@ export type EphemeralEvent =
  * changes consecutively, so that a node that misses one notices the gap and requests a snapshot.
  */
 export type PresenceUpdate =
-  | { readonly kind: 'change'; readonly number: number; readonly accountId: AccountId; readonly online: boolean }
+  | { readonly kind: 'change'; readonly changeNumber: number; readonly accountId: AccountId; readonly online: boolean }
   /** The number of the node's last change, which the node also sends as its heartbeat. */
-  | { readonly kind: 'position'; readonly number: number }
+  | { readonly kind: 'position'; readonly changeNumber: number }
   /** A part of the set of online accounts after change `number`. Parts are numbered from 1 and come in order. */
   | {
       readonly kind: 'snapshot';
-      readonly number: number;
-      readonly part: number;
-      readonly parts: number;
+      readonly changeNumber: number;
+      readonly partNumber: number;
+      readonly partCount: number;
       readonly onlineAccountsInPart: readonly AccountId[];
     }
   /** Requests the snapshot of the node `snapshotOfNode`; null: of every node. */

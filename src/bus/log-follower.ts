@@ -32,7 +32,7 @@ export interface LogFollowerOptions {
   /** `process` gets at most this many conversations at once. The first batch after a time without work has one. */
   readonly maxBatchSize: number;
   /** Whether conversations with a notification go before those of a sweep, which may take hours after an upgrade. */
-  readonly newMessagesFirst: boolean;
+  readonly notifiedBeforeSwept: boolean;
   /** Called before each turn, and may delay it. Returns false if the queued conversations need no processing. */
   readonly beforeTurn: (signal: AbortSignal) => Promise<boolean>;
   /** How long notifications are collected before their conversations are queued. */
@@ -80,8 +80,8 @@ export class LogFollower {
     if (this.#running !== null) return;
     const { bus, events, sweepIntervalMs } = this.#options;
     this.#unsubscribe = bus.subscribe({
-      messagesCommitted: (newest) => {
-        if (events.includes('messagesCommitted')) this.#notify(newest.keys());
+      messagesCommitted: (newestSeqByConversation) => {
+        if (events.includes('messagesCommitted')) this.#notify(newestSeqByConversation.keys());
       },
       nonMessageChangesCommitted: (conversations) => {
         if (events.includes('nonMessageChangesCommitted')) this.#notify(conversations);
@@ -151,7 +151,7 @@ export class LogFollower {
     const notified = [...this.#notified];
     this.#notified.clear();
     // A conversation that is queued already keeps its number of failures.
-    if (this.#options.newMessagesFirst)
+    if (this.#options.notifiedBeforeSwept)
       this.#queue = new Map([...notified.map((id) => [id, 0] as const), ...this.#queue]);
     else for (const id of notified) this.#queue.set(id, this.#queue.get(id) ?? 0);
   }

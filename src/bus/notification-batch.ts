@@ -24,7 +24,7 @@ const MAX_PRESENCE_ITEMS = 50_000;
 
 /** A payload of NOTIFY, and the items in it that must not be lost. */
 interface TakenPayload {
-  readonly text: string;
+  readonly payloadText: string;
   readonly itemsByLetter: ReadonlyMap<string, ReadonlyMap<number | string, string>>;
   readonly resyncLetters: ReadonlySet<string>;
 }
@@ -32,13 +32,15 @@ interface TakenPayload {
 /** Events queued for the other nodes, in as many payloads as they need. */
 export class NotificationBatch {
   /** The items of events that must not be lost, by the letter of their kind, then by subject. */
-  readonly #reliable = new Map<string, Map<number | string, string>>();
-  readonly #lossy = new Map<string, Set<string>>();
+  readonly #reliableItemsByLetter = new Map<string, Map<number | string, string>>();
+  readonly #lossyItemsByLetter = new Map<string, Set<string>>();
   /** The letters of kinds with dropped events, which require a resync. */
   #resyncLetters = new Set<string>();
 
   get isEmpty(): boolean {
-    return this.#resyncLetters.size === 0 && this.#reliable.size === 0 && this.#lossy.size === 0;
+    return (
+      this.#resyncLetters.size === 0 && this.#reliableItemsByLetter.size === 0 && this.#lossyItemsByLetter.size === 0
+    );
   }
 
   /** Adds an event to the queue. If its kind has too many events, a resync replaces all events of that kind. */
@@ -57,7 +59,7 @@ export class NotificationBatch {
 
   /** Queues a resync of all kinds for the other nodes. */
   requireResync(): void {
-    this.#reliable.clear();
+    this.#reliableItemsByLetter.clear();
     this.#resyncLetters = new Set(RELIABLE_LETTERS);
   }
 
@@ -70,28 +72,28 @@ export class NotificationBatch {
     const resyncLetters = this.#resyncLetters;
     const notifications = resyncLetters.size === 0 ? [] : [encodeResync(resyncLetters)];
     this.#resyncLetters = new Set();
-    let room = maxBytes - notifications.join().length;
+    let roomBytes = maxBytes - notifications.join().length;
     const takenByLetter = new Map<string, Map<number | string, string>>();
     const append = (letter: string, items: readonly string[], bytes: number): void => {
       if (items.length === 0) return;
       notifications.push(`${letter}${items.join(',')}`);
-      room -= bytes;
+      roomBytes -= bytes;
     };
     for (const letter of RELIABLE_LETTERS) {
-      const items = this.#reliable.get(letter);
+      const items = this.#reliableItemsByLetter.get(letter);
       if (items === undefined) continue;
-      const { taken, bytes } = takeFitting(items, room);
+      const { taken, bytes } = takeFitting(items, roomBytes);
       append(letter, [...taken.values()], bytes);
       if (taken.size > 0) takenByLetter.set(letter, taken);
-      if (items.size === 0) this.#reliable.delete(letter);
+      if (items.size === 0) this.#reliableItemsByLetter.delete(letter);
     }
-    for (const [letter, items] of this.#lossy) {
-      const { taken, bytes } = takeFitting(items, room);
+    for (const [letter, items] of this.#lossyItemsByLetter) {
+      const { taken, bytes } = takeFitting(items, roomBytes);
       append(letter, [...taken.values()], bytes);
-      if (items.size === 0) this.#lossy.delete(letter);
+      if (items.size === 0) this.#lossyItemsByLetter.delete(letter);
     }
     if (notifications.length === 0) return null;
-    return { text: notifications.join(';'), itemsByLetter: takenByLetter, resyncLetters };
+    return { payloadText: notifications.join(';'), itemsByLetter: takenByLetter, resyncLetters };
   }
 
   /** Queues the events of a payload again that may not have been sent, except ephemeral events and presence. */
@@ -102,24 +104,24 @@ export class NotificationBatch {
 
   #addReliable(letter: string, items: Iterable<readonly [number | string, string]>, areNewer: boolean): void {
     if (this.#resyncLetters.has(letter)) return;
-    const kept = this.#reliable.get(letter) ?? new Map<number | string, string>();
-    for (const [subject, item] of items) if (areNewer || !kept.has(subject)) kept.set(subject, item);
-    if (kept.size > MAX_ITEMS_PER_LETTER) this.#requireResyncOf(letter);
-    else if (kept.size > 0) this.#reliable.set(letter, kept);
+    const queuedItems = this.#reliableItemsByLetter.get(letter) ?? new Map<number | string, string>();
+    for (const [subject, item] of items) if (areNewer || !queuedItems.has(subject)) queuedItems.set(subject, item);
+    if (queuedItems.size > MAX_ITEMS_PER_LETTER) this.#requireResyncOf(letter);
+    else if (queuedItems.size > 0) this.#reliableItemsByLetter.set(letter, queuedItems);
   }
 
   #requireResyncOf(letter: string): void {
-    this.#reliable.delete(letter);
+    this.#reliableItemsByLetter.delete(letter);
     this.#resyncLetters.add(letter);
   }
 
   #addLossyUnlessFull(letter: string, item: string, maxItems: number): void {
-    const kept = this.#lossy.get(letter) ?? new Set<string>();
-    if (kept.size >= maxItems) return;
+    const queuedItems = this.#lossyItemsByLetter.get(letter) ?? new Set<string>();
+    if (queuedItems.size >= maxItems) return;
     // Moves an equal item to the end: only the later of the two is sent.
-    kept.delete(item);
-    kept.add(item);
-    this.#lossy.set(letter, kept);
+    queuedItems.delete(item);
+    queuedItems.add(item);
+    this.#lossyItemsByLetter.set(letter, queuedItems);
   }
 }
 
@@ -130,17 +132,17 @@ function encodeResync(letters: ReadonlySet<string>): string {
 /** Removes and returns the first items that fit into `room`, including their letter and separators. */
 function takeFitting(
   items: Map<number | string, string> | Set<string>,
-  room: number,
+  roomBytes: number,
 ): { taken: Map<number | string, string>; bytes: number } {
   const taken = new Map<number | string, string>();
   // The letter and the semicolon before it take two bytes. The count begins one byte lower, since the loop adds a comma
   // for each item, and the last item has none.
-  let bytes = 1;
+  let usedBytes = 1;
   for (const [subject, item] of items.entries()) {
-    if (bytes + item.length + 1 > room) break;
-    bytes += item.length + 1;
+    if (usedBytes + item.length + 1 > roomBytes) break;
+    usedBytes += item.length + 1;
     taken.set(subject, item);
   }
   for (const subject of taken.keys()) items.delete(subject as string);
-  return { taken, bytes };
+  return { taken, bytes: usedBytes };
 }

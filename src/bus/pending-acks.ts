@@ -4,9 +4,9 @@ import { setTimeout as wait } from 'node:timers/promises';
 /**
  * The maximum number of pending requests. A further one is not sent, and counts as not acknowledged after its time-out.
  */
-const MAX_PENDING = 1_000;
+const MAX_PENDING_ACKS = 1_000;
 /** A request without an acknowledgement is sent again at this interval: the other node may have had no session. */
-const RESEND_MS = 500;
+const RESEND_INTERVAL_MS = 500;
 
 interface PendingAck {
   readonly node: string;
@@ -22,7 +22,7 @@ export class PendingAcks {
    * `timeoutMs`.
    */
   request(node: string, timeoutMs: number, send: (nonce: string) => void): Promise<boolean> {
-    if (this.#pending.size >= MAX_PENDING) return wait(timeoutMs, false, { ref: false });
+    if (this.#pending.size >= MAX_PENDING_ACKS) return wait(timeoutMs, false, { ref: false });
     const nonce = randomBytes(8).toString('hex');
     return new Promise((resolve) => {
       const finish = (isAcknowledged: boolean): void => {
@@ -32,7 +32,7 @@ export class PendingAcks {
         resolve(isAcknowledged);
       };
       const timer = setTimeout(() => finish(false), timeoutMs);
-      const resendTimer = setInterval(send, RESEND_MS, nonce);
+      const resendTimer = setInterval(send, RESEND_INTERVAL_MS, nonce);
       this.#pending.set(nonce, { node, finish });
       send(nonce);
     });

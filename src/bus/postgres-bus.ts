@@ -55,7 +55,7 @@ export class PostgresBus implements Bus {
   readonly #log: Log;
   readonly #notifyPool: Pool;
   readonly #node: string;
-  readonly #session: Connection;
+  readonly #listenConnection: Connection;
   readonly #heartbeatMs: number;
   readonly #pendingAcks = new PendingAcks();
   readonly #resyncs: ResyncScheduler;
@@ -78,14 +78,14 @@ export class PostgresBus implements Bus {
     this.#log = log;
     this.#notifyPool = new Pool(database.target, {
       name: 'notify',
-      size: 1,
-      maxWaiting: MAX_WAITING_NOTIFY_STATEMENTS,
+      maxConnections: 1,
+      maxWaitingCalls: MAX_WAITING_NOTIFY_STATEMENTS,
       timeoutMs: QUERY_TIMEOUT_MS,
     });
     this.#resyncs = new ResyncScheduler((kinds) => this.#local.publish('resync', kinds));
     this.#node = options.node ?? randomBytes(6).toString('hex');
     this.#heartbeatMs = options.heartbeatMs ?? HEARTBEAT_MS;
-    this.#session = new Connection(database.target, 'listen', {
+    this.#listenConnection = new Connection(database.target, 'listen', {
       ignoresTimelineGate: true,
       onNotify: (payload) => this.#receive(payload),
       onClose: () => this.#scheduleHeartbeat(RECONNECT_MS),
@@ -107,7 +107,7 @@ export class PostgresBus implements Bus {
     if (this.#retryTimer !== null) clearTimeout(this.#retryTimer);
     this.#retryTimer = null;
     this.#resyncs.stop();
-    this.#session.close();
+    this.#listenConnection.close();
     this.#notifyPool.stop();
     this.#pendingAcks.stop();
   }
@@ -146,7 +146,7 @@ export class PostgresBus implements Bus {
    * receives every event from then on.
    */
   get #hasNoPeers(): boolean {
-    if (!this.#session.ready) return false;
+    if (!this.#listenConnection.ready) return false;
     const silentSince = Math.max(this.#lastListenStartedAt, this.#lastPeerSeenAt);
     return performance.now() - silentSince > 3 * this.#heartbeatMs;
   }
@@ -165,7 +165,7 @@ export class PostgresBus implements Bus {
       const payload = this.#batch.take(MAX_PAYLOAD_BYTES - this.#node.length - 1);
       if (payload === null) break;
       try {
-        await this.#notifyPool.run((sql) => notify(sql, `${this.#node} ${payload.text}`));
+        await this.#notifyPool.run((sql) => notify(sql, `${this.#node} ${payload.payloadText}`));
         this.#retryMs = MIN_RETRY_MS;
       } catch (error) {
         // The notification is sent again and may arrive twice, which is cheaper than a resync of all nodes.
@@ -218,8 +218,8 @@ export class PostgresBus implements Bus {
   /** Opens the session when there is none, and sends a heartbeat that must come back through the database. */
   async #heartbeat(): Promise<void> {
     try {
-      if (!this.#session.ready) {
-        await this.#session.run(listen, QUERY_TIMEOUT_MS);
+      if (!this.#listenConnection.ready) {
+        await this.#listenConnection.run(listen, QUERY_TIMEOUT_MS);
         this.#lastHeartbeatEchoAt = performance.now();
         this.#lastListenStartedAt = this.#lastHeartbeatEchoAt;
         this.#announceGap();
@@ -228,11 +228,11 @@ export class PostgresBus implements Bus {
       }
       // A listener may have stopped the bus; `run` would open the session again.
       if (this.#stopped) return;
-      await this.#session.run((sql) => notify(sql, `${this.#node} .`), QUERY_TIMEOUT_MS);
+      await this.#listenConnection.run((sql) => notify(sql, `${this.#node} .`), QUERY_TIMEOUT_MS);
       this.#scheduleHeartbeat(this.#heartbeatMs);
     } catch (error) {
       this.#log.debug('bus: the listening session is lost', { error });
-      this.#session.close();
+      this.#listenConnection.close();
       this.#scheduleHeartbeat(RECONNECT_MS);
     }
     this.#startFlush();

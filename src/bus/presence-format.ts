@@ -18,17 +18,17 @@ const ACCOUNTS_PER_PART = 500;
 export function encodePresence(update: PresenceUpdate): string {
   switch (update.kind) {
     case 'change':
-      return `${update.number}:${update.online ? '' : '-'}${update.accountId}`;
+      return `${update.changeNumber}:${update.online ? '' : '-'}${update.accountId}`;
     case 'position':
-      return String(update.number);
+      return String(update.changeNumber);
     case 'snapshot': {
-      let previous = 0;
+      let previousAccountId = 0;
       const differences = update.onlineAccountsInPart.map((id) => {
-        const difference = (id - previous).toString(RADIX);
-        previous = id;
+        const difference = (id - previousAccountId).toString(RADIX);
+        previousAccountId = id;
         return difference;
       });
-      const { number, part, parts } = update;
+      const { changeNumber: number, partNumber: part, partCount: parts } = update;
       return [number, part, parts, differences.join(ACCOUNT_SEPARATOR)].join(FIELD_SEPARATOR);
     }
     case 'request':
@@ -43,32 +43,32 @@ export function decodePresence(item: string): PresenceUpdate {
   if (item.startsWith('?')) return { kind: 'request', snapshotOfNode: item === '?' ? null : item.slice(1) };
   if (item.includes(FIELD_SEPARATOR)) return decodeSnapshot(item.split(FIELD_SEPARATOR));
   const [number, account] = item.split(':');
-  if (account === undefined) return { kind: 'position', number: Number(number) };
+  if (account === undefined) return { kind: 'position', changeNumber: Number(number) };
   const accountId = Math.abs(Number(account)) as AccountId;
-  return { kind: 'change', number: Number(number), accountId, online: !account.startsWith('-') };
+  return { kind: 'change', changeNumber: Number(number), accountId, online: !account.startsWith('-') };
 }
 
 function decodeSnapshot([number, part, parts, differences = '']: readonly string[]): PresenceUpdate {
-  let id = 0;
+  let accountId = 0;
   const accounts = differences === '' ? [] : differences.split(ACCOUNT_SEPARATOR);
   return {
     kind: 'snapshot',
-    number: Number(number),
-    part: Number(part),
-    parts: Number(parts),
-    onlineAccountsInPart: accounts.map((difference) => (id += parseInt(difference, RADIX)) as AccountId),
+    changeNumber: Number(number),
+    partNumber: Number(part),
+    partCount: Number(parts),
+    onlineAccountsInPart: accounts.map((difference) => (accountId += parseInt(difference, RADIX)) as AccountId),
   };
 }
 
 /** Splits the set of online accounts after change `number` into the parts of a snapshot, at least one. */
-export function splitSnapshot(number: number, accounts: Iterable<AccountId>): PresenceUpdate[] {
+export function splitSnapshot(changeNumber: number, accounts: Iterable<AccountId>): PresenceUpdate[] {
   const ascending = [...accounts].sort((a, b) => a - b);
-  const parts = Math.max(1, Math.ceil(ascending.length / ACCOUNTS_PER_PART));
-  return Array.from({ length: parts }, (_, index) => ({
+  const partCount = Math.max(1, Math.ceil(ascending.length / ACCOUNTS_PER_PART));
+  return Array.from({ length: partCount }, (_, index) => ({
     kind: 'snapshot',
-    number,
-    part: index + 1,
-    parts,
+    changeNumber: changeNumber,
+    partNumber: index + 1,
+    partCount: partCount,
     onlineAccountsInPart: ascending.slice(index * ACCOUNTS_PER_PART, (index + 1) * ACCOUNTS_PER_PART),
   }));
 }

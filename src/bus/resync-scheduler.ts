@@ -5,7 +5,7 @@ import type { ReliableEvent } from './bus.ts';
  */
 const MAX_JITTER_MS = 1_000;
 /** The minimum time between two resyncs: while a database is slow, notifications are lost again and again. */
-const MIN_INTERVAL_MS = 3_000;
+const MIN_RESYNC_INTERVAL_MS = 3_000;
 /** Kinds that are announced without delay: revoked tokens must stop working soon, and leases expire. */
 const URGENT: ReadonlySet<ReliableEvent> = new Set<ReliableEvent>(['tokensRevoked', 'leasesNeedRebalancing']);
 
@@ -17,7 +17,7 @@ export class ResyncScheduler {
   readonly #announce: (kinds: ReadonlySet<ReliableEvent>) => void;
   readonly #waiting = new Set<ReliableEvent>();
   #timer: NodeJS.Timeout | null = null;
-  #lastMs = Number.NEGATIVE_INFINITY;
+  #lastAnnouncedMs = Number.NEGATIVE_INFINITY;
 
   constructor(announce: (kinds: ReadonlySet<ReliableEvent>) => void) {
     this.#announce = announce;
@@ -28,7 +28,7 @@ export class ResyncScheduler {
     if (urgent.size > 0) this.#announce(urgent);
     for (const kind of kinds) if (!urgent.has(kind)) this.#waiting.add(kind);
     if (this.#waiting.size === 0 || this.#timer !== null) return;
-    const dueInMs = Math.max(0, this.#lastMs + MIN_INTERVAL_MS - performance.now());
+    const dueInMs = Math.max(0, this.#lastAnnouncedMs + MIN_RESYNC_INTERVAL_MS - performance.now());
     this.#timer = setTimeout(() => this.#announceWaiting(), dueInMs + Math.random() * MAX_JITTER_MS);
   }
 
@@ -40,7 +40,7 @@ export class ResyncScheduler {
 
   #announceWaiting(): void {
     this.#timer = null;
-    this.#lastMs = performance.now();
+    this.#lastAnnouncedMs = performance.now();
     const kinds = new Set(this.#waiting);
     this.#waiting.clear();
     this.#announce(kinds);

@@ -100,20 +100,20 @@ export function decodeResync(letters: readonly string[]): ReadonlySet<ReliableEv
 
 /** Publishes another node's notification to this node's listeners; false when its letter is unknown. */
 export function dispatchNotification(
-  local: Pick<Bus, 'publish'>,
+  localBus: Pick<Bus, 'publish'>,
   node: string,
   { letter, items }: { letter: string | undefined; items: readonly string[] },
 ): boolean {
   if (letter === PRESENCE_LETTER) {
-    for (const item of items) local.publish('presence', { node, update: decodePresence(item) });
+    for (const item of items) localBus.publish('presence', { node, update: decodePresence(item) });
     return true;
   }
   if (Object.values(ephemeralLetters).some((each) => each === letter)) {
-    for (const item of items) local.publish('ephemeral', decodeEphemeral(letter!, item));
+    for (const item of items) localBus.publish('ephemeral', decodeEphemeral(letter!, item));
     return true;
   }
   const event = eventsByLetter.get(letter ?? '');
   if (event === undefined) return false;
-  local.publish(event, (codecs[event] as EventCodec<ReliableEvent>).decode(items));
+  localBus.publish(event, (codecs[event] as EventCodec<ReliableEvent>).decode(items));
   return true;
 }

@@ -3,7 +3,7 @@ import { CardSequence } from './core/card-sequence.ts';
 import { markdownText, withoutEmphasis } from './core/markdown-text.ts';
 import { messageForm, type Card, type MessageForm, type Mood } from './core/message-form.ts';
 import { defusedText, safeLink } from './core/plain-text.ts';
-import { firstStringOf, objectOf, objectsOf, stringOf, unpacked, type JsonObject } from './core/values.ts';
+import { firstStringOf, objectOf, objectsOf, stringOf, parseJsonIfString, type JsonObject } from './core/values.ts';
 
 const MAX_CARDS_READ = 100;
 const MAX_ELEMENTS = 500;
@@ -36,13 +36,13 @@ export const adaptiveCard: CallerFormat = {
 function readMessage(request: CallerRequest): MessageForm {
   const { body } = request;
   const isCard = body['type'] === 'AdaptiveCard';
-  const contents = isCard
+  const cardContents = isCard
     ? [body]
-    : objectsOf(body['attachments'], MAX_CARDS_READ).map(({ content }) => objectOf(unpacked(content)));
-  const fallbacks = contents.flatMap(({ fallbackText, speak }) => [fallbackText, speak]);
+    : objectsOf(body['attachments'], MAX_CARDS_READ).map(({ content }) => objectOf(parseJsonIfString(content)));
+  const fallbacks = cardContents.flatMap(({ fallbackText, speak }) => [fallbackText, speak]);
   return messageForm({
     text: isCard ? '' : plain(body['text']),
-    cards: contents.flatMap(readCard),
+    cards: cardContents.flatMap(readCard),
     fallback: plain(firstStringOf(body['summary'], ...fallbacks)),
     hasStrangersText: isFromGitHost(request),
   });
@@ -60,12 +60,12 @@ function readCard(content: JsonObject): readonly Card[] {
 
 class ElementReader {
   readonly sequence = new CardSequence();
-  #left = MAX_ELEMENTS;
+  #remainingElements = MAX_ELEMENTS;
 
   readAll(value: unknown, depth: number): void {
     for (const element of objectsOf(value, MAX_ELEMENTS)) {
-      if (depth > MAX_DEPTH || this.#left <= 0) return;
-      this.#left -= 1;
+      if (depth > MAX_DEPTH || this.#remainingElements <= 0) return;
+      this.#remainingElements -= 1;
       this.#read(element, depth);
     }
   }
@@ -78,12 +78,12 @@ class ElementReader {
 
   #read(element: JsonObject, depth: number): void {
     if (this.sequence.isUntitled) this.sequence.mood ??= moodOf(element);
-    this.#readOwn(element);
+    this.#readOwnContent(element);
     this.readActions(element['selectAction']);
     for (const name of CHILD_FIELDS) this.readAll(element[name], depth + 1);
   }
 
-  #readOwn(element: JsonObject): void {
+  #readOwnContent(element: JsonObject): void {
     switch (element['type']) {
       case 'FactSet':
         for (const fact of objectsOf(element['facts'], MAX_ELEMENTS)) {
@@ -116,7 +116,7 @@ class ElementReader {
   }
 
   #readText(element: JsonObject): void {
-    const text = plain(firstStringOf(element['text'], runsOf(element['inlines'])));
+    const text = plain(firstStringOf(element['text'], runsText(element['inlines'])));
     if (this.sequence.isUntitled && isHeading(element)) this.sequence.title = withoutEmphasis(text);
     else this.sequence.addText(text);
   }
@@ -125,7 +125,7 @@ class ElementReader {
     for (const row of objectsOf(element['rows'], MAX_ELEMENTS)) {
       const cells = objectsOf(row['cells'], MAX_CELLS).map(({ items }) =>
         objectsOf(items, MAX_CELLS)
-          .map(({ text, inlines }) => plain(firstStringOf(text, runsOf(inlines))))
+          .map(({ text, inlines }) => plain(firstStringOf(text, runsText(inlines))))
           .join(' '),
       );
       this.sequence.addText(cells.join(' | '));
@@ -150,7 +150,7 @@ function isIcon({ style, size, width, height }: JsonObject): boolean {
 }
 
 /** The text of a line that is given as a list of pieces, each with a style of its own. */
-function runsOf(value: unknown): string {
+function runsText(value: unknown): string {
   if (!Array.isArray(value)) return '';
   return value
     .slice(0, MAX_ELEMENTS)

@@ -13,8 +13,12 @@ export const alertmanager: CallerFormat = {
   read: ({ body }) => {
     const { cardOf, alert } = readAlertGroup(body, {
       urls: (each) => [stringOf(each['generatorURL'])],
-      measured: () => '',
+      measuredValues: () => '',
     });
-    return messageForm({ cards: [cardOf()], alert, cardsKnowing: (known, only) => [cardOf(known, only)] });
+    return messageForm({
+      cards: [cardOf()],
+      alert,
+      cardsForKnownAlert: (known, onlyFingerprints) => [cardOf(known, onlyFingerprints)],
+    });
   },
 };

@@ -10,7 +10,7 @@ import type { JsonObject } from './core/values.ts';
 const MAX_EMBEDS = 100;
 const MAX_FIELDS_READ = 100;
 const MAX_COMPONENTS = 500;
-const MAX_DEPTH = 10;
+const MAX_COMPONENT_DEPTH = 10;
 /**
  * A body with one of these fields is not in Discord's format, even if it has the field `content`: another program has
  * such a field too.
@@ -34,7 +34,7 @@ export const discord: CallerFormat = {
 function readDiscord(request: CallerRequest): MessageForm {
   const { body } = request;
   return messageForm({
-    label: firstStringOf(body['username']) || null,
+    senderLabel: firstStringOf(body['username']) || null,
     iconUrl: firstStringOf(body['avatar_url']) || null,
     text: plain(body['content']),
     cards: [
@@ -47,9 +47,9 @@ function readDiscord(request: CallerRequest): MessageForm {
 }
 
 /** True if `allowed_mentions` says that the text mentions no user. Senders must say that for text that others wrote. */
-function mentionsNobody(value: unknown): boolean {
-  if (!isObject(value)) return false;
-  const { parse, users } = value;
+function mentionsNobody(allowedMentions: unknown): boolean {
+  if (!isObject(allowedMentions)) return false;
+  const { parse, users } = allowedMentions;
   return !(Array.isArray(parse) && parse.includes('users')) && !(Array.isArray(users) && users.length > 0);
 }
 
@@ -83,11 +83,11 @@ function readPoll(poll: JsonObject): readonly Card[] {
 /** Reads Discord's message components into cards. Of the buttons, only those that open a URL are read. */
 function readComponents(value: unknown): readonly Card[] {
   const sequence = new CardSequence();
-  let left = MAX_COMPONENTS;
+  let componentsLeft = MAX_COMPONENTS;
   const visit = (components: unknown, depth: number): void => {
     for (const component of objectsOf(components, MAX_COMPONENTS)) {
-      if (depth > MAX_DEPTH || left <= 0) return;
-      left -= 1;
+      if (depth > MAX_COMPONENT_DEPTH || componentsLeft <= 0) return;
+      componentsLeft -= 1;
       sequence.addText(plain(component['content']));
       sequence.addLink(stringOf(component['label']), safeLink(stringOf(component['url'])));
       sequence.addImage('', safeLink(stringOf(objectOf(component['media'])['url'])));
@@ -98,7 +98,7 @@ function readComponents(value: unknown): readonly Card[] {
   return sequence.cards();
 }
 
-const plain = (value: unknown): string => markdownText(stringOf(value), { angleText });
+const plain = (value: unknown): string => markdownText(stringOf(value), { angleText: angleBracketText });
 
 const MENTION = /^@[!&]?(\d{1,20})$/;
 const CHANNEL = /^#(\d{1,20})$/;
@@ -110,7 +110,7 @@ const COMMAND = /^(\/[^:]{1,100}):\d{1,20}$/;
  * The text for Discord's `<content>`. An id is of no use to a reader, but shows that there was a mention. It mentions
  * nobody, since no member has an id as a nick.
  */
-function angleText(content: string): string | null {
+function angleBracketText(content: string): string | null {
   const mention = MENTION.exec(content)?.[1];
   if (mention !== undefined) return defusedText(`@${mention}`);
   const channel = CHANNEL.exec(content)?.[1];

@@ -20,40 +20,40 @@ const anyOf = (body: JsonObject, names: readonly string[]): string => firstStrin
  */
 export const generic: CallerFormat = {
   name: 'generic',
-  matches: ({ body }) => anyOf(body, TEXT_FIELDS) !== '' || isMediaEvent(body) || isOnlineState(body),
+  matches: ({ body }) => anyOf(body, TEXT_FIELDS) !== '' || isMediaEvent(body) || isStatpingBody(body),
   read: readGeneric,
 };
 
 function readGeneric({ body }: CallerRequest): MessageForm {
   return messageForm({
-    label: anyOf(body, LABEL_FIELDS) || null,
+    senderLabel: anyOf(body, LABEL_FIELDS) || null,
     iconUrl: firstStringOf(body['icon_url']) || null,
     cards: [cardOf(body)],
   });
 }
 
 /** Makes a card from a body in Klatch's own format: a `text`, with `title`, `url` and `level` if it has them. */
-export function ownCard({ text, title, url, level }: JsonObject): Card {
+export function klatchFormatCard({ text, title, url, level }: JsonObject): Card {
   const mood = moodOfLevel(stringOf(level));
   return card({ title: stringOf(title), url: stringOf(url), mood, text: stringOf(text) });
 }
 
 function cardOf(body: JsonObject): Card {
   if (isMediaEvent(body)) return mediaEventCard(body);
-  const levels = LEVEL_FIELDS.map((name) => moodOfLevel(stringOf(body[name])));
+  const moods = LEVEL_FIELDS.map((name) => moodOfLevel(stringOf(body[name])));
   const [title, text, state] = [anyOf(body, TITLE_FIELDS), anyOf(body, TEXT_FIELDS), onlineState(body)];
   const stateTitle = `${firstStringOf(title, `Service ${stringOf(body['id'])}`)} is ${state}`;
   return card({
     title: text === '' && state !== '' ? stateTitle : title,
     url: anyOf(body, LINK_FIELDS),
     text,
-    mood: levels.find((mood) => mood !== null) ?? moodOfLevel(state),
+    mood: moods.find((mood) => mood !== null) ?? moodOfLevel(state),
     image: anyOf(body, IMAGE_FIELDS),
   });
 }
 
 /** True for the default body of Statping, which has an id and says whether the service is online. */
-function isOnlineState(body: JsonObject): boolean {
+function isStatpingBody(body: JsonObject): boolean {
   return onlineState(body) !== '' && firstStringOf(body['id'], anyOf(body, TITLE_FIELDS)) !== '';
 }
 

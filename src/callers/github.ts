@@ -3,12 +3,12 @@ import {
   commitLine,
   excerpt,
   firstLine,
-  numbered,
+  numberedTitle,
   readGitEvent,
   shortHash,
   type GitEventReader,
 } from './core/git-event.ts';
-import { lineOf, placeOf, runEvent, sharedReaders, userName } from './core/github-events.ts';
+import { oneLineEvent, placeOf, workflowRunEvent, sharedReaders, userName } from './core/github-events.ts';
 import { firstStringOf, isObject, objectOf, stringOf, type JsonObject } from './core/values.ts';
 
 const EVENT_HEADER = 'x-github-event';
@@ -16,7 +16,7 @@ const EVENT_HEADER = 'x-github-event';
  * Each event contains one of these objects. A body in Slack's or Discord's format, which Gitea sends with GitHub's
  * header, contains none.
  */
-const OBJECTS = ['repository', 'sender', 'organization', 'installation', 'hook', 'enterprise'] as const;
+const EVENT_OBJECT_KEYS = ['repository', 'sender', 'organization', 'installation', 'hook', 'enterprise'] as const;
 
 /** The webhooks of GitHub and GitHub Enterprise Server, for repositories, organizations and apps. */
 export const github: CallerFormat = {
@@ -24,7 +24,7 @@ export const github: CallerFormat = {
   isSignedBySenders: true,
   matches: ({ body, headers }) =>
     stringOf(headers[EVENT_HEADER]) !== '' &&
-    (OBJECTS.some((name) => isObject(body[name])) || isObject(body['security_advisory'])),
+    (EVENT_OBJECT_KEYS.some((name) => isObject(body[name])) || isObject(body['security_advisory'])),
   read: readGithub,
 };
 
@@ -37,22 +37,25 @@ function readGithub(request: CallerRequest) {
  * Makes a reader for an event that is shown as one line; `byAction` has a function for each action. The reader returns
  * null for other actions.
  */
-const lines =
+const oneLineReader =
   (byAction: Readonly<Record<string, (body: JsonObject) => string>>, urlOf?: (body: JsonObject) => string) =>
   (body: JsonObject) => {
     const action = stringOf(body['action']);
-    const what = Object.hasOwn(byAction, action) ? byAction[action]! : null;
-    return what === null ? null : lineOf(body, what(body), urlOf?.(body));
+    const describeAction = Object.hasOwn(byAction, action) ? byAction[action]! : null;
+    return describeAction === null ? null : oneLineEvent(body, describeAction(body), urlOf?.(body));
   };
 
-const readPing: GitEventReader = (body) => ({ place: '', summary: `Connected: ${placeOf(body) || 'GitHub'}` });
+const readPing: GitEventReader = (body) => ({
+  repositoryOrOrg: '',
+  summary: `Connected: ${placeOf(body) || 'GitHub'}`,
+});
 
 const readCommitComment: GitEventReader = (body) => {
   const comment = objectOf(body['comment']);
   if (stringOf(body['action']) !== 'created') return null;
   const hash = shortHash(stringOf(comment['commit_id']));
   const text = excerpt(stringOf(comment['body']));
-  return { ...lineOf(body, `commented on commit ${hash}`, stringOf(comment['html_url'])), text };
+  return { ...oneLineEvent(body, `commented on commit ${hash}`, stringOf(comment['html_url'])), text };
 };
 
 /**
@@ -67,7 +70,7 @@ const readCheckSuite: GitEventReader = (body) => {
   const branch = stringOf(suite['head_branch']);
   const hash = stringOf(suite['head_sha']);
   const repositoryUrl = stringOf(objectOf(body['repository'])['html_url']);
-  return runEvent(body, {
+  return workflowRunEvent(body, {
     name: `check ${name}`.trim(),
     conclusion: stringOf(suite['conclusion']),
     branch,
@@ -79,7 +82,7 @@ const readCheckSuite: GitEventReader = (body) => {
 
 const discussionName = (body: JsonObject): string => {
   const discussion = objectOf(body['discussion']);
-  return numbered('discussion', discussion['number'], discussion['title']);
+  return numberedTitle('discussion', discussion['number'], discussion['title']);
 };
 
 const readDiscussion: GitEventReader = (body) => {
@@ -87,12 +90,12 @@ const readDiscussion: GitEventReader = (body) => {
   switch (stringOf(body['action'])) {
     case 'created':
       return {
-        ...lineOf(body, `opened ${discussionName(body)}`, stringOf(discussion['html_url'])),
+        ...oneLineEvent(body, `opened ${discussionName(body)}`, stringOf(discussion['html_url'])),
         text: excerpt(stringOf(discussion['body'])),
       };
     case 'answered':
       return {
-        ...lineOf(body, `chose an answer in ${discussionName(body)}`, stringOf(answer['html_url'])),
+        ...oneLineEvent(body, `chose an answer in ${discussionName(body)}`, stringOf(answer['html_url'])),
         text: excerpt(stringOf(answer['body'])),
       };
     default:
@@ -104,17 +107,17 @@ const readDiscussionComment: GitEventReader = (body) => {
   const comment = objectOf(body['comment']);
   if (stringOf(body['action']) !== 'created') return null;
   return {
-    ...lineOf(body, `commented on ${discussionName(body)}`, stringOf(comment['html_url'])),
+    ...oneLineEvent(body, `commented on ${discussionName(body)}`, stringOf(comment['html_url'])),
     text: excerpt(stringOf(comment['body'])),
   };
 };
 
-const member = (body: JsonObject): string => userName(body['member']);
-const team = (body: JsonObject): string => firstLine(stringOf(objectOf(body['team'])['name']));
+const memberName = (body: JsonObject): string => userName(body['member']);
+const teamName = (body: JsonObject): string => firstLine(stringOf(objectOf(body['team'])['name']));
 const teamUrl = (body: JsonObject): string => stringOf(objectOf(body['team'])['html_url']);
 const memberOfOrganization = (body: JsonObject): string => userName(objectOf(body['membership'])['user']);
-const nameBefore = (body: JsonObject, path: readonly string[]): string =>
-  firstLine(stringOf(path.reduce<unknown>((value, key) => objectOf(value)[key], body['changes'])));
+const previousName = (body: JsonObject, keyPath: readonly string[]): string =>
+  firstLine(stringOf(keyPath.reduce<unknown>((value, key) => objectOf(value)[key], body['changes'])));
 
 /**
  * The readers by the names of events. GitHub sends a star as `star` and `watch`, and a repository that was made public
@@ -127,53 +130,53 @@ const readers: ReadonlyMap<string, GitEventReader> = new Map<string, GitEventRea
   ['check_suite', readCheckSuite],
   ['discussion', readDiscussion],
   ['discussion_comment', readDiscussionComment],
-  ['public', (body) => lineOf(body, 'made the repository public')],
-  ['star', lines({ created: () => 'starred the repository' })],
+  ['public', (body) => oneLineEvent(body, 'made the repository public')],
+  ['star', oneLineReader({ created: () => 'starred the repository' })],
   [
     'member',
-    lines({
+    oneLineReader({
       added: (body) =>
-        userName(body['sender']) === member(body)
+        userName(body['sender']) === memberName(body)
           ? 'joined as a collaborator'
-          : `added ${member(body)} as a collaborator`,
-      removed: (body) => `removed ${member(body)} as a collaborator`,
+          : `added ${memberName(body)} as a collaborator`,
+      removed: (body) => `removed ${memberName(body)} as a collaborator`,
     }),
   ],
   [
     'membership',
-    lines(
+    oneLineReader(
       {
-        added: (body) => `added ${member(body)} to team ${team(body)}`,
-        removed: (body) => `removed ${member(body)} from team ${team(body)}`,
+        added: (body) => `added ${memberName(body)} to team ${teamName(body)}`,
+        removed: (body) => `removed ${memberName(body)} from team ${teamName(body)}`,
       },
       teamUrl,
     ),
   ],
   [
     'team',
-    lines(
-      { created: (body) => `created team ${team(body)}`, deleted: (body) => `deleted team ${team(body)}` },
+    oneLineReader(
+      { created: (body) => `created team ${teamName(body)}`, deleted: (body) => `deleted team ${teamName(body)}` },
       teamUrl,
     ),
   ],
   [
     'organization',
-    lines({
+    oneLineReader({
       member_added: (body) => `added ${memberOfOrganization(body)} to the organization`,
       member_removed: (body) => `removed ${memberOfOrganization(body)} from the organization`,
-      renamed: (body) => `renamed the organization from ${nameBefore(body, ['login', 'from'])}`,
+      renamed: (body) => `renamed the organization from ${previousName(body, ['login', 'from'])}`,
       deleted: () => 'deleted the organization',
     }),
   ],
   [
     'repository',
-    lines({
+    oneLineReader({
       created: () => 'created the repository',
       deleted: () => 'deleted the repository',
       archived: () => 'archived the repository',
       unarchived: () => 'took the repository out of the archive',
       privatized: () => 'made the repository private',
-      renamed: (body) => `renamed the repository from ${nameBefore(body, ['repository', 'name', 'from'])}`,
+      renamed: (body) => `renamed the repository from ${previousName(body, ['repository', 'name', 'from'])}`,
       transferred: () => 'transferred the repository',
     }),
   ],

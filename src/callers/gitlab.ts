@@ -6,10 +6,10 @@ import {
   excerpt,
   firstLine,
   isNoCommit,
-  numbered,
+  numberedTitle,
   readGitEvent,
   refName,
-  runAlert,
+  alertOfRun,
   shortHash,
   type GitEvent,
   type GitEventReader,
@@ -25,11 +25,12 @@ export const gitlab: CallerFormat = {
   name: 'gitlab',
   isSignedBySenders: true,
   matches: ({ body, headers }) =>
-    isName(body['object_kind']) || (stringOf(headers['x-gitlab-event']) !== '' && isName(body['event_name'])),
+    isNonEmptyString(body['object_kind']) ||
+    (stringOf(headers['x-gitlab-event']) !== '' && isNonEmptyString(body['event_name'])),
   read: readGitlab,
 };
 
-function isName(value: unknown): boolean {
+function isNonEmptyString(value: unknown): boolean {
   return typeof value === 'string' && value !== '';
 }
 
@@ -43,7 +44,7 @@ const attributesOf = (body: JsonObject): JsonObject => objectOf(body['object_att
 const projectUrl = (body: JsonObject): string => stringOf(objectOf(body['project'])['web_url']);
 
 /** The place of an event: "group/project". In events of jobs, old versions of GitLab leave the project out. */
-function placeOf(body: JsonObject): string {
+function projectPathOf(body: JsonObject): string {
   const group = objectOf(body['group']);
   return firstStringOf(
     objectOf(body['project'])['path_with_namespace'],
@@ -65,12 +66,12 @@ function actorOf(body: JsonObject): string {
   return firstLine(firstStringOf(username, name, body['user_username'], body['user_name'])) || 'somebody';
 }
 
-function lineOf(body: JsonObject, what: string, url = projectUrl(body)): GitEvent {
-  return { place: placeOf(body), summary: `${actorOf(body)} ${what}`, url };
+function oneLineEvent(body: JsonObject, whatActorDid: string, url = projectUrl(body)): GitEvent {
+  return { repositoryOrOrg: projectPathOf(body), summary: `${actorOf(body)} ${whatActorDid}`, url };
 }
 
 /** The URL of a page of the project; empty if the event does not have the project's URL. */
-function below(body: JsonObject, path: string): string {
+function projectPageUrl(body: JsonObject, path: string): string {
   return projectUrl(body) === '' ? '' : `${projectUrl(body)}/-/${path}`;
 }
 
@@ -78,32 +79,32 @@ const readPush: GitEventReader = (body) => {
   const [before, after] = [stringOf(body['before']), stringOf(body['after'])];
   const branch = refName(stringOf(body['ref']));
   if (branch === '') return null;
-  if (isNoCommit(after)) return { ...lineOf(body, `deleted branch ${branch}`), branch };
-  const listed = Array.isArray(body['commits']) ? body['commits'].length : 0;
-  const count = Math.max(listed, numberOf(body['total_commits_count']) ?? 0);
-  const isNew = isNoCommit(before);
-  if (count === 0 && isNew)
-    return { ...lineOf(body, `created branch ${branch}`, below(body, `tree/${branch}`)), branch };
+  if (isNoCommit(after)) return { ...oneLineEvent(body, `deleted branch ${branch}`), branch };
+  const listedCommitCount = Array.isArray(body['commits']) ? body['commits'].length : 0;
+  const commitCount = Math.max(listedCommitCount, numberOf(body['total_commits_count']) ?? 0);
+  const isNewBranch = isNoCommit(before);
+  if (commitCount === 0 && isNewBranch)
+    return { ...oneLineEvent(body, `created branch ${branch}`, projectPageUrl(body, `tree/${branch}`)), branch };
   return {
-    place: `${placeOf(body)}:${branch}`,
+    repositoryOrOrg: `${projectPathOf(body)}:${branch}`,
     branch,
-    summary: `${actorOf(body)} pushed ${countOfCommits(count)}${isNew ? ' to a new branch' : ''}`,
-    url: isNew ? below(body, `tree/${branch}`) : below(body, `compare/${before}...${after}`),
-    text: commitLines(body['commits'], count),
+    summary: `${actorOf(body)} pushed ${countOfCommits(commitCount)}${isNewBranch ? ' to a new branch' : ''}`,
+    url: isNewBranch ? projectPageUrl(body, `tree/${branch}`) : projectPageUrl(body, `compare/${before}...${after}`),
+    text: commitLines(body['commits'], commitCount),
   };
 };
 
 const readTagPush: GitEventReader = (body) => {
   const tag = refName(stringOf(body['ref']));
   if (tag === '') return null;
-  if (isNoCommit(stringOf(body['after']))) return lineOf(body, `deleted tag ${tag}`);
+  if (isNoCommit(stringOf(body['after']))) return oneLineEvent(body, `deleted tag ${tag}`);
   return {
-    ...lineOf(body, `created tag ${tag}`, below(body, `tags/${tag}`)),
+    ...oneLineEvent(body, `created tag ${tag}`, projectPageUrl(body, `tags/${tag}`)),
     text: firstLine(stringOf(body['message'])),
   };
 };
 
-const VERBS: ReadonlyMap<string, string> = new Map([
+const VERB_BY_ACTION: ReadonlyMap<string, string> = new Map([
   ['open', 'opened'],
   ['close', 'closed'],
   ['reopen', 'reopened'],
@@ -129,18 +130,19 @@ function isConfidential(body: JsonObject): boolean {
 /** Reads an event of an issue, incident, task or epic; the field `type` says which of them. */
 const readIssue: GitEventReader = (body) => {
   const issue = attributesOf(body);
-  const verb = VERBS.get(stringOf(issue['action']));
+  const verb = VERB_BY_ACTION.get(stringOf(issue['action']));
   if (verb === undefined) return null;
   const kind = firstLine(stringOf(issue['type'])).toLowerCase() || 'issue';
   const url = stringOf(issue['url']);
-  if (isConfidential(body)) return lineOf(body, `${verb} ${numbered(`confidential ${kind}`, issue['iid'], '')}`, url);
+  if (isConfidential(body))
+    return oneLineEvent(body, `${verb} ${numberedTitle(`confidential ${kind}`, issue['iid'], '')}`, url);
   return {
-    ...lineOf(body, `${verb} ${numbered(kind, issue['iid'], issue['title'])}`, url),
+    ...oneLineEvent(body, `${verb} ${numberedTitle(kind, issue['iid'], issue['title'])}`, url),
     text: verb === 'opened' ? excerpt(stringOf(issue['description'])) : '',
   };
 };
 
-function notedThing(body: JsonObject): string {
+function notedObjectName(body: JsonObject): string {
   const [issue, request, snippet] = [
     objectOf(body['issue']),
     objectOf(body['merge_request']),
@@ -150,11 +152,11 @@ function notedThing(body: JsonObject): string {
     case 'Commit':
       return `commit ${shortHash(firstStringOf(attributesOf(body)['commit_id'], objectOf(body['commit'])['id']))}`;
     case 'MergeRequest':
-      return numbered('merge request', request['iid'], request['title'], '!');
+      return numberedTitle('merge request', request['iid'], request['title'], '!');
     case 'Snippet':
-      return numbered('snippet', snippet['id'], snippet['title'], '$');
+      return numberedTitle('snippet', snippet['id'], snippet['title'], '$');
     default:
-      return numbered('issue', issue['iid'], issue['title']);
+      return numberedTitle('issue', issue['iid'], issue['title']);
   }
 }
 
@@ -162,28 +164,35 @@ const readNote: GitEventReader = (body) => {
   const note = attributesOf(body);
   if (note['system'] === true || !['', 'create'].includes(stringOf(note['action']))) return null;
   const url = stringOf(note['url']);
-  if (isConfidential(body)) return lineOf(body, 'wrote a confidential comment', url);
-  const event = { ...lineOf(body, `commented on ${notedThing(body)}`, url), text: excerpt(stringOf(note['note'])) };
+  if (isConfidential(body)) return oneLineEvent(body, 'wrote a confidential comment', url);
+  const event = {
+    ...oneLineEvent(body, `commented on ${notedObjectName(body)}`, url),
+    text: excerpt(stringOf(note['note'])),
+  };
   const branch = stringOf(objectOf(body['merge_request'])['target_branch']);
   return { ...event, branch };
 };
 
 const readMergeRequest: GitEventReader = (body) => {
-  const request = attributesOf(body);
-  const action = stringOf(request['action']);
+  const mergeRequest = attributesOf(body);
+  const action = stringOf(mergeRequest['action']);
   const draft = objectOf(objectOf(body['changes'])['draft']);
   const isReady = action === 'update' && draft['previous'] === true && draft['current'] === false;
-  const verb = isReady ? 'marked as ready' : VERBS.get(action);
+  const verb = isReady ? 'marked as ready' : VERB_BY_ACTION.get(action);
   if (verb === undefined) return null;
-  const kind = action === 'open' && request['draft'] === true ? 'draft merge request' : 'merge request';
+  const kind = action === 'open' && mergeRequest['draft'] === true ? 'draft merge request' : 'merge request';
   return {
-    ...lineOf(body, `${verb} ${numbered(kind, request['iid'], request['title'], '!')}`, stringOf(request['url'])),
-    text: action === 'open' ? excerpt(stringOf(request['description'])) : '',
-    branch: stringOf(request['target_branch']),
+    ...oneLineEvent(
+      body,
+      `${verb} ${numberedTitle(kind, mergeRequest['iid'], mergeRequest['title'], '!')}`,
+      stringOf(mergeRequest['url']),
+    ),
+    text: action === 'open' ? excerpt(stringOf(mergeRequest['description'])) : '',
+    branch: stringOf(mergeRequest['target_branch']),
   };
 };
 
-function failedJobs(body: JsonObject): string {
+function failedJobsLine(body: JsonObject): string {
   const failed = objectsOf(body['builds'], 1_000).filter(
     (job) => stringOf(job['status']) === 'failed' && job['allow_failure'] !== true,
   );
@@ -204,16 +213,16 @@ const readPipeline: GitEventReader = (body) => {
   const [id, branch] = [stringOf(pipeline['id']), refName(stringOf(pipeline['ref']))];
   const commit = commitLine(objectOf(body['commit']));
   return {
-    place: branch === '' ? placeOf(body) : `${placeOf(body)}:${branch}`,
+    repositoryOrOrg: branch === '' ? projectPathOf(body) : `${projectPathOf(body)}:${branch}`,
     branch: pipeline['tag'] === true ? '' : branch,
     summary: `pipeline #${id} ${hasFailed ? 'failed' : 'succeeded again'}`,
-    url: firstStringOf(pipeline['url'], below(body, `pipelines/${id}`)),
-    text: hasFailed ? [commit, failedJobs(body)].filter((line) => line !== '').join('\n') : '',
+    url: firstStringOf(pipeline['url'], projectPageUrl(body, `pipelines/${id}`)),
+    text: hasFailed ? [commit, failedJobsLine(body)].filter((line) => line !== '').join('\n') : '',
     mood: hasFailed ? 'danger' : 'good',
-    alert: runAlert(
+    alert: alertOfRun(
       hasFailed ? 'failed' : 'succeeded',
       'pipeline',
-      placeOf(body),
+      projectPathOf(body),
       stringOf(pipeline['source']),
       branch,
     ),
@@ -225,10 +234,10 @@ const readJob: GitEventReader = (body) => {
   const branch = refName(stringOf(body['ref']));
   const reason = firstLine(stringOf(body['build_failure_reason'])).replaceAll('_', ' ');
   return {
-    place: branch === '' ? placeOf(body) : `${placeOf(body)}:${branch}`,
+    repositoryOrOrg: branch === '' ? projectPathOf(body) : `${projectPathOf(body)}:${branch}`,
     branch: body['tag'] === true ? '' : branch,
     summary: `job ${firstLine(stringOf(body['build_name']))} failed`,
-    url: below(body, `jobs/${stringOf(body['build_id'])}`),
+    url: projectPageUrl(body, `jobs/${stringOf(body['build_id'])}`),
     text: reason === 'unknown failure' ? '' : reason,
     mood: 'danger',
   };
@@ -237,15 +246,17 @@ const readJob: GitEventReader = (body) => {
 const readDeployment: GitEventReader = (body) => {
   const status = stringOf(body['status']);
   if (status !== 'success' && status !== 'failed') return null;
-  const target = firstLine(stringOf(body['environment']));
-  const what = [stringOf(body['short_sha']), firstLine(stringOf(body['commit_title']))].filter((part) => part !== '');
+  const environment = firstLine(stringOf(body['environment']));
+  const commitParts = [stringOf(body['short_sha']), firstLine(stringOf(body['commit_title']))].filter(
+    (part) => part !== '',
+  );
   return {
-    ...lineOf(
+    ...oneLineEvent(
       body,
-      status === 'success' ? `deployed to ${target}` : `failed to deploy to ${target}`,
+      status === 'success' ? `deployed to ${environment}` : `failed to deploy to ${environment}`,
       firstStringOf(body['deployable_url'], projectUrl(body)),
     ),
-    text: what.join(' '),
+    text: commitParts.join(' '),
     mood: status === 'success' ? 'good' : 'danger',
   };
 };
@@ -255,14 +266,14 @@ const readRelease: GitEventReader = (body) => {
   if (stringOf(body['action']) !== 'create') return null;
   const [tag, name] = [firstLine(stringOf(body['tag'])), firstLine(stringOf(body['name']))];
   return {
-    place: placeOf(body),
+    repositoryOrOrg: projectPathOf(body),
     summary: `release ${name === '' || name === tag ? tag : `${tag}: ${name}`} was published`,
     url: stringOf(body['url']),
     text: excerpt(stringOf(body['description'])),
   };
 };
 
-const VERBS_OF_PAGES: ReadonlyMap<string, string> = new Map([
+const PAGE_VERB_BY_ACTION: ReadonlyMap<string, string> = new Map([
   ['create', 'created'],
   ['update', 'edited'],
   ['delete', 'deleted'],
@@ -270,31 +281,31 @@ const VERBS_OF_PAGES: ReadonlyMap<string, string> = new Map([
 
 const readWikiPage: GitEventReader = (body) => {
   const page = attributesOf(body);
-  const verb = VERBS_OF_PAGES.get(stringOf(page['action']));
+  const verb = PAGE_VERB_BY_ACTION.get(stringOf(page['action']));
   if (verb === undefined) return null;
   const [title, message] = [firstLine(stringOf(page['title'])), firstLine(stringOf(page['message']))];
-  return { ...lineOf(body, `${verb} wiki page ${title}`, stringOf(page['url'])), text: message };
+  return { ...oneLineEvent(body, `${verb} wiki page ${title}`, stringOf(page['url'])), text: message };
 };
 
 const readFeatureFlag: GitEventReader = (body) => {
   const { name, active } = attributesOf(body);
   const what = `turned feature flag ${firstLine(stringOf(name))} ${active === true ? 'on' : 'off'}`;
-  return lineOf(body, what, below(body, 'feature_flags'));
+  return oneLineEvent(body, what, projectPageUrl(body, 'feature_flags'));
 };
 
 const readAccessToken: GitEventReader = (body) => {
   const { name, expires_at: day } = attributesOf(body);
   const summary = `access token ${firstLine(stringOf(name))} expires on ${firstLine(stringOf(day))}`;
-  return { place: placeOf(body), summary, url: projectUrl(body), mood: 'warning' };
+  return { repositoryOrOrg: projectPathOf(body), summary, url: projectUrl(body), mood: 'warning' };
 };
 
 /**
  * Makes a reader for an event of a group. The event does not say who acted: its `user_…` fields are about the member
  * that was added, changed or removed.
  */
-const inGroup =
-  (what: (body: JsonObject) => string): GitEventReader =>
-  (body) => ({ place: placeOf(body), summary: what(body) });
+const groupEventReader =
+  (summaryOf: (body: JsonObject) => string): GitEventReader =>
+  (body) => ({ repositoryOrOrg: projectPathOf(body), summary: summaryOf(body) });
 
 const readers: ReadonlyMap<string, GitEventReader> = new Map<string, GitEventReader>([
   ['push', readPush],
@@ -310,10 +321,10 @@ const readers: ReadonlyMap<string, GitEventReader> = new Map<string, GitEventRea
   ['wiki_page', readWikiPage],
   ['feature_flag', readFeatureFlag],
   ['access_token', readAccessToken],
-  ['user_add_to_group', inGroup((body) => `${actorOf(body)} was added to the group`)],
-  ['user_remove_from_group', inGroup((body) => `${actorOf(body)} was removed from the group`)],
-  ['project_create', inGroup(() => 'the project was created')],
-  ['project_destroy', inGroup(() => 'the project was deleted')],
-  ['subgroup_create', inGroup(() => 'the subgroup was created')],
-  ['subgroup_destroy', inGroup(() => 'the subgroup was deleted')],
+  ['user_add_to_group', groupEventReader((body) => `${actorOf(body)} was added to the group`)],
+  ['user_remove_from_group', groupEventReader((body) => `${actorOf(body)} was removed from the group`)],
+  ['project_create', groupEventReader(() => 'the project was created')],
+  ['project_destroy', groupEventReader(() => 'the project was deleted')],
+  ['subgroup_create', groupEventReader(() => 'the subgroup was created')],
+  ['subgroup_destroy', groupEventReader(() => 'the subgroup was deleted')],
 ]);

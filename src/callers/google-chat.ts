@@ -30,7 +30,7 @@ function readGoogleChat(request: CallerRequest): MessageForm {
     ...objectsOf(body['cards'], MAX_CARDS_READ),
   ];
   return messageForm({
-    text: markdownText(stringOf(body['text']), { angleText }),
+    text: markdownText(stringOf(body['text']), { angleText: angleBracketText }),
     cards: cards.flatMap(readCard),
     fallback: plain(firstStringOf(body['fallbackText'], body['previewText'])),
     hasStrangersText: isFromGitHost(request),
@@ -101,7 +101,7 @@ function addressOf({ onClick }: JsonObject): string {
 const plain = (value: unknown): string => htmlText(stringOf(value));
 
 /** The plain text for `<content>` in the text outside the cards: a URL with a label, or a person. */
-function angleText(content: string): string | null {
+function angleBracketText(content: string): string | null {
   const person = /^users\/(\w{1,40})$/.exec(content)?.[1];
   if (person !== undefined) return defusedText(`@${person}`);
   const [address = '', label = ''] = content.split('|', 2);

@@ -29,30 +29,30 @@ const DEFAULT_TITLE = /^\s*\[(?:FIRING:\d+|RESOLVED)[^\]\n]{0,40}\]/;
 const DEFAULT_MESSAGE = /^\s*\*\*(?:Firing|Resolved)\*\*\s{0,4}\n\s{0,4}Value: /;
 
 function readUnified(body: JsonObject): MessageForm {
-  const group = readAlertGroup(body, { urls: urlsOf, measured: measuredText });
+  const group = readAlertGroup(body, { urls: urlsOf, measuredValues: measuredText });
   const [title, message] = [stringOf(body['title']), stringOf(body['message'])];
-  const isOwnMessage = message.trim() !== '' && !DEFAULT_MESSAGE.test(message);
-  const isOwnTitle = title.trim() !== '' && !DEFAULT_TITLE.test(title);
+  const isCustomMessage = message.trim() !== '' && !DEFAULT_MESSAGE.test(message);
+  const isCustomTitle = title.trim() !== '' && !DEFAULT_TITLE.test(title);
   const alerts = objectsOf(body['alerts'], MAX_FIELDS);
-  const cardsKnowing = (known?: KnownAlert, only?: ReadonlySet<string>): Card[] => {
-    const found = group.cardOf(known, only);
-    const shown = isOwnMessage
-      ? card({ ...found, text: message, fields: [], links: found.links.slice(0, 1), footer: '' })
-      : found;
+  const cardsKnowing = (knownAlert?: KnownAlert, shownFingerprints?: ReadonlySet<string>): Card[] => {
+    const groupCard = group.cardOf(knownAlert, shownFingerprints);
+    const cardWithMessage = isCustomMessage
+      ? card({ ...groupCard, text: message, fields: [], links: groupCard.links.slice(0, 1), footer: '' })
+      : groupCard;
     const image = firstStringOf(...alerts.map((each) => each['imageURL']));
-    return [{ ...shown, title: isOwnTitle ? title : found.title, image }];
+    return [{ ...cardWithMessage, title: isCustomTitle ? title : groupCard.title, image }];
   };
-  return messageForm({ cards: cardsKnowing(), alert: group.alert, cardsKnowing });
+  return messageForm({ cards: cardsKnowing(), alert: group.alert, cardsForKnownAlert: cardsKnowing });
 }
 
 const urlsOf = (alert: JsonObject): string[] =>
   ['panelURL', 'dashboardURL', 'generatorURL'].map((name) => stringOf(alert[name]));
 
-const MAX_VALUES = 5;
+const MAX_MEASURED_VALUES = 5;
 
 /** A text such as `B=97.2, C=1`: the values of the alert rule's expressions, by the names of the expressions. */
 function measuredText(alert: JsonObject): string {
-  const values = entriesOf(alert['values'], MAX_VALUES);
+  const values = entriesOf(alert['values'], MAX_MEASURED_VALUES);
   return values.map(([name, value]) => `${name}=${stringOf(value)}`).join(', ');
 }
 
@@ -76,8 +76,8 @@ function readLegacy(body: JsonObject): MessageForm {
   });
 }
 
-function matchFields(matches: unknown): Field[] {
-  return objectsOf(matches, MAX_FIELDS).map((match) => ({
+function matchFields(evalMatches: unknown): Field[] {
+  return objectsOf(evalMatches, MAX_FIELDS).map((match) => ({
     name: stringOf(match['metric']),
     value: stringOf(match['value']),
     isShort: true,

@@ -1,5 +1,5 @@
 import { programs } from './programs.ts';
-import { addresses, type CallerAddress } from './programs/program.ts';
+import { callerAddresses, type CallerAddress } from './programs/program.ts';
 
 /**
  * An address of a group for one kind of program, with the values to paste there. It contains the group's integration
@@ -29,12 +29,12 @@ export function groupAddresses({ baseUri, token, hasCallerPaths }: AddressedGrou
       .replace('<address>', '<server>/v1/webhooks/<token>')
       .replace('<server>', () => baseUri)
       .replace('<token>', () => token);
-  const all: readonly CallerAddress[] = Object.values(addresses);
+  const all: readonly CallerAddress[] = Object.values(callerAddresses);
   return all
     .filter(({ url }) => hasCallerPaths || url.startsWith('<address>'))
     .map((address) => ({
       name: address.name,
-      values: Object.entries(address.values).map(([name, value]) => ({ name, value: filled(value) })),
+      values: Object.entries(address.valuesToPaste).map(([name, value]) => ({ name, value: filled(value) })),
       programs: programNamesByAddress.get(address) ?? [],
     }));
 }

@@ -24,17 +24,17 @@ export const json: CallerFormat = {
 };
 
 /** Adds the lines for a value. False: a part of the value was left out because of MAX_LINES. */
-function addLines(lines: string[], name: string, value: unknown, depth: number): boolean {
+function addLines(lines: string[], valuePath: string, value: unknown, depth: number): boolean {
   const text = depth === 0 ? null : inlineText(value, depth);
   if (text !== null) {
     if (lines.length >= MAX_LINES) return false;
-    lines.push(`${name}: ${clipped(text, MAX_VALUE_LENGTH)}`);
+    lines.push(`${valuePath}: ${clipped(text, MAX_VALUE_LENGTH)}`);
     return true;
   }
   const container = value as Readonly<Record<string, unknown>>;
   for (const key in container) {
-    const inner = clipped(name === '' ? key : `${name}.${key}`, MAX_NAME_LENGTH, '…');
-    if (!addLines(lines, inner, container[key], depth + 1)) return false;
+    const innerPath = clipped(valuePath === '' ? key : `${valuePath}.${key}`, MAX_NAME_LENGTH, '…');
+    if (!addLines(lines, innerPath, container[key], depth + 1)) return false;
   }
   return true;
 }
@@ -51,9 +51,9 @@ function inlineText(value: unknown, depth: number): string | null {
 }
 
 function listText(list: readonly unknown[]): string {
-  const hidden = list.length - MAX_LIST_ITEMS;
+  const hiddenCount = list.length - MAX_LIST_ITEMS;
   const items = list.slice(0, MAX_LIST_ITEMS).map(scalarText);
-  return [...items, ...(hidden > 0 ? [`… and ${hidden} more`] : [])].join(', ');
+  return [...items, ...(hiddenCount > 0 ? [`… and ${hiddenCount} more`] : [])].join(', ');
 }
 
 const isContainer = (value: unknown): boolean => typeof value === 'object' && value !== null;

@@ -1,4 +1,4 @@
-import { alertUpdate } from './core/alert-update.ts';
+import { makeAlertUpdate } from './core/alert-update.ts';
 import type { CallerFormat, CallerRequest } from './core/caller-format.ts';
 import { emojiOf } from './core/emoji-shortcodes.ts';
 import { headerText } from './core/header-text.ts';
@@ -8,7 +8,7 @@ import { MAX_LINKS, moodUnlessShown } from './core/render-text.ts';
 import { firstStringOf, isObject, objectsOf, stringOf, type JsonObject } from './core/values.ts';
 
 /** The names that each parameter may have, in the headers and in the query. */
-const NAMES = {
+const PARAMETER_NAMES = {
   title: ['x-title', 'title', 't'],
   message: ['x-message', 'message', 'm'],
   priority: ['x-priority', 'priority', 'prio', 'p'],
@@ -20,18 +20,18 @@ const NAMES = {
   filename: ['x-filename', 'filename', 'file', 'f'],
   sequence_id: ['x-sequence-id', 'sequence-id', 'sid'],
 } as const;
-type Parameter = keyof typeof NAMES;
+type Parameter = keyof typeof PARAMETER_NAMES;
 
 /** Headers that only programs for ntfy send. `Priority` is not among them, since browsers and proxies send that too. */
-const TELLING_HEADERS = [
-  ...NAMES.title.slice(0, 2),
-  NAMES.message[0],
-  NAMES.priority[0],
-  ...NAMES.tags.slice(0, 2),
-  ...NAMES.click,
-  ...NAMES.actions.slice(0, 2),
-  NAMES.attach[0],
-  ...NAMES.sequence_id.slice(0, 2),
+const NTFY_ONLY_HEADERS = [
+  ...PARAMETER_NAMES.title.slice(0, 2),
+  PARAMETER_NAMES.message[0],
+  PARAMETER_NAMES.priority[0],
+  ...PARAMETER_NAMES.tags.slice(0, 2),
+  ...PARAMETER_NAMES.click,
+  ...PARAMETER_NAMES.actions.slice(0, 2),
+  PARAMETER_NAMES.attach[0],
+  ...PARAMETER_NAMES.sequence_id.slice(0, 2),
 ];
 
 /**
@@ -47,7 +47,7 @@ export const ntfy: CallerFormat = {
 
 /** True if the headers say that a request with a plain-text body, or without a body, is a message to ntfy. */
 export function hasNtfyHeaders(headers: CallerRequest['headers']): boolean {
-  return TELLING_HEADERS.some((name) => (headers[name] ?? '').trim() !== '');
+  return NTFY_ONLY_HEADERS.some((name) => (headers[name] ?? '').trim() !== '');
 }
 
 /** Reads a request to ntfy with a plain-text body. If the body is empty, a header or the query has the message. */
@@ -59,37 +59,37 @@ function readMessage(request: CallerRequest, text: string): MessageForm {
   const valueOf = (name: Parameter): string => firstStringOf(request.body[name], parameterOf(request, name));
   const message = text.trim() === '' ? parameterOf(request, 'message').replaceAll('\\n', '\n') : text.trim();
   const tags = readTags(request.body['tags'], () => parameterOf(request, 'tags'));
-  const emoji = tags
+  const tagEmoji = tags
     .map((tag) => emojiOf(tag.toLowerCase()))
     .filter((each) => each !== null)
     .join(' ');
   const title = valueOf('title').trim();
-  const words = tags.filter((tag) => emojiOf(tag.toLowerCase()) === null);
-  const attached = { label: firstStringOf(valueOf('filename'), 'Attachment'), url: valueOf('attach') };
+  const plainTags = tags.filter((tag) => emojiOf(tag.toLowerCase()) === null);
+  const attachmentLink = { label: firstStringOf(valueOf('filename'), 'Attachment'), url: valueOf('attach') };
   return messageForm({
     iconUrl: valueOf('icon') || null,
     cards: [
       card({
-        title: title === '' ? '' : prefixed(emoji, title),
+        title: title === '' ? '' : prefixed(tagEmoji, title),
         url: valueOf('click'),
         mood: moodUnlessShown(moodOfPriority(valueOf('priority')), message),
-        text: title === '' ? prefixed(emoji, message) : message,
-        fields: words.length === 0 ? [] : [{ name: 'Tags', value: words.join(', '), isShort: true }],
-        links: [...readActions(request.body['actions'], () => parameterOf(request, 'actions')), attached].filter(
+        text: title === '' ? prefixed(tagEmoji, message) : message,
+        fields: plainTags.length === 0 ? [] : [{ name: 'Tags', value: plainTags.join(', '), isShort: true }],
+        links: [...readActions(request.body['actions'], () => parameterOf(request, 'actions')), attachmentLink].filter(
           ({ url }) => url !== '',
         ),
       }),
     ],
     // ntfy itself shows the word "triggered" for a message without a text.
     fallback: 'triggered',
-    alert: alertUpdate(valueOf('sequence_id'), 'firing', [], { isReplacement: true }),
+    alert: makeAlertUpdate(valueOf('sequence_id'), 'firing', [], { isReplacement: true }),
   });
 }
 
 const prefixed = (emoji: string, text: string): string => (emoji === '' ? text : `${emoji} ${text}`.trim());
 
 function parameterOf({ headers, query }: CallerRequest, parameter: Parameter): string {
-  const names: readonly string[] = NAMES[parameter];
+  const names: readonly string[] = PARAMETER_NAMES[parameter];
   for (const name of names) {
     const value = headerText(headers[name] ?? '').trim();
     // A header `Priority` with a value such as `u=1` is that of RFC 9218, and not ntfy's.

@@ -1,9 +1,15 @@
-import { development } from './programs/development.ts';
-import { home } from './programs/home.ts';
-import { libraries } from './programs/libraries.ts';
-import { monitoring } from './programs/monitoring.ts';
-import type { Program } from './programs/program.ts';
-import { scripts } from './programs/scripts.ts';
+import { developmentPrograms } from './programs/development.ts';
+import { homePrograms } from './programs/home.ts';
+import { libraryPrograms } from './programs/libraries.ts';
+import { monitoringPrograms } from './programs/monitoring.ts';
+import type { CallerProgram } from './programs/program.ts';
+import { scriptPrograms } from './programs/scripts.ts';
 
 /** How each known program is set up to post into a group. docs/callers.md is generated from this list. */
-export const programs: readonly Program[] = [...monitoring, ...development, ...home, ...libraries, ...scripts];
+export const programs: readonly CallerProgram[] = [
+  ...monitoringPrograms,
+  ...developmentPrograms,
+  ...homePrograms,
+  ...libraryPrograms,
+  ...scriptPrograms,
+];

@@ -1,13 +1,13 @@
-import { alertUpdate } from './core/alert-update.ts';
+import { makeAlertUpdate } from './core/alert-update.ts';
 import type { CallerFormat, CallerRequest } from './core/caller-format.ts';
-import { excerpt, firstLine, numbered } from './core/git-event.ts';
+import { excerpt, firstLine, numberedTitle } from './core/git-event.ts';
 import {
   card,
   ignoredEvent,
   messageForm,
   type AlertUpdate,
   type Field,
-  type Ignored,
+  type IgnoredEvent,
   type MessageForm,
   type Mood,
 } from './core/message-form.ts';
@@ -15,7 +15,7 @@ import { firstStringOf, isObject, objectOf, stringOf, type JsonObject } from './
 import { moodOfLevel } from './core/levels.ts';
 
 const RESOURCE_HEADER = 'sentry-hook-resource';
-const MAX_RULES = 5;
+const MAX_LISTED_NAMES = 5;
 
 /** The webhooks of Sentry: those of internal and public integrations, and those of the older plugin WebHooks. */
 export const sentry: CallerFormat = {
@@ -36,16 +36,16 @@ function isOfPlugin(body: JsonObject): boolean {
 
 type Reader = (data: JsonObject, body: JsonObject) => MessageForm | null;
 
-function readSentry({ body, headers }: CallerRequest): MessageForm | Ignored {
+function readSentry({ body, headers }: CallerRequest): MessageForm | IgnoredEvent {
   const resource = stringOf(headers[RESOURCE_HEADER]);
   const action = stringOf(body['action']);
   if (resource === '' && !isObject(body['data'])) return readPlugin(body);
   const found = readers.get(resource)?.(objectOf(body['data']), body) ?? null;
-  const name = action === '' ? resource : `${resource}.${action}`;
-  return found ?? ignoredEvent(name);
+  const eventName = action === '' ? resource : `${resource}.${action}`;
+  return found ?? ignoredEvent(eventName);
 }
 
-interface IssueFacts {
+interface SentryMessageFacts {
   readonly project: string;
   readonly summary: string;
   readonly url: string;
@@ -56,7 +56,15 @@ interface IssueFacts {
 }
 
 /** Makes the message. It may contain text that anybody sent to the failed program, so it mentions nobody. */
-function formOf({ project, summary, url, text = '', fields = [], mood, alert = null }: IssueFacts): MessageForm {
+function formOf({
+  project,
+  summary,
+  url,
+  text = '',
+  fields = [],
+  mood,
+  alert = null,
+}: SentryMessageFacts): MessageForm {
   const title = project === '' ? summary : `[${firstLine(project)}] ${summary}`;
   return messageForm({
     cards: [card({ title, url, text, fields, mood })],
@@ -69,7 +77,7 @@ function formOf({ project, summary, url, text = '', fields = [], mood, alert = n
  * The alert of an issue or a rule. Null without an id, since nothing else distinguishes two alerts of the same kind.
  */
 function alertOf(kind: string, id: string, state: AlertUpdate['state']): AlertUpdate | null {
-  return id === '' ? null : alertUpdate(`${kind}/${id}`, state);
+  return id === '' ? null : makeAlertUpdate(`${kind}/${id}`, state);
 }
 
 const actorOf = (body: JsonObject): string => firstLine(stringOf(objectOf(body['actor'])['name'])) || 'Sentry';
@@ -117,7 +125,7 @@ function eventForm(
 
 function readPlugin(body: JsonObject): MessageForm {
   const event = objectOf(body['event']);
-  const rules = Array.isArray(body['triggering_rules']) ? body['triggering_rules'].slice(0, MAX_RULES) : [];
+  const rules = Array.isArray(body['triggering_rules']) ? body['triggering_rules'].slice(0, MAX_LISTED_NAMES) : [];
   return eventForm(event, {
     project: firstStringOf(body['project_slug'], body['project_name'], body['project']),
     title: titleOf(event, body['message']),
@@ -137,7 +145,7 @@ function projectOfUrl(url: string): string {
   return path.split('/', 2)[1] ?? '';
 }
 
-const readEvent =
+const eventReader =
   (key: 'event' | 'error'): Reader =>
   (data) => {
     const event = objectOf(data[key]);
@@ -158,7 +166,7 @@ function issueName(issue: JsonObject): string {
   return id === '' ? title : `${id}: ${title}`;
 }
 
-const RETURNS: ReadonlyMap<string, string> = new Map([
+const RETURN_PHRASES: ReadonlyMap<string, string> = new Map([
   ['regressed', 'came back'],
   ['escalating', 'is escalating'],
 ]);
@@ -168,7 +176,7 @@ const readIssue: Reader = (data, body) => {
   const issue = objectOf(data['issue']);
   const action = stringOf(body['action']);
   const [id, name] = [stringOf(issue['id']), issueName(issue)];
-  const facts = {
+  const projectAndUrl = {
     project: firstStringOf(objectOf(issue['project'])['slug'], objectOf(issue['project'])['name']),
     url: firstStringOf(issue['web_url'], issue['permalink']),
   };
@@ -176,23 +184,34 @@ const readIssue: Reader = (data, body) => {
   switch (action) {
     case 'created': {
       const text = firstLine(stringOf(issue['culprit']));
-      return formOf({ ...facts, summary: `new issue ${name}`, text, mood: moodOf(issue['level']), alert: firing });
+      return formOf({
+        ...projectAndUrl,
+        summary: `new issue ${name}`,
+        text,
+        mood: moodOf(issue['level']),
+        alert: firing,
+      });
     }
     case 'unresolved': {
-      const how = RETURNS.get(stringOf(issue['substatus'])) ?? 'is unresolved again';
-      return formOf({ ...facts, summary: `issue ${how}: ${name}`, mood: moodOf(issue['level']), alert: firing });
+      const how = RETURN_PHRASES.get(stringOf(issue['substatus'])) ?? 'is unresolved again';
+      return formOf({
+        ...projectAndUrl,
+        summary: `issue ${how}: ${name}`,
+        mood: moodOf(issue['level']),
+        alert: firing,
+      });
     }
     case 'resolved':
-      return formOf({ ...facts, summary: `${actorOf(body)} resolved ${name}`, mood: 'good', alert: resolved });
+      return formOf({ ...projectAndUrl, summary: `${actorOf(body)} resolved ${name}`, mood: 'good', alert: resolved });
     case 'archived':
     case 'ignored':
-      return formOf({ ...facts, summary: `${actorOf(body)} archived ${name}`, mood: 'info', alert: resolved });
+      return formOf({ ...projectAndUrl, summary: `${actorOf(body)} archived ${name}`, mood: 'info', alert: resolved });
     default:
       return null;
   }
 };
 
-const MOODS_OF_METRICS: ReadonlyMap<string, Mood> = new Map<string, Mood>([
+const MOOD_BY_ALERT_ACTION: ReadonlyMap<string, Mood> = new Map<string, Mood>([
   ['critical', 'danger'],
   ['warning', 'warning'],
   ['resolved', 'good'],
@@ -201,9 +220,9 @@ const MOODS_OF_METRICS: ReadonlyMap<string, Mood> = new Map<string, Mood>([
 const readMetricAlert: Reader = (data, body) => {
   const alert = objectOf(data['metric_alert']);
   const action = stringOf(body['action']);
-  const mood = MOODS_OF_METRICS.get(action);
+  const mood = MOOD_BY_ALERT_ACTION.get(action);
   if (mood === undefined) return null;
-  const projects = Array.isArray(alert['projects']) ? alert['projects'].slice(0, MAX_RULES).map(stringOf) : [];
+  const projects = Array.isArray(alert['projects']) ? alert['projects'].slice(0, MAX_LISTED_NAMES).map(stringOf) : [];
   const name = firstStringOf(data['description_title'], objectOf(alert['alert_rule'])['name'], alert['title']);
   return formOf({
     project: projects.filter((project) => project !== '').join(', '),
@@ -219,7 +238,7 @@ const readComment: Reader = (data, body) => {
   if (stringOf(body['action']) !== 'created') return null;
   return formOf({
     project: stringOf(data['project_slug']),
-    summary: `${actorOf(body)} commented on ${numbered('issue', data['issue_id'], '')}`,
+    summary: `${actorOf(body)} commented on ${numberedTitle('issue', data['issue_id'], '')}`,
     url: '',
     text: excerpt(stringOf(data['comment'])),
     mood: null,
@@ -250,8 +269,8 @@ const readInstallation: Reader = (data, body) => {
 
 const readers: ReadonlyMap<string, Reader> = new Map<string, Reader>([
   ['issue', readIssue],
-  ['event_alert', readEvent('event')],
-  ['error', readEvent('error')],
+  ['event_alert', eventReader('event')],
+  ['error', eventReader('error')],
   ['metric_alert', readMetricAlert],
   ['comment', readComment],
   ['installation', readInstallation],

@@ -1,7 +1,7 @@
 import type { CallerFormat, CallerRequest } from './core/caller-format.ts';
 import { card, messageForm, type Card, type MessageForm } from './core/message-form.ts';
 import { clipped } from './core/plain-text.ts';
-import { attachmentsIn, listOf, readAttachments, type Attachment } from './core/slack-attachments.ts';
+import { attachmentsIn, parseListIfString, readAttachments, type Attachment } from './core/slack-attachments.ts';
 import { blockPieces } from './core/slack-blocks.ts';
 import { layoutCard } from './core/slack-layout.ts';
 import { mrkdwnText, unformattedText } from './core/slack-mrkdwn.ts';
@@ -12,48 +12,51 @@ const SLACK_KEYS = ['channel', 'icon_emoji', 'link_names', 'mrkdwn', 'mrkdwn_in'
 /**
  * The number of entries at the beginning of a list that are searched for an object, since the first ones may be null.
  */
-const MAX_FIRST_ENTRIES = 10;
+const MAX_ENTRIES_SEARCHED = 10;
 /** A `text` longer than this is not compared with the blocks in the same body, and so is always shown. */
-const MAX_NOTIFICATION_LENGTH = 4_000;
+const MAX_COMPARED_TEXT_LENGTH = 4_000;
 const LIST_IN_STRING = /^\s*\[\s*\{/;
 
 /** Headers of programs that send texts of strangers, and that can send them in Slack's format. */
-const STRANGERS_HEADERS = ['x-gitea-event', 'x-gogs-event', 'x-github-event', 'x-gitlab-event'] as const;
+const GIT_HOST_HEADERS = ['x-gitea-event', 'x-gogs-event', 'x-github-event', 'x-gitlab-event'] as const;
 const SENTRY_AGENT = /^sentry\//i;
 
 /** Slack's incoming webhooks, whose bodies Mattermost and Rocket.Chat accept too. */
 export const slack: CallerFormat = {
   name: 'slack',
   matches: ({ body }) =>
-    isList(body['attachments']) ||
-    isList(body['blocks']) ||
+    hasObjectInList(body['attachments']) ||
+    hasObjectInList(body['blocks']) ||
     (typeof body['text'] === 'string' && SLACK_KEYS.some((key) => (body[key] ?? null) !== null)),
   read: readSlack,
 };
 
-function isList(value: unknown): boolean {
+function hasObjectInList(value: unknown): boolean {
   if (typeof value === 'string') return LIST_IN_STRING.test(value);
-  return Array.isArray(value) && value.slice(0, MAX_FIRST_ENTRIES).some(isObject);
+  return Array.isArray(value) && value.slice(0, MAX_ENTRIES_SEARCHED).some(isObject);
 }
 
 function readSlack({ body, headers }: CallerRequest): MessageForm {
   const attachments = readAttachments(attachmentsIn(body));
-  const blocks = layoutCard(blockPieces(listOf(body['blocks'])));
+  const blocksCard = layoutCard(blockPieces(parseListIfString(body['blocks'])));
   const pretext = attachments[0]?.pretext ?? '';
-  const ownText = textOf(body);
-  const laidOutCards = [blocks, ...attachments.flatMap((each) => (each.hasBlocks ? [each.card] : []))];
-  const text = isRepeatedBy(ownText, laidOutCards) ? '' : ownText;
+  const messageText = textOf(body);
+  const laidOutCards = [blocksCard, ...attachments.flatMap((each) => (each.hasBlocks ? [each.card] : []))];
+  const text = isRepeatedBy(messageText, laidOutCards) ? '' : messageText;
   // The text of the blocks becomes the message's own text, which is shown as a whole. The text of a card would be cut.
-  const laidOut = blocks.text === '' ? '' : joined([blocks.title, blocks.text]);
-  const below = blocks.text === '' ? blocks : card({ ...blocks, title: '', text: '' });
+  const blocksText = blocksCard.text === '' ? '' : joined([blocksCard.title, blocksCard.text]);
+  const cardBelowText = blocksCard.text === '' ? blocksCard : card({ ...blocksCard, title: '', text: '' });
   return messageForm({
-    label: firstStringOf(body['username'], body['alias']) || null,
+    senderLabel: firstStringOf(body['username'], body['alias']) || null,
     iconUrl: firstStringOf(body['icon_url'], body['avatar']) || null,
-    text: joined([text, laidOut, isBare(below) ? pretext : '']),
-    cards: [...(isBare(below) ? [] : [below]), ...cardsOf(attachments, isBare(below))],
+    text: joined([text, blocksText, isEmptyCard(cardBelowText) ? pretext : '']),
+    cards: [
+      ...(isEmptyCard(cardBelowText) ? [] : [cardBelowText]),
+      ...cardsOf(attachments, isEmptyCard(cardBelowText)),
+    ],
     fallback: joined(attachments.map((each) => each.fallback)),
     hasStrangersText:
-      STRANGERS_HEADERS.some((name) => headers[name] !== undefined) || SENTRY_AGENT.test(headers['user-agent'] ?? ''),
+      GIT_HOST_HEADERS.some((name) => headers[name] !== undefined) || SENTRY_AGENT.test(headers['user-agent'] ?? ''),
   });
 }
 
@@ -72,7 +75,7 @@ function cardsOf(attachments: readonly Attachment[], isFirstPretextShown: boolea
   );
 }
 
-function isBare({ title, text, fields, links, image, footer }: Card): boolean {
+function isEmptyCard({ title, text, fields, links, image, footer }: Card): boolean {
   return [title, text, image, footer].every((part) => part === '') && fields.length === 0 && links.length === 0;
 }
 
@@ -88,7 +91,7 @@ function joined(parts: readonly string[]): string {
  * only in notifications when there are blocks.
  */
 function isRepeatedBy(text: string, cards: readonly Card[]): boolean {
-  if (text.length > MAX_NOTIFICATION_LENGTH) return false;
+  if (text.length > MAX_COMPARED_TEXT_LENGTH) return false;
   const lines = text
     .split('\n')
     .map(bareWords)
@@ -100,7 +103,7 @@ function isRepeatedBy(text: string, cards: readonly Card[]): boolean {
 
 function textLines({ title, text, fields, footer }: Card): string[] {
   const values = fields.flatMap(({ name, value }) => [name, value, `${name} ${value}`]);
-  return [title, text, footer, ...values].flatMap((part) => clipped(part, MAX_NOTIFICATION_LENGTH).split('\n'));
+  return [title, text, footer, ...values].flatMap((part) => clipped(part, MAX_COMPARED_TEXT_LENGTH).split('\n'));
 }
 
 /** A line reduced to its letters and digits, in lower case. */

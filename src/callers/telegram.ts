@@ -4,7 +4,7 @@ import { markdownText } from './core/markdown-text.ts';
 import { card, messageForm, type Link, type MessageForm } from './core/message-form.ts';
 import { safeLink } from './core/plain-text.ts';
 import { MAX_TEXT_LENGTH } from './core/render-text.ts';
-import { firstStringOf, objectOf, objectsOf, stringOf, unpacked } from './core/values.ts';
+import { firstStringOf, objectOf, objectsOf, stringOf, parseJsonIfString } from './core/values.ts';
 
 const CONTENT_FIELDS = ['text', 'caption', 'photo', 'document', 'rich_message'] as const;
 /**
@@ -27,34 +27,34 @@ export const telegram: CallerFormat = {
 
 function readTelegram(request: CallerRequest): MessageForm {
   /** Telegram accepts every parameter in the query too. */
-  const parameter = (name: string): unknown => request.body[name] ?? request.query.get(name);
-  const mode = stringOf(parameter('parse_mode')).toLowerCase();
-  const address = (name: string): string => safeLink(stringOf(parameter(name)));
-  const files = FILE_FIELDS.map(address).filter((url) => url !== '');
+  const parameterOf = (name: string): unknown => request.body[name] ?? request.query.get(name);
+  const parseMode = stringOf(parameterOf('parse_mode')).toLowerCase();
+  const urlParameter = (name: string): string => safeLink(stringOf(parameterOf(name)));
+  const files = FILE_FIELDS.map(urlParameter).filter((url) => url !== '');
   return messageForm({
     text: firstStringOf(
-      formatted(firstStringOf(parameter('text'), parameter('caption')), mode),
-      richText(parameter('rich_message')),
+      plainTextOf(firstStringOf(parameterOf('text'), parameterOf('caption')), parseMode),
+      richText(parameterOf('rich_message')),
     ),
     cards: [
       card({
-        image: address('photo'),
-        links: [...files.map((url) => ({ label: '', url })), ...keyboardLinks(parameter('reply_markup'))],
+        image: urlParameter('photo'),
+        links: [...files.map((url) => ({ label: '', url })), ...keyboardLinks(parameterOf('reply_markup'))],
       }),
     ],
     hasStrangersText: isFromGitHost(request),
   });
 }
 
-function formatted(text: string, mode: string): string {
-  if (mode === 'html') return htmlText(text, MAX_TEXT_LENGTH);
-  if (mode === 'markdownv2') return markdownText(text, { escapable: /[!-/:-@[-`{-~]/ }, MAX_TEXT_LENGTH);
-  return mode === 'markdown' ? markdownText(text, { escapable: /[_*`[]/ }, MAX_TEXT_LENGTH) : text;
+function plainTextOf(text: string, parseMode: string): string {
+  if (parseMode === 'html') return htmlText(text, MAX_TEXT_LENGTH);
+  if (parseMode === 'markdownv2') return markdownText(text, { escapable: /[!-/:-@[-`{-~]/ }, MAX_TEXT_LENGTH);
+  return parseMode === 'markdown' ? markdownText(text, { escapable: /[_*`[]/ }, MAX_TEXT_LENGTH) : text;
 }
 
 /** The text of the method `sendRichMessage`, which Gitea uses since 2026. */
 function richText(value: unknown): string {
-  const { html, markdown } = objectOf(unpacked(value));
+  const { html, markdown } = objectOf(parseJsonIfString(value));
   return firstStringOf(
     htmlText(stringOf(html), MAX_TEXT_LENGTH),
     markdownText(stringOf(markdown), {}, MAX_TEXT_LENGTH),
@@ -63,7 +63,7 @@ function richText(value: unknown): string {
 
 /** The links of the buttons below the message. Buttons without a URL are left out. */
 function keyboardLinks(value: unknown): readonly Link[] {
-  const { inline_keyboard: rows } = objectOf(unpacked(value));
+  const { inline_keyboard: rows } = objectOf(parseJsonIfString(value));
   const buttons = Array.isArray(rows)
     ? rows.slice(0, MAX_KEYBOARD_ROWS).flatMap((row: unknown) => objectsOf(row, MAX_KEYBOARD_ROWS))
     : [];

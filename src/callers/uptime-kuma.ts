@@ -1,4 +1,4 @@
-import { alertUpdate } from './core/alert-update.ts';
+import { makeAlertUpdate } from './core/alert-update.ts';
 import type { CallerFormat } from './core/caller-format.ts';
 import { card, messageForm, type AlertUpdate, type Card, type MessageForm, type Mood } from './core/message-form.ts';
 import { momentOf, periodText, sinceText } from './core/moments.ts';
@@ -14,7 +14,7 @@ export const uptimeKuma: CallerFormat = {
   },
 };
 
-interface Status {
+interface MonitorStatus {
   readonly text: string;
   readonly mood: Mood;
   readonly state: AlertUpdate['state'] | null;
@@ -24,7 +24,7 @@ interface Status {
  * What to show for a heartbeat; its `status` is the index in this list. Maintenance, and a check that is repeated, do
  * not change the alert.
  */
-const STATUSES: readonly Status[] = [
+const STATUSES: readonly MonitorStatus[] = [
   { text: 'is down', mood: 'danger', state: 'firing' },
   { text: 'is up', mood: 'good', state: 'resolved' },
   { text: 'is pending', mood: 'warning', state: null },
@@ -35,15 +35,20 @@ function readHeartbeat(heartbeat: JsonObject, monitor: JsonObject, body: JsonObj
   const status = STATUSES[numberOf(heartbeat['status']) ?? -1];
   if (status === undefined) return readNotice(body, monitor);
   const id = firstStringOf(monitor['id'], heartbeat['monitorID']);
-  const cardsSince = (since: number | null): Card[] => [heartbeatCard({ status, id, since }, heartbeat, monitor)];
+  const cardsSince = (sinceMs: number | null): Card[] => [
+    heartbeatCard({ status, id, since: sinceMs }, heartbeat, monitor),
+  ];
   const since = stringOf(heartbeat['time']);
   const isDown = status.state === 'firing';
   return messageForm({
     cards: cardsSince(momentOf(since)),
-    alert: status.state === null ? null : alertUpdate(keyOf(id, monitor), status.state, [], isDown ? { since } : {}),
+    alert:
+      status.state === null
+        ? null
+        : makeAlertUpdate(alertKeyOf(id, monitor), status.state, [], isDown ? { since } : {}),
     // While a monitor stays down, its posts have the time of the last check. The known start of the alert is the time
     // of the first failure.
-    cardsKnowing: isDown ? (known) => cardsSince(known.since.getTime()) : null,
+    cardsForKnownAlert: isDown ? (known) => cardsSince(known.since.getTime()) : null,
   });
 }
 
@@ -51,16 +56,20 @@ function readHeartbeat(heartbeat: JsonObject, monitor: JsonObject, body: JsonObj
  * The key of a monitor's alert. Each installation of Uptime Kuma numbers its monitors from 1, and a group may get posts
  * of two installations. So the key also has the monitor's name and address.
  */
-function keyOf(id: string, monitor: JsonObject): string {
+function alertKeyOf(id: string, monitor: JsonObject): string {
   if (id === '') return '';
-  return [id, stringOf(monitor['name']), addressOf(monitor), hostOf(monitor)]
+  return [id, stringOf(monitor['name']), monitoredUrl(monitor), hostOf(monitor)]
     .map((part) => part.trim())
     .filter((part) => part !== '')
     .join(' ');
 }
 
 function heartbeatCard(
-  { status, id, since }: { readonly status: Status; readonly id: string; readonly since: number | null },
+  {
+    status,
+    id,
+    since: sinceMs,
+  }: { readonly status: MonitorStatus; readonly id: string; readonly since: number | null },
   heartbeat: JsonObject,
   monitor: JsonObject,
 ): Card {
@@ -69,11 +78,11 @@ function heartbeatCard(
   const details = [
     reason === 'N/A' ? '' : reason,
     isUp && numberOf(heartbeat['ping']) !== null ? `${stringOf(heartbeat['ping'])} ms` : '',
-    isUp ? downText(momentOf(stringOf(heartbeat['lastDownTime'])), since) : sinceText(since),
+    isUp ? downText(momentOf(stringOf(heartbeat['lastDownTime'])), sinceMs) : sinceText(sinceMs),
   ];
   return card({
     title: `${firstStringOf(monitor['name'], monitor['hostname'], `Monitor ${id}`)} ${status.text}`,
-    url: addressOf(monitor),
+    url: monitoredUrl(monitor),
     mood: status.mood,
     text: details.filter((detail) => detail !== '').join(' · '),
     fields: [{ name: 'Host', value: hostOf(monitor), isShort: true }].filter(({ value }) => value !== ''),
@@ -84,15 +93,15 @@ function heartbeatCard(
  * A text that says from when to when a monitor was down. Uptime Kuma sends the beginning only since version 2.1;
  * without it, the text says since when the monitor is up.
  */
-function downText(downSince: number | null, upSince: number | null): string {
-  return downSince === null ? sinceText(upSince) : `was down ${periodText(downSince, upSince)}`;
+function downText(downSinceMs: number | null, upSinceMs: number | null): string {
+  return downSinceMs === null ? sinceText(upSinceMs) : `was down ${periodText(downSinceMs, upSinceMs)}`;
 }
 
 /**
  * The URL that a monitor checks; empty if it has none. A monitor of another kind than HTTP has only the beginning of a
  * URL, such as `https://`.
  */
-function addressOf(monitor: JsonObject): string {
+function monitoredUrl(monitor: JsonObject): string {
   const url = stringOf(monitor['url']).trim();
   return /^https?:\/\/$/.test(url) ? '' : url;
 }
@@ -114,7 +123,7 @@ function readNotice(body: JsonObject, monitor: JsonObject): MessageForm {
     cards: [
       card({
         title: stringOf(monitor['name']),
-        url: addressOf(monitor),
+        url: monitoredUrl(monitor),
         mood: EXPIRY.test(message.slice(-100)) ? 'warning' : null,
         text: message,
       }),

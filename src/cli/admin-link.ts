@@ -8,18 +8,18 @@ import { configuredDataDir } from './core/data-dir.ts';
 import { configFlag, withExamples, withJson } from './core/options.ts';
 
 /** The nick and the name of the account that `admin-link` creates if there is no administrator. */
-const NICK = 'admin';
-const NAME = 'Administrator';
+const ADMIN_NICK = 'admin';
+const ADMIN_NAME = 'Administrator';
 /** The title of the first group, which the browser client shows after the first sign-in. */
 const FIRST_GROUP_TITLE = 'Lobby';
 /** The most administrators that are read from the server; an installation has only a few. */
-const LISTED_ADMINISTRATORS = 1_000;
+const MAX_LISTED_ADMINISTRATORS = 1_000;
 
 /** The first administrator of an installation. */
 interface FirstAdministrator {
   readonly nick: string;
   /** True if the account has a session, so that somebody has signed in already. */
-  readonly isSignedIn: boolean;
+  readonly hasSignedIn: boolean;
   /** True if this call created the account. */
   readonly isNew: boolean;
 }
@@ -38,20 +38,20 @@ interface AdminLink {
 }
 
 export function addAdminLink(program: Command, context: CommandContext): void {
-  const command = program
+  const adminLinkCommand = program
     .command('admin-link')
     .description(
       'print an address that signs the first administrator in, in a browser, once and within 24 hours; a new ' +
         'installation gets the administrator and a first group',
     )
-    .option('--nick <nick>', 'the nick of the administrator that is made', NICK)
+    .option('--nick <nick>', 'the nick of the administrator that is made', ADMIN_NICK)
     .action(async ({ nick, json }: { nick: string; json?: boolean }, self: Command) => {
       const dataDir = configuredDataDir(context, configFlag(self));
-      const made = await makeAdminLink(dataDir, nick);
-      if (json === true) printJson(context, made);
-      else print(context, ...adminLinkLines(made));
+      const adminLink = await makeAdminLink(dataDir, nick);
+      if (json === true) printJson(context, adminLink);
+      else print(context, ...adminLinkLines(adminLink));
     });
-  withExamples(withJson(command), ['klatch admin-link']);
+  withExamples(withJson(adminLinkCommand), ['klatch admin-link']);
 }
 
 function adminLinkLines({ user, created, link, expires_at, group }: AdminLink): string[] {
@@ -69,8 +69,8 @@ function adminLinkLines({ user, created, link, expires_at, group }: AdminLink): 
  * Creates a sign-in link for the first administrator. Creates the administrator if there is none. Before the
  * administrator's first sign-in it also creates a group if there is none. Rejects with CommandError.
  */
-export async function makeAdminLink(dataDir: string, nick = NICK): Promise<AdminLink> {
-  const { nick: user, isNew: created, isSignedIn } = await firstAdministrator(dataDir, nick);
+export async function makeAdminLink(dataDir: string, nick = ADMIN_NICK): Promise<AdminLink> {
+  const { nick: user, isNew: created, hasSignedIn: isSignedIn } = await firstAdministrator(dataDir, nick);
   // Each call until the first sign-in checks whether a group exists: an earlier call may have been interrupted before
   // it created the group.
   const group = isSignedIn || (await hasGroup(dataDir)) ? null : await makeFirstGroup(dataDir, user);
@@ -79,8 +79,8 @@ export async function makeAdminLink(dataDir: string, nick = NICK): Promise<Admin
     operation: createSignInLink,
     input: { user },
   });
-  const shown = group === null ? null : { id: group.id, title: group.title, webhook: group.webhook };
-  return { user, created, link: browser_link ?? link, expires_at, group: shown };
+  const groupSummary = group === null ? null : { id: group.id, title: group.title, webhook: group.webhook };
+  return { user, created, link: browser_link ?? link, expires_at, group: groupSummary };
 }
 
 async function hasGroup(dataDir: string): Promise<boolean> {
@@ -97,11 +97,11 @@ export function makeFirstGroup(dataDir: string, owner: string): Promise<NewGroup
  * Finds the active administrator with the lowest account number; creates one if there is none. Rejects with
  * CommandError.
  */
-export async function firstAdministrator(dataDir: string, nick = NICK): Promise<FirstAdministrator> {
-  const input = { after: '', limit: LISTED_ADMINISTRATORS, role: 'admin' as const };
+export async function firstAdministrator(dataDir: string, nick = ADMIN_NICK): Promise<FirstAdministrator> {
+  const input = { after: '', limit: MAX_LISTED_ADMINISTRATORS, role: 'admin' as const };
   const { users } = await callServer({ dataDir, operation: listUsersAndBots, input });
   const [first] = users.filter(({ deactivated }) => !deactivated).sort((a, b) => a.id - b.id);
-  if (first !== undefined) return { nick: first.nick, isSignedIn: first.signed_in, isNew: false };
-  await callServer({ dataDir, operation: createUser, input: { nick, name: NAME, admin: true } });
-  return { nick, isSignedIn: false, isNew: true };
+  if (first !== undefined) return { nick: first.nick, hasSignedIn: first.signed_in, isNew: false };
+  await callServer({ dataDir, operation: createUser, input: { nick, name: ADMIN_NAME, admin: true } });
+  return { nick, hasSignedIn: false, isNew: true };
 }

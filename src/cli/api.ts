@@ -20,17 +20,17 @@ import { withExamples, withJson } from './core/options.ts';
 export function addApiReference(program: Command, context: CommandContext): void {
   const api = program.command('api').description('explain the operations that clients and bots call');
   withExamples(api, ['klatch api list', 'klatch api describe messages.send']);
-  const list = api
+  const listCommand = api
     .command('list')
     .description('list every operation with what it does')
     .action(({ json }: { json?: boolean }) => listOperations(context, json === true));
-  withExamples(withJson(list), ['klatch api list', 'klatch api list --json']);
-  const describe = api
+  withExamples(withJson(listCommand), ['klatch api list', 'klatch api list --json']);
+  const describeCommand = api
     .command('describe')
     .description('show who may call an operation, what it takes, what it answers and how it fails')
     .argument('<operation>', 'its name, such as messages.send')
     .action((name: string, { json }: { json?: boolean }) => showOperation(context, name, json === true));
-  withExamples(withJson(describe), [
+  withExamples(withJson(describeCommand), [
     'klatch api describe messages.send',
     'klatch api describe messages.history --json',
   ]);
@@ -69,7 +69,7 @@ function formatOperationHelp(
   operation: Operation,
   { name, summary, who, errors, input, output, shapes }: OperationDescription,
 ): string[] {
-  const codes = [...new Set([...errors, ...commonErrors])].map((code) => [
+  const errorRows = [...new Set([...errors, ...commonErrors])].map((code) => [
     code,
     errorKinds[code].status,
     errorKinds[code].sentence,
@@ -85,7 +85,7 @@ function formatOperationHelp(
     ...schemaLines('OUTPUT', output),
     ...Object.entries(shapes).flatMap(([shape, schema]) => ['', ...schemaLines(shape.toUpperCase(), schema)]),
     '',
-    ...formatTable(['ERROR', 'STATUS', ''], codes),
+    ...formatTable(['ERROR', 'STATUS', ''], errorRows),
   ];
 }
 
@@ -93,23 +93,23 @@ function formatOperationHelp(
 function callLines(operation: Operation): string[] {
   const { name, who } = operation;
   if (who === 'system') return [];
-  const live = `"method":"${name}" on ws:// and tcp://`;
-  return [`Call:     ${isForHttp(operation) ? `POST /v1/api/${name}, or ` : ''}${live}`];
+  const liveCall = `"method":"${name}" on ws:// and tcp://`;
+  return [`Call:     ${isForHttp(operation) ? `POST /v1/api/${name}, or ` : ''}${liveCall}`];
 }
 
 function schemaLines(sectionTitle: string, schema: JsonSchema): string[] {
   return alternativesOf(schema).flatMap((each, index) => {
     const heading = index === 0 ? sectionTitle : `OR ${sectionTitle}`;
-    const between = index === 0 ? [] : [''];
+    const separatorLines = index === 0 ? [] : [''];
     if (each.$ref !== undefined)
-      return [...between, heading, `the shape ${each.$ref.split('/').at(-1)!.toUpperCase()}`];
+      return [...separatorLines, heading, `the shape ${each.$ref.split('/').at(-1)!.toUpperCase()}`];
     const fields = fieldsOf(each);
-    if (fields.length === 0) return [...between, heading, 'nothing'];
+    if (fields.length === 0) return [...separatorLines, heading, 'nothing'];
     const rows = fields.flatMap(({ path, type, required, defaultValue, description }) => [
       [path, optionalityNote(sectionTitle, required, defaultValue), withoutMarkup(type)],
       ...(description === '' ? [] : [['', '', description.replaceAll('`', '')]]),
     ]);
-    return [...between, ...formatTable([heading, '', ''], rows)];
+    return [...separatorLines, ...formatTable([heading, '', ''], rows)];
   });
 }
 

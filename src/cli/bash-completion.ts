@@ -8,7 +8,7 @@ type CompletionKind = 'file' | 'folder' | 'any' | `=${string}`;
 
 /** A command in the completion script: its path, and the words that may follow the path. */
 interface CommandCompletions {
-  readonly path: string;
+  readonly commandPath: string;
   readonly commands: readonly string[];
   readonly options: readonly string[];
   /** The kind of each argument of the command, in order. */
@@ -30,7 +30,7 @@ export function bashCompletion(program: Command): string {
   const name = program.name();
   const commands = allCommands(program);
   const completions = commands.flatMap((each) => [completionsOf(each), ...helpCompletions(each)]);
-  const values = commands.flatMap((each) => optionValueBranches(each));
+  const valueBranches = commands.flatMap((each) => optionValueBranches(each));
   return `# bash completion of ${name}: made by \`${name} completion bash\`
 _${name}_offer() {
   case $1 in
@@ -41,7 +41,7 @@ ${completions.map(renderCaseBranch).join('\n')}
 
 _${name}_value() {
   case "$1 $2" in
-${values.join('\n')}
+${valueBranches.join('\n')}
     *) value='' ;;
   esac
 }
@@ -121,14 +121,14 @@ function optionsWithGlobals(command: Command): Option[] {
 }
 
 function completionsOf(command: Command): CommandCompletions {
-  const visible = command.createHelp().visibleCommands(command);
-  const names = optionsWithGlobals(command).flatMap(({ long, short }) =>
+  const visibleCommands = command.createHelp().visibleCommands(command);
+  const flags = optionsWithGlobals(command).flatMap(({ long, short }) =>
     [long, short].filter((flag) => flag !== undefined),
   );
   return {
-    path: commandPath(command),
-    commands: visible.map((each) => each.name()),
-    options: [...new Set(names)],
+    commandPath: commandPath(command),
+    commands: visibleCommands.map((each) => each.name()),
+    options: [...new Set(flags)],
     arguments: command.registeredArguments.map(argumentKind),
   };
 }
@@ -137,12 +137,12 @@ function completionsOf(command: Command): CommandCompletions {
 function helpCompletions(command: Command): CommandCompletions[] {
   if (command.commands.length === 0) return [];
   const commands = command.commands.map((each) => each.name());
-  return [{ path: `${commandPath(command)} help`, commands, options: [], arguments: [] }];
+  return [{ commandPath: `${commandPath(command)} help`, commands, options: [], arguments: [] }];
 }
 
-function renderCaseBranch({ path, commands, options, arguments: kinds }: CommandCompletions): string {
-  const set = [commands.join(' '), options.join(' '), kinds.join(';')].map(quoteForShell);
-  return `    ${quoteForShell(path)}) commands=${set[0]} options=${set[1]} arguments=${set[2]} ;;`;
+function renderCaseBranch({ commandPath: path, commands, options, arguments: kinds }: CommandCompletions): string {
+  const quotedLists = [commands.join(' '), options.join(' '), kinds.join(';')].map(quoteForShell);
+  return `    ${quoteForShell(path)}) commands=${quotedLists[0]} options=${quotedLists[1]} arguments=${quotedLists[2]} ;;`;
 }
 
 function optionValueBranches(command: Command): string[] {

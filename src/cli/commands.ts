@@ -47,11 +47,12 @@ export async function addCommands(program: Command, context: CommandContext, nam
  * - all if it asks for help, completes names, or names no command: the answer can then list or suggest them
  */
 export function neededCommands(args: readonly string[]): readonly string[] {
-  let at = 0;
-  while (args[at] === '--config' || args[at]?.startsWith('--config=')) at += args[at] === '--config' ? 2 : 1;
-  const first = args[at];
-  if (first === undefined || first === '--version') return [];
+  let argIndex = 0;
+  while (args[argIndex] === '--config' || args[argIndex]?.startsWith('--config='))
+    argIndex += args[argIndex] === '--config' ? 2 : 1;
+  const commandName = args[argIndex];
+  if (commandName === undefined || commandName === '--version') return [];
   // The script of `completion` has the names of all commands. An unknown name needs all of them for a suggestion.
-  if (first === 'completion' || !Object.hasOwn(COMMAND_LOADERS, first)) return COMMAND_NAMES;
-  return [first];
+  if (commandName === 'completion' || !Object.hasOwn(COMMAND_LOADERS, commandName)) return COMMAND_NAMES;
+  return [commandName];
 }

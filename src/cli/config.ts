@@ -21,39 +21,39 @@ interface OutputOptions {
 export function addConfig(program: Command, context: CommandContext): void {
   const config = program.command('config').description('check the configuration and show what is in force');
   withExamples(config, ['klatch config check', 'klatch config show']);
-  const check = config
+  const checkCommand = config
     .command('check')
     .description('read the whole configuration and name every mistake in it')
     .action((options: OutputOptions, self: Command) => checkConfig(context, configFlag(self), options));
-  withExamples(withJson(check), ['klatch config check --config ./server.conf']);
-  const show = config
+  withExamples(withJson(checkCommand), ['klatch config check --config ./server.conf']);
+  const showCommand = config
     .command('show')
     .description('print every key with the value in force and where it comes from, secrets hidden')
     .action((options: OutputOptions, self: Command) => showConfig(context, configFlag(self), options));
-  withExamples(withJson(show), ['klatch config show', 'klatch config show --json']);
+  withExamples(withJson(showCommand), ['klatch config show', 'klatch config show --json']);
 }
 
-function checkConfig(context: CommandContext, flag: string | undefined, { json }: OutputOptions): void {
-  const file = findConfigFile({ configOption: flag, env: context.env, programBinDir: context.programBinDir });
+function checkConfig(context: CommandContext, configOption: string | undefined, { json }: OutputOptions): void {
+  const file = findConfigFile({ configOption: configOption, env: context.env, programBinDir: context.programBinDir });
   const { warnings, problems } = findConfigProblems(file, context.env);
   const ok = problems.length === 0;
   const sentences = problems.map(formatProblem);
   if (json === true) printJson(context, { file, ok, problems: sentences, warnings });
   else print(context, ...warnings.map((warning) => `warning: ${warning}`), ...(ok ? [`${file}: OK`] : []));
   if (!ok) {
-    const count = problems.length === 1 ? 'has a problem' : `has ${problems.length} problems`;
+    const countPhrase = problems.length === 1 ? 'has a problem' : `has ${problems.length} problems`;
     const lines = json === true ? [] : problems.map(formatWithExcerpt);
-    throw new CommandError(exitCodes.notConfigured, [`${file} ${count}`, ...lines].join('\n'));
+    throw new CommandError(exitCodes.notConfigured, [`${file} ${countPhrase}`, ...lines].join('\n'));
   }
 }
 
 /** Finds all warnings and problems of a configuration. */
 function findConfigProblems(
-  file: string,
+  configFile: string,
   env: CommandContext['env'],
 ): { warnings: readonly string[]; problems: readonly ConfigProblem[] } {
   try {
-    return { warnings: loadConfig(file, { env }).warnings, problems: [] };
+    return { warnings: loadConfig(configFile, { env }).warnings, problems: [] };
   } catch (error) {
     if (error instanceof ConfigError) return { warnings: [], problems: error.problems };
     if (!(error instanceof NotConfiguredError)) throw error;
@@ -61,8 +61,8 @@ function findConfigProblems(
   }
 }
 
-function showConfig(context: CommandContext, flag: string | undefined, { json }: OutputOptions): void {
-  const file = findConfigFile({ configOption: flag, env: context.env, programBinDir: context.programBinDir });
+function showConfig(context: CommandContext, configOption: string | undefined, { json }: OutputOptions): void {
+  const file = findConfigFile({ configOption: configOption, env: context.env, programBinDir: context.programBinDir });
   const settings = describeConfig(loadConfig(file, { env: context.env }).root);
   if (json === true) printJson(context, { file, settings });
   else context.output.write(formatConfig(settings));

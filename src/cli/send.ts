@@ -13,7 +13,7 @@ interface SendOptions {
 }
 
 export function addSend(program: Command, context: CommandContext): void {
-  const command = program
+  const sendCommand = program
     .command('send')
     .description('post a message into a group as one of its members, and print its id')
     .argument('<group>', GROUP_ARGUMENT_HELP)
@@ -29,7 +29,7 @@ export function addSend(program: Command, context: CommandContext): void {
       const input = { conversation: group, as, text: body, client_id: idempotencyKey };
       await callAndPrint(context, self, { operation: sendMessage, input, json, lines: ({ id }) => [id] });
     });
-  withExamples(withJson(command), [
+  withExamples(withJson(sendCommand), [
     'klatch send Operations "The backup is through" --as alice',
     'df -h | klatch send Operations --as alice --idempotency-key "disks-$(date +%F)"',
   ]);

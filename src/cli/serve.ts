@@ -14,25 +14,25 @@ import { refuseRootWithServiceConfig } from './core/privileges.ts';
 import { StopSignals } from './core/stop-signals.ts';
 
 export function addServe(program: Command, context: CommandContext): void {
-  const command = program
+  const serveCommand = program
     .command('serve')
     .description('run the server until it is told to stop (this is what klatch does without a command)')
     .action(async (_, self: Command) => serve(context, configFlag(self)));
-  withExamples(command, ['klatch serve', 'klatch serve --config ./server.conf']);
+  withExamples(serveCommand, ['klatch serve', 'klatch serve --config ./server.conf']);
 }
 
 /**
  * Runs the server until SIGTERM or SIGINT. Resolves when it has stopped cleanly. Rejects when it cannot start or
  * continue.
  */
-export async function serve(context: CommandContext, flag: string | undefined): Promise<void> {
+export async function serve(context: CommandContext, configOption: string | undefined): Promise<void> {
   // This log is used until the configuration is read, which sets the log's level and format.
   let log = createLog({ level: 'info', format: 'auto' });
   let server: Server | null = null;
   exitOnCrash(context, { log: () => log, server: () => server });
   const signals = new StopSignals((signal) => exitOnSecondSignal(context, signal, server));
   try {
-    const file = findConfigFile({ configOption: flag, env: context.env, programBinDir: context.programBinDir });
+    const file = findConfigFile({ configOption: configOption, env: context.env, programBinDir: context.programBinDir });
     refuseRootWithServiceConfig(file, process.geteuid?.());
     const { config, warnings } = loadConfig(file, { env: context.env });
     restartServerWithHeapLimit(config.heapBytes, thisInstallation(), process as ReplaceableServerProcess);
@@ -46,10 +46,10 @@ export async function serve(context: CommandContext, flag: string | undefined): 
   } catch (error) {
     // On a terminal the caller prints the failure on standard error, right below the log. Then the failure is not
     // logged too.
-    const seenTwice = process.stdout.isTTY && context.errorOutput.isTTY;
+    const isShownTwice = process.stdout.isTTY && context.errorOutput.isTTY;
     const { exitCode, text } = explainFailure(error);
-    const cause = exitCode === exitCodes.internal ? { error } : { reason: text };
-    if (!seenTwice) log.error('cannot run', { exitCode, ...cause });
+    const causeFields = exitCode === exitCodes.internal ? { error } : { reason: text };
+    if (!isShownTwice) log.error('cannot run', { exitCode, ...causeFields });
     throw error;
   } finally {
     signals.stop();
@@ -58,12 +58,12 @@ export async function serve(context: CommandContext, flag: string | undefined): 
 
 async function startAndRunUntilStopped(server: Server, signals: StopSignals, log: Log): Promise<void> {
   const starting = server.start();
-  const early = await Promise.race([starting.then(() => null), signals.firstSignal]);
-  const end = early ?? (await Promise.race([signals.firstSignal, server.failure]));
-  log.info('stopping', end instanceof Error ? { reason: end.message } : { signal: end });
-  await server.stop(end instanceof Error ? null : end);
+  const earlySignal = await Promise.race([starting.then(() => null), signals.firstSignal]);
+  const stopCause = earlySignal ?? (await Promise.race([signals.firstSignal, server.failure]));
+  log.info('stopping', stopCause instanceof Error ? { reason: stopCause.message } : { signal: stopCause });
+  await server.stop(stopCause instanceof Error ? null : stopCause);
   log.info('stopped');
-  if (end instanceof Error) throw end;
+  if (stopCause instanceof Error) throw stopCause;
 }
 
 function exitReasonOf(error: unknown): { reason: string; exitCode: number } {
@@ -85,16 +85,16 @@ function exitOnSecondSignal(context: CommandContext, signal: NodeJS.Signals, ser
  * Ends the process after an uncaught error, since its state is then unknown. No committed data is lost: it is in the
  * database.
  */
-function exitOnCrash(context: CommandContext, run: { log: () => Log; server: () => Server | null }): void {
-  const crash = (error: unknown): void => {
+function exitOnCrash(context: CommandContext, current: { log: () => Log; server: () => Server | null }): void {
+  const exitAfterCrash = (error: unknown): void => {
     try {
-      run.log().error('crashed', { error });
-      run.server()?.recordExitAtOnce(exitReasonOf(error));
+      current.log().error('crashed', { error });
+      current.server()?.recordExitAtOnce(exitReasonOf(error));
       printError(context, `klatch: ${explainFailure(error).text}`);
     } finally {
       process.exit(exitCodes.internal);
     }
   };
-  process.on('uncaughtException', crash);
-  process.on('unhandledRejection', crash);
+  process.on('uncaughtException', exitAfterCrash);
+  process.on('unhandledRejection', exitAfterCrash);
 }

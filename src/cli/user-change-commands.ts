@@ -6,7 +6,7 @@ import { formatFields } from '../../client/terminal/table.ts';
 import { withExamples, withJson } from './core/options.ts';
 import { callAndPrint } from './core/call.ts';
 
-type UserActivity = Awaited<ReturnType<(typeof deactivateUser)['run']>>;
+type UserActivationState = Awaited<ReturnType<(typeof deactivateUser)['run']>>;
 
 interface UserUpdateOptions {
   readonly name?: string;
@@ -85,11 +85,11 @@ function addDeactivateOrActivate(
     .description(description)
     .argument('<nick>', 'the nick of the account')
     .action((nick: string, { json }: { json?: boolean }, self: Command) =>
-      callAndPrint(context, self, { operation, input: { user: nick }, json, lines: userActivityLines }),
+      callAndPrint(context, self, { operation, input: { user: nick }, json, lines: userActivationLines }),
     );
   withExamples(withJson(command), [`klatch user ${verb} alice`]);
 }
 
-function userActivityLines({ user, deactivated }: UserActivity): string[] {
+function userActivationLines({ user, deactivated }: UserActivationState): string[] {
   return [`The account ${user} is ${deactivated ? 'deactivated: its sessions and tokens have ended' : 'active'}.`];
 }

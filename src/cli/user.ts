@@ -4,7 +4,7 @@ import { createUser, listUsersAndBots } from '../operations/accounts/users.ts';
 import type { CommandContext } from './core/context.ts';
 import { GROUP_ARGUMENT_HELP } from './group/group-argument.ts';
 import { formatFields, formatTable } from '../../client/terminal/table.ts';
-import { withExamples, withJson, withLimit } from './core/options.ts';
+import { withExamples, withJson, withLimitOption } from './core/options.ts';
 import { callAndPrint, nextPageHint } from './core/call.ts';
 import { addUserChangeCommands } from './user-change-commands.ts';
 
@@ -65,7 +65,7 @@ function addList(user: Command, context: CommandContext): void {
         lines,
       });
     });
-  withExamples(withJson(withLimit(command)), [
+  withExamples(withJson(withLimitOption(command)), [
     'klatch user list --role admin',
     'klatch user list --group Operations --json',
   ]);
@@ -73,10 +73,10 @@ function addList(user: Command, context: CommandContext): void {
 
 function listLines({ users, next }: UserList, isOfGroup: boolean): string[] {
   if (users.length === 0) return ['There is no such account. `klatch user create NICK` makes one.'];
-  const last = isOfGroup ? 'IN GROUP' : 'GROUPS';
+  const groupColumnHeading = isOfGroup ? 'IN GROUP' : 'GROUPS';
   const rows = users.map(({ id, nick, name, role, groups, group_role, deactivated }) => {
     const status = deactivated ? 'deactivated' : 'active';
     return [id, nick, role, status, isOfGroup ? (group_role ?? '-') : groups, name];
   });
-  return [...formatTable(['ID', 'NICK', 'ROLE', 'ACCOUNT', last, 'NAME'], rows), ...nextPageHint(next)];
+  return [...formatTable(['ID', 'NICK', 'ROLE', 'ACCOUNT', groupColumnHeading, 'NAME'], rows), ...nextPageHint(next)];
 }

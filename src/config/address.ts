@@ -2,7 +2,7 @@ import { isIP, isIPv4, isIPv6 } from 'node:net';
 import { domainToASCII } from 'node:url';
 import type { Value } from '../../packages/hocon/src/index.ts';
 import { editDistance } from './edit-distance.ts';
-import { scalar } from './value-types.ts';
+import { scalarValueType } from './value-types.ts';
 import type { ValueType, ScalarResult } from './value-types.ts';
 
 const DNS_LABEL = /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/;
@@ -82,7 +82,7 @@ export function absoluteHttpUrlValueType(
       const url = URL.parse(text);
       return url === null ? { refusalReason: 'the host cannot be read' } : { value: url.href.replace(/\/+$/, '') };
     });
-  return scalar(expected, judge, { quotableInMessages });
+  return scalarValueType(expected, judge, { quotableInMessages });
 }
 
 /**
@@ -99,7 +99,7 @@ export function clientEndpointUrl(): ValueType<string> {
         ? { value: text.replace(/\/$/, '') }
         : { refusalReason: `${scheme}:// has no path` };
     });
-  return scalar(expected, judge, { quotableInMessages: true });
+  return scalarValueType(expected, judge, { quotableInMessages: true });
 }
 
 /** The type of a browser's origin; `*` stands for any. */
@@ -112,7 +112,7 @@ export function browserOrigin(): ValueType<string> {
       return url === null ? { refusalReason: 'the host cannot be read' } : { value: url.origin };
     });
   };
-  return scalar('an origin such as "https://chat.example.org", or "*"', judge, { quotableInMessages: true });
+  return scalarValueType('an origin such as "https://chat.example.org", or "*"', judge, { quotableInMessages: true });
 }
 
 /** The type of a host to listen on. */
@@ -136,7 +136,7 @@ function hostValueType(expected: string, options: { quotableInMessages: boolean 
     if (text.includes('://')) return { refusalReason: 'it is a whole address, and only its host belongs here' };
     return text.includes(':') ? { refusalReason: 'the port has a key of its own' } : {};
   };
-  return scalar(expected, judge, { quotableInMessages: options.quotableInMessages });
+  return scalarValueType(expected, judge, { quotableInMessages: options.quotableInMessages });
 }
 
 /** A server to connect to. `port` null: the text has no port. */
@@ -166,7 +166,7 @@ export function databaseServer(): ValueType<HostAndOptionalPort> {
       ? { value: { host, port } }
       : { refusalReason: 'the port is not from 1 to 65535' };
   };
-  return scalar(expected, judge);
+  return scalarValueType(expected, judge);
 }
 
 /** True if a text is an IP address or a CIDR range. */
@@ -198,7 +198,7 @@ export function allowedDeliveryTarget(): ValueType<string> {
     if (suggestion !== null) return { refusalReason: suggestion };
     return isHost(entry.replace(/^\*\./, '')) && isIP(entry.replace(/^\*\./, '')) === 0 ? { value: entry } : {};
   };
-  return scalar(expected, judge, { quotableInMessages: true });
+  return scalarValueType(expected, judge, { quotableInMessages: true });
 }
 
 /** The type of an entry of `http.trusted-proxies`: the proxies whose `X-Forwarded-For` the server trusts. */
@@ -208,5 +208,5 @@ export function trustedProxy(): ValueType<string> {
     const entry = value.text.trim().toLowerCase();
     return RANGE_KEYWORDS.some((word) => word === entry) || isAddressOrCidr(entry) ? { value: entry } : {};
   };
-  return scalar('a CIDR range, an address, "loopback" or "private"', judge, { quotableInMessages: true });
+  return scalarValueType('a CIDR range, an address, "loopback" or "private"', judge, { quotableInMessages: true });
 }

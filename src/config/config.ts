@@ -20,7 +20,7 @@ import {
  * The ranges that the keywords `loopback` and `private` stand for in `http.trusted-proxies`. The address policy has the
  * same ranges.
  */
-const NAMED_RANGES = {
+const NAMED_ADDRESS_RANGES = {
   loopback: ['127.0.0.0/8', '::1/128'],
   private: ['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', 'fc00::/7'],
 } as const;
@@ -50,7 +50,7 @@ export function buildConfig(file: string, settings: Settings) {
     postgresql: buildPostgresql(settings),
     registration: settings.registration,
     endpoints: settings.endpoints.map(buildEndpoint),
-    live: buildLive(settings),
+    live: buildLiveConnectionsConfig(settings),
     /** The mail server that sends activation codes; null: there is none. */
     smtp: buildSmtp(settings),
     /** The providers of activation codes, in order of preference. Providers that are not configured are skipped. */
@@ -108,7 +108,7 @@ function buildHttp(settings: Settings) {
     callerPaths: settings['http.caller-paths'],
     /** The addresses and CIDR ranges of proxies whose `X-Forwarded-For` the server trusts. */
     trustedProxies: settings['http.trusted-proxies'].flatMap((entry) =>
-      entry === 'loopback' || entry === 'private' ? NAMED_RANGES[entry] : [entry],
+      entry === 'loopback' || entry === 'private' ? NAMED_ADDRESS_RANGES[entry] : [entry],
     ),
     maxBodyBytes: settings['http.max-body-size'],
     /** The largest body of an event of a git host. Applies only if it is greater than `maxBodyBytes`. */
@@ -132,9 +132,9 @@ function buildMetrics(settings: Settings) {
 }
 
 /** The bounds of live connections. */
-export type LiveConfig = DeepReadonly<ReturnType<typeof buildLive>>;
+export type LiveConnectionsConfig = DeepReadonly<ReturnType<typeof buildLiveConnectionsConfig>>;
 
-function buildLive(settings: Settings) {
+function buildLiveConnectionsConfig(settings: Settings) {
   return {
     maxFrameBytes: settings['live.max-frame-size'],
     authTimeoutMs: settings['live.auth-timeout'],
@@ -226,7 +226,7 @@ function buildDelivery(settings: Settings) {
     maxInFlightPerHost: settings['delivery.per-host'],
     connectTimeoutMs: settings['delivery.connect-timeout'],
     responseHeadersTimeoutMs: settings['delivery.headers-timeout'],
-    responseBytes: settings['delivery.response-size'],
+    maxResponseBytes: settings['delivery.response-size'],
     responseBodyReadMs: settings['delivery.response-timeout'],
     dnsTimeoutMs: settings['delivery.dns-timeout'],
     dnsCacheTtlMs: settings['delivery.dns-cache-ttl'],

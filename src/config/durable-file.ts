@@ -15,14 +15,14 @@ import {
 import { basename, dirname, join } from 'node:path';
 
 /** The ids of the user and the group that will own a file. */
-export interface Owner {
+export interface FileOwner {
   readonly uid: number;
   readonly gid: number;
 }
 
 interface NewFileOptions {
   readonly mode: number;
-  readonly owner?: Owner;
+  readonly owner?: FileOwner;
 }
 
 /**
@@ -62,12 +62,12 @@ export function syncFolder(folder: string): void {
  * would be replaced.
  */
 export function replaceFile(path: string, content: string, options: NewFileOptions): void {
-  const beside = join(dirname(path), `.${basename(path)}.${randomBytes(6).toString('hex')}`);
-  writeNewFile(beside, content, options);
+  const temporaryPath = join(dirname(path), `.${basename(path)}.${randomBytes(6).toString('hex')}`);
+  writeNewFile(temporaryPath, content, options);
   try {
-    renameSync(beside, path);
+    renameSync(temporaryPath, path);
   } catch (error) {
-    rmSync(beside, { force: true });
+    rmSync(temporaryPath, { force: true });
     throw error;
   }
   syncFolder(dirname(path));
@@ -78,7 +78,7 @@ export function replaceFile(path: string, content: string, options: NewFileOptio
  * Keeps the old file's owner unless `owner` is given: root may run the setup, and the server's group must be able to
  * read the file.
  */
-export function writeConfig(path: string, text: string, options: { readonly owner?: Owner } = {}): void {
+export function writeConfig(path: string, text: string, options: { readonly owner?: FileOwner } = {}): void {
   const old = statSync(path, { throwIfNoEntry: false });
   const target = old === undefined ? path : realpathSync(path);
   const owner = options.owner ?? (old === undefined ? undefined : { uid: old.uid, gid: old.gid });

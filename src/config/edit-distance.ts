@@ -5,12 +5,12 @@
 export function editDistance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, index) => index);
   for (let i = 1; i <= a.length; i++) {
-    const next = [i];
+    const nextRow = [i];
     for (let j = 1; j <= b.length; j++) {
       const replaced = row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1);
-      next.push(Math.min(replaced, row[j]! + 1, next[j - 1]! + 1));
+      nextRow.push(Math.min(replaced, row[j]! + 1, nextRow[j - 1]! + 1));
     }
-    row = next;
+    row = nextRow;
   }
   return row[b.length]!;
 }

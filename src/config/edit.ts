@@ -12,7 +12,7 @@ export interface ConfigText {
 }
 
 /** Whether a key has a value. Setup may write an `open` key, but never changes an `answered` one. */
-type KeyState = 'open' | 'answered';
+type ConfigKeyState = 'open' | 'answered';
 
 const ADDED_BY_SETUP_COMMENT = '# Added by klatch setup.';
 
@@ -28,7 +28,7 @@ export function toHoconLiteral(value: string | number | boolean): string {
  * environment variable is `answered` even if the variable is not set. A list is `open` only if it contains nothing but
  * placeholders.
  */
-export function keyState(source: ConfigText, key: string): KeyState {
+export function keyState(source: ConfigText, key: string): ConfigKeyState {
   const value = currentValue(source, key);
   if (value !== null) return holdsOnlyPlaceholders(value) ? 'open' : 'answered';
   return valueAt(parseWithStandInEnv(source, { withOptionalVariables: true }), key.split('.')) === null
@@ -51,9 +51,9 @@ export function currentValue(source: ConfigText, key: string): Value | null {
  * changed. Throws Error if no attempt succeeds.
  */
 export function setKey(source: ConfigText, key: string, literal: string): ConfigText {
-  const ways = [replacePlaceholder, replaceCommentedKey, appendKey, appendBeforeLastBrace];
-  for (const way of ways) {
-    const text = way(source, key, literal);
+  const waysToWriteKey = [replacePlaceholder, replaceCommentedKey, appendKey, appendBeforeLastBrace];
+  for (const tryToWriteKey of waysToWriteKey) {
+    const text = tryToWriteKey(source, key, literal);
     if (text === null) continue;
     const result = { ...source, text };
     if (changesOnlyKey(source, result, key, literal)) return result;
@@ -75,9 +75,9 @@ function replacePlaceholder(source: ConfigText, key: string, literal: string): s
 }
 
 function replaceCommentedKey({ text }: ConfigText, key: string, literal: string): string | null {
-  const index = scanLines(text).findIndex(({ kind, path }) => kind === 'commented-key' && path === key);
+  const index = scanLines(text).findIndex(({ kind, keyPath: path }) => kind === 'commented-key' && path === key);
   if (index < 0) return null;
-  const { indent, name, text: old } = scanLines(text)[index]!;
+  const { indent, writtenKeyName: name, commentOrValue: old } = scanLines(text)[index]!;
   const lines = text.split('\n');
   const end = lines[index]!.endsWith('\r') ? '\r' : '';
   const line = `${indent}${name} = ${literal}${end}`;
@@ -107,9 +107,9 @@ function changesOnlyKey(before: ConfigText, after: ConfigText, key: string, lite
     parseWithStandInEnv({ file: after.file, text: `${key} = ${literal}` }, { withOptionalVariables: false }),
   );
   const old = scalarsByPath(parseWithStandInEnv(before, { withOptionalVariables: true }));
-  let now: Map<string, string>;
+  let newScalars: Map<string, string>;
   try {
-    now = scalarsByPath(parseWithStandInEnv(after, { withOptionalVariables: true }));
+    newScalars = scalarsByPath(parseWithStandInEnv(after, { withOptionalVariables: true }));
   } catch (error) {
     // The new text cannot be parsed, so this way of writing does not fit the file.
     if (error instanceof ConfigError) return false;
@@ -118,7 +118,7 @@ function changesOnlyKey(before: ConfigText, after: ConfigText, key: string, lite
   const isOfKey = (path: string): boolean => path === key || path.startsWith(`${key}.`) || path.startsWith(`${key}[`);
   for (const path of old.keys()) if (isOfKey(path)) old.delete(path);
   const expected = new Map([...old, ...wanted]);
-  return now.size === expected.size && [...now].every(([path, value]) => expected.get(path) === value);
+  return newScalars.size === expected.size && [...newScalars].every(([path, value]) => expected.get(path) === value);
 }
 
 /** All values by their paths, as texts with their types, so that two configurations can be compared. */

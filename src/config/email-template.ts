@@ -9,7 +9,7 @@ export interface EmailTemplate {
 /** The values that replace {code}, {project} and {hours}. */
 type TemplateValues = Readonly<Record<'code' | 'project' | 'hours', string>>;
 
-const MAX_BYTES = 64 * 1024;
+const MAX_TEMPLATE_BYTES = 64 * 1024;
 const MAX_SUBJECT_LENGTH = 200;
 const PLACEHOLDER_NAMES: readonly string[] = ['code', 'project', 'hours'];
 const PLACEHOLDER = /\{([A-Za-z_-]+)\}/g;
@@ -32,8 +32,8 @@ export const DEFAULT_EMAIL_TEMPLATE: EmailTemplate = {
  * invalid.
  */
 export function readEmailTemplate(path: string): EmailTemplate | string {
-  const text = readText(path);
-  return typeof text === 'string' ? text : parseEmailTemplate(path, text.content);
+  const contentOrProblem = readText(path);
+  return typeof contentOrProblem === 'string' ? contentOrProblem : parseEmailTemplate(path, contentOrProblem.content);
 }
 
 /** Inserts the values into a template in one pass, so that a value that looks like a placeholder is not replaced. */
@@ -47,7 +47,7 @@ function readText(path: string): { content: string } | string {
   try {
     const stat = statSync(path);
     if (!stat.isFile()) return `${path} is not a file`;
-    if (stat.size > MAX_BYTES) return `${path} is larger than 64 KiB`;
+    if (stat.size > MAX_TEMPLATE_BYTES) return `${path} is larger than 64 KiB`;
     return { content: new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(path)) };
   } catch (error) {
     const { code = 'unknown' } = error as NodeJS.ErrnoException;

@@ -25,9 +25,9 @@ interface EndpointTlsProblem {
  */
 export function readEndpointTls(endpoints: readonly EndpointConfig[]): (EndpointTls | null)[] {
   return endpoints.map((endpoint, index) => {
-    const found = readTls(endpoint);
-    if (found === null || 'pem' in found) return found;
-    const { which, sentence } = found;
+    const tlsOrProblem = readTls(endpoint);
+    if (tlsOrProblem === null || 'pem' in tlsOrProblem) return tlsOrProblem;
+    const { which, sentence } = tlsOrProblem;
     throw new ConfigError([
       { file: keyPathForMessage(endpoint.tls![which]), line: null, key: `endpoints[${index}].${which}`, sentence },
     ]);
@@ -40,9 +40,9 @@ export function readEndpointTls(endpoints: readonly EndpointConfig[]): (Endpoint
  */
 export function readTls({ type, port, tls }: EndpointConfig): EndpointTls | EndpointTlsProblem | null {
   if (tls === null) return null;
-  const found = readKeyPair(tls);
-  if ('pem' in found) return found;
-  const { which, sentence } = found;
+  const tlsOrProblem = readKeyPair(tls);
+  if ('pem' in tlsOrProblem) return tlsOrProblem;
+  const { which, sentence } = tlsOrProblem;
   return { which, sentence: `the ${type} endpoint of port ${port} cannot use ${sentence}` };
 }
 

@@ -91,9 +91,11 @@ export function writeConfigurationFiles(
   folder: string,
 ): { readonly placed: readonly WrittenPathAndOrigin[]; readonly blockingPaths: readonly string[] } {
   const places = files.map((file, index) => {
-    const inside = index === 0 ? 'server.conf' : relative(dirname(files[0]!.path), file.path);
-    const isOutside = inside.startsWith('..') || isAbsolute(inside) || inside === '';
-    const path = isOutside ? join(folder, RESTORED_OUTSIDE_FILES_FOLDER, basename(file.name)) : join(folder, inside);
+    const relativePath = index === 0 ? 'server.conf' : relative(dirname(files[0]!.path), file.path);
+    const isOutside = relativePath.startsWith('..') || isAbsolute(relativePath) || relativePath === '';
+    const path = isOutside
+      ? join(folder, RESTORED_OUTSIDE_FILES_FOLDER, basename(file.name))
+      : join(folder, relativePath);
     return { ...file, target: path, from: isOutside ? file.path : null };
   });
   const blockingPaths = places.map(({ target }) => target).filter((path) => existsSync(path));
@@ -109,7 +111,7 @@ export function writeConfigurationFiles(
 /** The files that a configuration names, each once. Without them the server would not start. */
 function referencedFiles(config: Config): Pick<ConfigurationFileWithoutContent, 'path' | 'kind'>[] {
   const { serverSigningKeys: serverKeys, googlePush, applePush, smtp } = config;
-  const database = config.postgresql.tls;
+  const databaseTls = config.postgresql.tls;
   const tls = config.endpoints.flatMap((endpoint) => endpoint.tls ?? []);
   const paths: Readonly<Record<ConfigurationFileKind, readonly (string | null | undefined)[]>> = {
     configuration: [smtp?.emailTemplatePath],
@@ -117,13 +119,13 @@ function referencedFiles(config: Config): Pick<ConfigurationFileWithoutContent, 
       ...serverKeys.map((pair) => pair.public),
       ...tls.map((pair) => pair.certificate),
       applePush.extraAppleCaFile,
-      database?.databaseCaFile,
-      database?.certificate,
+      databaseTls?.databaseCaFile,
+      databaseTls?.certificate,
     ],
     'private-key': [
       ...serverKeys.map((pair) => pair.private),
       ...tls.map((pair) => pair.key),
-      database?.key,
+      databaseTls?.key,
       ...googlePush.keys.map(({ key }) => key).filter((key) => !isJson(key)),
       ...applePush.keys.map(({ path }) => path),
     ],
@@ -140,10 +142,10 @@ function referencedFiles(config: Config): Pick<ConfigurationFileWithoutContent, 
 /** Adds names for the archive, which are unique, short and safe. */
 function withArchiveNames<T extends { readonly path: string }>(files: readonly T[]): (T & { name: string })[] {
   return files.map((file, index) => {
-    const safe = basename(file.path)
+    const safeName = basename(file.path)
       .replaceAll(/[^A-Za-z0-9._-]/g, '_')
       .slice(-60);
-    return { ...file, name: index === 0 ? 'config/server.conf' : `config/${index}-${safe}` };
+    return { ...file, name: index === 0 ? 'config/server.conf' : `config/${index}-${safeName}` };
   });
 }
 
@@ -176,13 +178,13 @@ function secretPlaceholder(key: SettingKey): string {
   return `<${key.split('.').at(-1)!.replaceAll('-', '_').toUpperCase()}>`;
 }
 
-function formatHocon(value: ShownValue, secret: string): string {
-  if (value === HIDDEN) return toHoconLiteral(secret);
+function formatHocon(value: ShownValue, placeholder: string): string {
+  if (value === HIDDEN) return toHoconLiteral(placeholder);
   if (typeof value === 'string') return toHoconLiteral(value);
-  if (Array.isArray(value)) return `[${value.map((item: ShownValue) => formatHocon(item, secret)).join(', ')}]`;
+  if (Array.isArray(value)) return `[${value.map((item: ShownValue) => formatHocon(item, placeholder)).join(', ')}]`;
   if (value === null || typeof value !== 'object') return String(value);
   const fields = Object.entries(value).map(
-    ([name, field]) => `${toHoconLiteral(name)} = ${formatHocon(field, secret)}`,
+    ([name, field]) => `${toHoconLiteral(name)} = ${formatHocon(field, placeholder)}`,
   );
   return `{ ${fields.join(', ')} }`;
 }

@@ -3,12 +3,12 @@ interface ScannedLine {
   /** The kind of the line. `other`: the continuation of a value, an include, or several fields in one line. */
   readonly kind: 'blank' | 'comment' | 'open' | 'close' | 'key' | 'commented-key' | 'other';
   /** The full path of the key, or of the section that begins in this line; empty for other lines. */
-  readonly path: string;
+  readonly keyPath: string;
   readonly indent: string;
   /** The key's name as it is written in the line. */
-  readonly name: string;
+  readonly writtenKeyName: string;
   /** The text of a comment, or the value of a key as it is written. */
-  readonly text: string;
+  readonly commentOrValue: string;
 }
 
 const NAME = String.raw`[A-Za-z][\w-]*(?:\.[A-Za-z][\w-]*)*`;
@@ -25,23 +25,29 @@ export function scanLines(text: string): ScannedLine[] {
   return text.split('\n').map((line) => {
     const indent = /^\s*/.exec(line)![0];
     const content = line.trim();
-    const found = (kind: ScannedLine['kind'], name = '', rest = ''): ScannedLine => {
-      return { kind, path: name === '' ? '' : [...sections, name].join('.'), indent, name, text: rest };
+    const scannedLine = (kind: ScannedLine['kind'], name = '', rest = ''): ScannedLine => {
+      return {
+        kind,
+        keyPath: name === '' ? '' : [...sections, name].join('.'),
+        indent,
+        writtenKeyName: name,
+        commentOrValue: rest,
+      };
     };
-    if (content === '') return found('blank');
+    if (content === '') return scannedLine('blank');
     if (content === '}') {
       sections.pop();
-      return found('close');
+      return scannedLine('close');
     }
     const open = SECTION_OPENING.exec(content);
     if (open !== null) {
       const [, name = ''] = open;
-      const result = found('open', name);
+      const result = scannedLine('open', name);
       sections.push(name);
       return result;
     }
     const [, hash, name = '', value = ''] = KEY_LINE.exec(content) ?? [];
-    if (hash !== undefined) return found(hash === '#' ? 'commented-key' : 'key', name, value);
-    return content.startsWith('#') ? found('comment', '', content.replace(/^# ?/, '')) : found('other');
+    if (hash !== undefined) return scannedLine(hash === '#' ? 'commented-key' : 'key', name, value);
+    return content.startsWith('#') ? scannedLine('comment', '', content.replace(/^# ?/, '')) : scannedLine('other');
   });
 }

@@ -42,29 +42,34 @@ export function loadConfig(file: string, options: { readonly env: Environment })
       onWarning: (warning) => hoconWarnings.push(warning),
     },
   );
-  const present = (found: readonly ConfigProblem[]): ConfigProblem[] =>
+  const makeSafeToShow = (found: readonly ConfigProblem[]): ConfigProblem[] =>
     found.map((each) => redactAndExcerpt(each, sources));
   const reading = readSettings(root, file);
   const { settings } = reading;
-  const keys = checkServerKeyFiles(settings);
-  const services = checkServiceKeys(settings, root);
-  const files = [
-    ...keys.problems,
-    ...services.problems,
+  const serverKeyFindings = checkServerKeyFiles(settings);
+  const serviceFindings = checkServiceKeys(settings, root);
+  const fileProblems = [
+    ...serverKeyFindings.problems,
+    ...serviceFindings.problems,
     ...checkEmailTemplate(settings),
     ...checkEndpointTlsFiles(settings),
   ];
-  const problems = present([...reading.problems, ...files]);
+  const problems = makeSafeToShow([...reading.problems, ...fileProblems]);
   // Warnings are shown together with problems, since a missing key may exist under a misspelt name.
-  const odd = present([...reading.warnings, ...syntaxWarnings(hoconWarnings)]);
-  if (reading.missing.length > 0) throw new NotConfiguredError(present(reading.missing), [...problems, ...odd]);
-  if (problems.length > 0) throw new ConfigError([...problems, ...odd]);
+  const readingWarnings = makeSafeToShow([...reading.warnings, ...syntaxWarnings(hoconWarnings)]);
+  if (reading.missing.length > 0)
+    throw new NotConfiguredError(makeSafeToShow(reading.missing), [...problems, ...readingWarnings]);
+  if (problems.length > 0) throw new ConfigError([...problems, ...readingWarnings]);
   if (!isComplete(settings)) throw new Error('A key of the configuration was neither read nor refused.');
   const clashes = findPortConflicts(settings, file);
-  if (clashes.length > 0) throw new ConfigError([...clashes, ...odd]);
+  if (clashes.length > 0) throw new ConfigError([...clashes, ...readingWarnings]);
   const warnings = [
-    ...odd,
-    ...present([...keys.warnings, ...services.warnings, ...doubtfulValueWarnings(settings, file)]),
+    ...readingWarnings,
+    ...makeSafeToShow([
+      ...serverKeyFindings.warnings,
+      ...serviceFindings.warnings,
+      ...doubtfulValueWarnings(settings, file),
+    ]),
   ];
   return { config: buildConfig(resolve(file), settings), warnings: warnings.map(formatProblem), root };
 }
@@ -82,8 +87,8 @@ function checkServerKeyFiles(settings: Partial<Settings>): KeyFindings {
   const warnings: ConfigProblem[] = [];
   const key = 'modules.security.server-keys';
   for (const [index, pair] of (settings[key] ?? []).entries()) {
-    const found = checkServerKeyPair({ public: pair.public.path, private: pair.private.path });
-    for (const { which, sentence } of found) {
+    const pairProblems = checkServerKeyPair({ public: pair.public.path, private: pair.private.path });
+    for (const { which, sentence } of pairProblems) {
       problems.push(problemAt(`${key}[${index}].${which}`, pair[which].value, sentence));
     }
     if (isReadableByOthers(pair.private.path)) {
@@ -113,16 +118,16 @@ function checkEmailTemplate(settings: Partial<Settings>): ConfigProblem[] {
 /** Checks the TLS certificates and keys of `endpoints`. */
 function checkEndpointTlsFiles(settings: Partial<Settings>): ConfigProblem[] {
   return (settings.endpoints ?? []).flatMap((endpoint, index) => {
-    const found = readTls(buildEndpoint(endpoint));
-    if (found === null || 'pem' in found) return [];
-    const { which, sentence } = found;
+    const tlsOrProblem = readTls(buildEndpoint(endpoint));
+    if (tlsOrProblem === null || 'pem' in tlsOrProblem) return [];
+    const { which, sentence } = tlsOrProblem;
     return [problemAt(`endpoints[${index}].${which}`, endpoint[which]!.value, sentence)];
   });
 }
 
 /** Finds ports that two listeners have in common: the second one could not listen. */
 function findPortConflicts(settings: Settings, file: string): ConfigProblem[] {
-  const all = [
+  const listeners = [
     { key: 'http.port', host: settings['http.interface'], port: settings['http.port'] },
     ...(settings['metrics.enabled']
       ? [{ key: 'metrics.port', host: settings['metrics.interface'], port: settings['metrics.port'] }]
@@ -132,12 +137,12 @@ function findPortConflicts(settings: Settings, file: string): ConfigProblem[] {
       return { key: `endpoints[${index}].port`, host, port };
     }),
   ];
-  return all.flatMap(({ key, host, port }, index) => {
-    const first = all
+  return listeners.flatMap(({ key, host, port }, index) => {
+    const listenerWithSamePort = listeners
       .slice(0, index)
       .find((other) => other.port === port && port !== 0 && listenAddressesOverlap(other.host, host));
-    if (first === undefined) return [];
-    const sentence = `is ${port} like ${first.key}, on the same interface: Klatch cannot listen there twice`;
+    if (listenerWithSamePort === undefined) return [];
+    const sentence = `is ${port} like ${listenerWithSamePort.key}, on the same interface: Klatch cannot listen there twice`;
     return [{ file, line: null, key, sentence }];
   });
 }
@@ -153,40 +158,42 @@ function listenAddressesOverlap(one: string, other: string): boolean {
 
 /** Warnings about settings that are valid but probably not intended. */
 function doubtfulValueWarnings(settings: Settings, file: string): ConfigProblem[] {
-  const found: ConfigProblem[] = [];
+  const warnings: ConfigProblem[] = [];
   const uri = settings['services.klatch-activation.uri'];
   const token = settings['services.klatch-activation.auth-token'];
   if ((uri === null) !== (token === null)) {
     const [set, unset] = uri === null ? ['auth-token', 'uri'] : ['uri', 'auth-token'];
     const sentence = `is not set beside ${set}: no activation code will be sent through the gate`;
-    found.push({ file, line: null, key: `services.klatch-activation.${unset}`, sentence });
+    warnings.push({ file, line: null, key: `services.klatch-activation.${unset}`, sentence });
   }
-  found.push(...incompleteSmtpWarnings(settings, file));
+  warnings.push(...incompleteSmtpWarnings(settings, file));
   if (settings['delivery.per-host'] > settings['delivery.in-flight']) {
     const sentence = 'is more than delivery.in-flight: one host can take all of it';
-    found.push({ file, line: null, key: 'delivery.per-host', sentence });
+    warnings.push({ file, line: null, key: 'delivery.per-host', sentence });
   }
   if (isReadableByOthers(file)) {
-    found.push({ file, line: null, key: '', sentence: 'can be read by every user of this machine: chmod 0640' });
+    warnings.push({ file, line: null, key: '', sentence: 'can be read by every user of this machine: chmod 0640' });
   }
-  return found;
+  return warnings;
 }
 
 /** Warnings about settings of the mail server that are incomplete, so that no codes are sent by mail. */
 function incompleteSmtpWarnings(settings: Settings, file: string): ConfigProblem[] {
-  const set = (name: 'host' | 'from' | 'user' | 'password' | 'template'): boolean =>
+  const isSet = (name: 'host' | 'from' | 'user' | 'password' | 'template'): boolean =>
     settings[`services.smtp.${name}`] !== null;
   const lacking = (name: string, sentence: string): ConfigProblem[] => [
     { file, line: null, key: `services.smtp.${name}`, sentence },
   ];
-  const other = (['from', 'user', 'password', 'template'] as const).find(set);
-  if (!set('host')) {
-    return other === undefined
+  const otherSetKey = (['from', 'user', 'password', 'template'] as const).find(isSet);
+  if (!isSet('host')) {
+    return otherSetKey === undefined
       ? []
-      : lacking('host', `is not set beside ${other}: no activation code will be sent by mail`);
+      : lacking('host', `is not set beside ${otherSetKey}: no activation code will be sent by mail`);
   }
-  if (!set('from')) return lacking('from', 'is not set beside host: no activation code will be sent by mail');
-  if (set('password') && !set('user')) return lacking('user', 'is not set beside password: the server will not log in');
-  if (set('user') && !set('password')) return lacking('password', 'is not set beside user: the login will be refused');
+  if (!isSet('from')) return lacking('from', 'is not set beside host: no activation code will be sent by mail');
+  if (isSet('password') && !isSet('user'))
+    return lacking('user', 'is not set beside password: the server will not log in');
+  if (isSet('user') && !isSet('password'))
+    return lacking('password', 'is not set beside user: the login will be refused');
   return [];
 }

@@ -29,24 +29,24 @@ function knownNames(): KnownNames {
 }
 
 function collectKnownNames(): KnownNames {
-  const quotableInMessages = new Set<string>();
-  const others = new Set<string>();
+  const quotableNames = new Set<string>();
+  const unquotableNames = new Set<string>();
   const sectionNames = new Set<string>();
   const pathWords = new Set<string>();
   for (const [key, { kind }] of settingEntries()) {
     const parts = key.split('.');
     for (const word of parts) pathWords.add(word);
-    for (const end of pathSuffixes(parts)) (kind.quotableInMessages ? quotableInMessages : others).add(end);
+    for (const end of pathSuffixes(parts)) (kind.quotableInMessages ? quotableNames : unquotableNames).add(end);
     for (let length = 1; length < parts.length; length++) {
       for (const end of pathSuffixes(parts.slice(0, length))) sectionNames.add(end);
     }
     for (const [name, field] of Object.entries(kind.items?.fields ?? {})) {
       pathWords.add(name);
-      (field.kind.quotableInMessages ? quotableInMessages : others).add(name);
+      (field.kind.quotableInMessages ? quotableNames : unquotableNames).add(name);
     }
   }
   return {
-    nonSecretNames: new Set([...quotableInMessages].filter((name) => !others.has(name))),
+    nonSecretNames: new Set([...quotableNames].filter((name) => !unquotableNames.has(name))),
     sectionNames,
     pathWords,
   };
@@ -73,10 +73,10 @@ export class ConfigSourceFile {
 
   constructor(text: string) {
     this.lines = text.replace(/^\uFEFF/, '').split('\n');
-    let quotes = 0;
+    let tripleQuoteCount = 0;
     for (const [index, line] of this.lines.entries()) {
-      if (quotes % 2 === 1) this.#lineIndexesWithinTripleQuotes.add(index);
-      quotes += line.split('"""').length - 1;
+      if (tripleQuoteCount % 2 === 1) this.#lineIndexesWithinTripleQuotes.add(index);
+      tripleQuoteCount += line.split('"""').length - 1;
     }
   }
 
@@ -122,8 +122,8 @@ export function mayShowText(text: string): boolean {
  * True if a name is that of a key that contains no secret, or of a section. `opens`: a brace or the end of the line
  * follows the name. Only then the name of a section counts, since otherwise a secret may follow it.
  */
-function isNonSecretName(name: string, opens: boolean): boolean {
+function isNonSecretName(name: string, opensSection: boolean): boolean {
   const { nonSecretNames: quotableInMessages, sectionNames } = knownNames();
   const path = name.replace(/\.$/, '');
-  return quotableInMessages.has(path) || (opens && sectionNames.has(path));
+  return quotableInMessages.has(path) || (opensSection && sectionNames.has(path));
 }

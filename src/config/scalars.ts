@@ -1,6 +1,6 @@
 import { resolve, dirname } from 'node:path';
 import { durationMs, sizeBytes, type Value } from '../../packages/hocon/src/index.ts';
-import { containsPemKey, scalar, scalarText } from './value-types.ts';
+import { containsPemKey, scalarValueType, scalarText } from './value-types.ts';
 import type { ValueType, ScalarResult } from './value-types.ts';
 import { isJson, googleKeyProblem } from './keys/google-key.ts';
 
@@ -29,8 +29,12 @@ const SIZE_UNITS: readonly (readonly [string, number])[] = [
 ];
 
 /** Formats a number with the largest unit that divides it, as an administrator would write it. */
-function formatWithLargestUnit(amount: number, units: readonly (readonly [string, number])[], base: string): string {
-  const [name, factor] = units.find(([, size]) => amount >= size && amount % size === 0) ?? [base, 1];
+function formatWithLargestUnit(
+  amount: number,
+  units: readonly (readonly [string, number])[],
+  baseUnit: string,
+): string {
+  const [name, factor] = units.find(([, size]) => amount >= size && amount % size === 0) ?? [baseUnit, 1];
   return `${amount / factor}${name}`;
 }
 
@@ -55,8 +59,8 @@ const UNPAIRED_SURROGATE = /\p{Cs}/u;
  * `expected` has to mention.
  */
 interface TextOptions {
-  readonly min: number;
-  readonly max: number;
+  readonly minCharacters: number;
+  readonly maxCharacters: number;
   readonly hidden?: boolean;
   readonly quotableInMessages?: boolean;
   readonly pattern?: RegExp;
@@ -72,8 +76,8 @@ interface TextOptions {
  */
 export function text(expected: string, options: TextOptions): ValueType<string> {
   const {
-    min,
-    max,
+    minCharacters: min,
+    maxCharacters: max,
     hidden = false,
     quotableInMessages: isQuotable = false,
     pattern,
@@ -94,7 +98,7 @@ export function text(expected: string, options: TextOptions): ValueType<string> 
         : doubtfulTextWarning(found);
     return { value: found, ...(warning === null ? {} : { warning }) };
   };
-  return scalar(expected, judge, { hidden, quotableInMessages: isQuotable });
+  return scalarValueType(expected, judge, { hidden, quotableInMessages: isQuotable });
 }
 
 /** The type of a password, which is never shown. It may be empty, and contain every character but NUL. */
@@ -106,12 +110,12 @@ export function password(expected: string): ValueType<string> {
     const warning = found === '' ? null : doubtfulTextWarning(found);
     return { value: found, ...(warning === null ? {} : { warning }) };
   };
-  return scalar(expected, judge, { hidden: true });
+  return scalarValueType(expected, judge, { hidden: true });
 }
 
 /** A type for numbers and single words. They contain no secrets, so messages may quote them. */
 function nonSecretScalar<T>(expected: string, judge: (value: Value) => ScalarResult<T>): ValueType<T> {
-  return scalar(expected, judge, { quotableInMessages: true });
+  return scalarValueType(expected, judge, { quotableInMessages: true });
 }
 
 /** The type of a value that is one of a few words. */
@@ -219,7 +223,7 @@ export function location(expected: string, { isKeyFile = false } = {}): ValueTyp
     if (/[\r\n]/.test(found)) return { refusalReason: 'it holds a line end' };
     return { value: { path: resolvePath(value, found), value }, ...doubtfulPathWarning(found) };
   };
-  return scalar(expected, judge, { isPath: true, quotableInMessages: !isKeyFile });
+  return scalarValueType(expected, judge, { isPath: true, quotableInMessages: !isKeyFile });
 }
 
 function doubtfulPathWarning(path: string): { warning?: string } {
@@ -233,19 +237,19 @@ function doubtfulPathWarning(path: string): { warning?: string } {
  * The type of a service account: the path of its file, or its JSON in one or more lines. The path is relative to the
  * folder of the configuration file that contains it. The value is never shown, since it may be a key.
  */
-export function serviceAccountPathOrJson(expected: string, max: number): ValueType<LocatedPath> {
+export function serviceAccountPathOrJson(expected: string, maxCharacters: number): ValueType<LocatedPath> {
   const judge = (value: Value): ScalarResult<LocatedPath> => {
     const found = value.kind === 'string' ? value.text : null;
     if (found === null) return {};
     if (found.trim() === '') return { refusalReason: 'it is empty' };
-    if (found.length > max) return { refusalReason: `it has ${found.length} characters` };
+    if (found.length > maxCharacters) return { refusalReason: `it has ${found.length} characters` };
     const unfit = googleKeyProblem(found);
     if (unfit !== null) return { refusalReason: unfit };
     if (isJson(found)) return { value: { path: found.trim(), value } };
     if (CONTROL.test(found)) return { refusalReason: 'it holds a control character' };
     return { value: { path: resolvePath(value, found), value }, ...doubtfulPathWarning(found) };
   };
-  return scalar(expected, judge, { hidden: true });
+  return scalarValueType(expected, judge, { hidden: true });
 }
 
 const COMMON_SECRET_WORDS = /change-?me|password|passwort|secret|klatch|example|server|default|qwerty|letmein|admin/gi;
@@ -275,5 +279,5 @@ export function unguessableServerSecret(minCharacters: number): ValueType<string
     const weak = secretWeakness(found);
     return weak === null ? { value: found } : { refusalReason: `${weak}; "openssl rand -base64 32" makes a good one` };
   };
-  return scalar(expected, judge, { hidden: true });
+  return scalarValueType(expected, judge, { hidden: true });
 }

@@ -10,7 +10,7 @@ import {
 } from './address.ts';
 import { activationProviderNames } from '../model/proof-address.ts';
 import { liveTransports, type LiveTransport } from '../model/transport.ts';
-import { list, oneOrList, record } from './value-types.ts';
+import { list, oneOrList, recordValueType } from './value-types.ts';
 import type { KeySpec, ValueType } from './value-types.ts';
 import {
   BYTES,
@@ -41,7 +41,7 @@ const MAX_DATABASE_SERVERS = 8;
 const MIN_SECRET_CHARACTERS = 32;
 
 const postgresqlIdentifier = (what: string): ValueType<string> =>
-  text(`the ${what} (1 to 63 characters)`, { min: 1, max: 63 });
+  text(`the ${what} (1 to 63 characters)`, { minCharacters: 1, maxCharacters: 63 });
 
 /** An entry of `services.google.push.keys`, as it is read. `key.path` may be the JSON itself. */
 interface GooglePushSetting {
@@ -49,10 +49,10 @@ interface GooglePushSetting {
   readonly key: LocatedPath;
 }
 
-const googlePushKey = record<GooglePushSetting>('an object with project-id and key', {
+const googlePushKey = recordValueType<GooglePushSetting>('an object with project-id and key', {
   'project-id': text('a project id (1 to 100 letters, digits, "-" and ".")', {
-    min: 1,
-    max: 100,
+    minCharacters: 1,
+    maxCharacters: 100,
     pattern: /^[A-Za-z0-9.:-]+$/,
   }),
   key: serviceAccountPathOrJson('the path of a service account file, or its JSON', 65_536),
@@ -68,15 +68,19 @@ interface ApplePushSetting {
 }
 
 const appleId = (what: string): ValueType<string> =>
-  text(`${what} (10 letters and digits)`, { min: 10, max: 10, pattern: /^[A-Za-z0-9]+$/ });
+  text(`${what} (10 letters and digits)`, { minCharacters: 10, maxCharacters: 10, pattern: /^[A-Za-z0-9]+$/ });
 
-const applePushKey = record<ApplePushSetting>(
+const applePushKey = recordValueType<ApplePushSetting>(
   'an object with key-id, team-id, path, bundle-id and, if wanted, sandbox',
   {
     'key-id': appleId('a key id'),
     'team-id': appleId('a team id'),
     path: location('the path of a .p8 file', { isKeyFile: true }),
-    'bundle-id': text('a bundle id such as org.example.chat', { min: 1, max: 155, pattern: /^[A-Za-z0-9.-]+$/ }),
+    'bundle-id': text('a bundle id such as org.example.chat', {
+      minCharacters: 1,
+      maxCharacters: 155,
+      pattern: /^[A-Za-z0-9.-]+$/,
+    }),
     sandbox: flag(),
   },
   ['sandbox'],
@@ -85,10 +89,15 @@ const applePushKey = record<ApplePushSetting>(
 const webPushKey = (what: string, bytes: number, hidden: boolean): ValueType<string> => {
   const characters = Math.ceil((bytes * 4) / 3);
   const pattern = /^[A-Za-z0-9_-]+$/;
-  return text(`${what} in base64url (${characters} characters)`, { min: characters, max: characters, pattern, hidden });
+  return text(`${what} in base64url (${characters} characters)`, {
+    minCharacters: characters,
+    maxCharacters: characters,
+    pattern,
+    hidden,
+  });
 };
 
-const serverKeyPair = record('an object with public and private', {
+const serverKeyPair = recordValueType('an object with public and private', {
   public: location('the path of a PEM file', { isKeyFile: true }),
   private: location('the path of a PEM file', { isKeyFile: true }),
 });
@@ -102,7 +111,7 @@ export interface EndpointSetting {
   readonly key: LocatedPath | null;
 }
 
-const endpointSetting = record<EndpointSetting>(
+const endpointSetting = recordValueType<EndpointSetting>(
   'an object with type, port and, if wanted, interface, certificate and key',
   {
     type: choice(liveTransports),
@@ -127,13 +136,15 @@ const originsRule = (origins: readonly string[]): string | null =>
  * both have the same keys. Bounds exclude values that cannot work or are probably slips (a forgotten unit, a zero too
  * many).
  */
-export const SCHEMA = {
+export const CONFIG_SCHEMA = {
   secret: required(unguessableServerSecret(MIN_SECRET_CHARACTERS)),
-  'project-name': defaulted(text('a name of 1 to 80 characters', { min: 1, max: 80, quotableInMessages: true })),
+  'project-name': defaulted(
+    text('a name of 1 to 80 characters', { minCharacters: 1, maxCharacters: 80, quotableInMessages: true }),
+  ),
   'data-dir': defaulted(location('the path of a folder')),
-  'public-endpoints': defaulted(list('a list of addresses', clientEndpointUrl(), { max: 32 })),
+  'public-endpoints': defaulted(list('a list of addresses', clientEndpointUrl(), { maxItems: 32 })),
   registration: defaulted(choice(['open', 'invite', 'closed'])),
-  endpoints: defaulted(list('a list of objects', endpointSetting, { max: 16, rule: tlsRule })),
+  endpoints: defaulted(list('a list of objects', endpointSetting, { maxItems: 16, rule: tlsRule })),
 
   'live.max-frame-size': defaulted(size({ min: 64 * BYTES.kib, max: 16 * BYTES.mib })),
   'live.auth-timeout': defaulted(duration({ min: MS.second, max: 5 * MS.minute })),
@@ -142,7 +153,7 @@ export const SCHEMA = {
   'live.connections': defaulted(integer({ min: 1, max: 1_000_000 })),
   'live.connections-per-user': defaulted(integer({ min: 1, max: 100_000 })),
   'live.unauthenticated-connections': defaulted(integer({ min: 1, max: 100_000 })),
-  'live.origins': defaulted(list('a list of origins', browserOrigin(), { max: 1000, rule: originsRule })),
+  'live.origins': defaulted(list('a list of origins', browserOrigin(), { maxItems: 1000, rule: originsRule })),
 
   'memory.heap': optional(size({ min: 64 * BYTES.mib, max: 64 * BYTES.gib })),
 
@@ -153,9 +164,9 @@ export const SCHEMA = {
       quotableInMessages: true,
     }),
   ),
-  'http.cors': defaulted(list('a list of origins', browserOrigin(), { max: 1000, rule: originsRule })),
+  'http.cors': defaulted(list('a list of origins', browserOrigin(), { maxItems: 1000, rule: originsRule })),
   'http.caller-paths': defaulted(flag()),
-  'http.trusted-proxies': defaulted(list('a list of addresses', trustedProxy(), { max: 1000 })),
+  'http.trusted-proxies': defaulted(list('a list of addresses', trustedProxy(), { maxItems: 1000 })),
   'http.max-body-size': defaulted(size({ min: BYTES.kib, max: 64 * BYTES.mib })),
   'http.max-event-body': defaulted(size({ min: BYTES.kib, max: 32 * BYTES.mib })),
   'http.max-header-size': defaulted(size({ min: 4 * BYTES.kib, max: BYTES.mib })),
@@ -170,7 +181,7 @@ export const SCHEMA = {
 
   'services.postgresql.embedded': defaulted(flag()),
   'services.postgresql.bin-dir': optional(location('the path of a folder')),
-  'services.postgresql.host': defaulted(oneOrList('a server', databaseServer(), { max: MAX_DATABASE_SERVERS })),
+  'services.postgresql.host': defaulted(oneOrList('a server', databaseServer(), { maxItems: MAX_DATABASE_SERVERS })),
   'services.postgresql.port': defaulted(port(1)),
   'services.postgresql.db': defaulted(postgresqlIdentifier('name of a database')),
   'services.postgresql.user': defaulted(postgresqlIdentifier('name of a database user')),
@@ -191,28 +202,32 @@ export const SCHEMA = {
     absoluteHttpUrlValueType('an absolute http:// or https:// address without query and fragment'),
   ),
   'services.klatch-activation.auth-token': optional(
-    text('a token on one line', { min: 1, max: 4096, hidden: true, warnIfNotHeaderSafe: true }),
+    text('a token on one line', { minCharacters: 1, maxCharacters: 4096, hidden: true, warnIfNotHeaderSafe: true }),
   ),
   'services.smtp.host': optional(connectHostValueType('a host name or an address')),
   'services.smtp.port': defaulted(port(1)),
   'services.smtp.tls': defaulted(choice(['starttls', 'implicit', 'none'])),
-  'services.smtp.user': optional(text('a user name on one line', { min: 1, max: 320 })),
+  'services.smtp.user': optional(text('a user name on one line', { minCharacters: 1, maxCharacters: 320 })),
   'services.smtp.password': optional(password('a password')),
   'services.smtp.from': optional(
-    text('an e-mail address, with a name before it in front of <> if wanted', { min: 3, max: 320, pattern: /@/ }),
+    text('an e-mail address, with a name before it in front of <> if wanted', {
+      minCharacters: 3,
+      maxCharacters: 320,
+      pattern: /@/,
+    }),
   ),
   'services.smtp.template': optional(location('the path of a text file')),
   'activation.providers': defaulted(
-    list('a list of providers', choice(activationProviderNames), { max: activationProviderNames.length }),
+    list('a list of providers', choice(activationProviderNames), { maxItems: activationProviderNames.length }),
   ),
-  'services.google.push.keys': optional(list('a list of objects', googlePushKey, { max: 100 })),
+  'services.google.push.keys': optional(list('a list of objects', googlePushKey, { maxItems: 100 })),
   'services.google.push.endpoint': defaulted(
     absoluteHttpUrlValueType('an absolute http:// or https:// address without query and fragment'),
   ),
   'services.google.push.token-endpoint': defaulted(
     absoluteHttpUrlValueType('an absolute http:// or https:// address without query and fragment'),
   ),
-  'services.apple.push.keys': optional(list('a list of objects', applePushKey, { max: 100 })),
+  'services.apple.push.keys': optional(list('a list of objects', applePushKey, { maxItems: 100 })),
   'services.apple.push.endpoint': optional(
     absoluteHttpUrlValueType('an absolute https:// address without query and fragment', { schemes: ['https'] }),
   ),
@@ -221,28 +236,35 @@ export const SCHEMA = {
   'services.web-push.private': optional(webPushKey('a private key', 32, true)),
   'services.web-push.subject': optional(
     text('an address that begins with mailto: or https://', {
-      min: 9,
-      max: 320,
+      minCharacters: 9,
+      maxCharacters: 320,
       pattern: /^(?:mailto:.+@.+|https:\/\/.+)$/,
     }),
   ),
   'services.file-storage.location': optional(location('the path of a folder')),
   'services.aws.s3.default-bucket': optional(
     text('the name of a bucket (3 to 63 small letters, digits, "-" and ".")', {
-      min: 3,
-      max: 63,
+      minCharacters: 3,
+      maxCharacters: 63,
       pattern: /^[a-z0-9][a-z0-9.-]+[a-z0-9]$/,
     }),
   ),
   'services.aws.s3.access-key': optional(
-    text('an access key on one line', { min: 1, max: 256, warnIfNotHeaderSafe: true }),
+    text('an access key on one line', { minCharacters: 1, maxCharacters: 256, warnIfNotHeaderSafe: true }),
   ),
-  'services.aws.s3.secret-key': optional(text('a secret key on one line', { min: 1, max: 1024, hidden: true })),
+  'services.aws.s3.secret-key': optional(
+    text('a secret key on one line', { minCharacters: 1, maxCharacters: 1024, hidden: true }),
+  ),
   'services.aws.s3.endpoint': defaulted(
     absoluteHttpUrlValueType('an absolute http:// or https:// address without query and fragment'),
   ),
   'services.aws.s3.region': defaulted(
-    text('the name of a region', { min: 1, max: 64, pattern: /^[a-z0-9-]+$/, quotableInMessages: true }),
+    text('the name of a region', {
+      minCharacters: 1,
+      maxCharacters: 64,
+      pattern: /^[a-z0-9-]+$/,
+      quotableInMessages: true,
+    }),
   ),
   'services.aws.s3.path-style-access': defaulted(flag()),
   'services.aws.s3.downloads': defaulted(choice(['proxy', 'redirect'])),
@@ -250,9 +272,11 @@ export const SCHEMA = {
   'push.debounce': defaulted(duration({ min: 0, max: MS.minute })),
   'push.in-flight': defaulted(integer({ min: 1, max: 1000 })),
   'push.timeout': defaulted(duration({ min: 100, max: MS.minute })),
-  'push.retry': defaulted(list('a list of durations', duration({ min: 10, max: MS.day }), { min: 1, max: 32 })),
+  'push.retry': defaulted(
+    list('a list of durations', duration({ min: 10, max: MS.day }), { minItems: 1, maxItems: 32 }),
+  ),
   'push.ttl': defaulted(duration({ min: MS.second, max: 28 * MS.day })),
-  'modules.security.server-keys': optional(list('a list of objects', serverKeyPair, { max: 16 })),
+  'modules.security.server-keys': optional(list('a list of objects', serverKeyPair, { maxItems: 16 })),
 
   'modules.messaging.groups.invite.base-uri': optional(
     absoluteHttpUrlValueType('an absolute http:// or https:// address without query and fragment', {
@@ -295,7 +319,7 @@ export const SCHEMA = {
   'limits.codes-per-ip': defaulted(integer({ min: 1, max: 100_000 })),
   'limits.codes-per-address': defaulted(integer({ min: 1, max: 1_000 })),
 
-  'delivery.allow': defaulted(list('a list of ranges and hosts', allowedDeliveryTarget(), { max: 1000 })),
+  'delivery.allow': defaulted(list('a list of ranges and hosts', allowedDeliveryTarget(), { maxItems: 1000 })),
   'delivery.in-flight': defaulted(integer({ min: 1, max: 10_000 })),
   'delivery.per-host': defaulted(integer({ min: 1, max: 10_000 })),
   'delivery.connect-timeout': defaulted(duration({ min: 100, max: MS.minute })),
@@ -306,7 +330,9 @@ export const SCHEMA = {
   'delivery.dns-timeout': defaulted(duration({ min: 100, max: MS.minute })),
   'delivery.dns-cache-ttl': defaulted(duration({ min: 0, max: MS.hour })),
   'delivery.dns-negative-ttl': defaulted(duration({ min: 0, max: MS.hour })),
-  'delivery.retry': defaulted(list('a list of durations', duration({ min: 10, max: 7 * MS.day }), { min: 1, max: 32 })),
+  'delivery.retry': defaulted(
+    list('a list of durations', duration({ min: 10, max: 7 * MS.day }), { minItems: 1, maxItems: 32 }),
+  ),
   'delivery.retry-after-max': defaulted(duration({ min: 0, max: 7 * MS.day })),
   'delivery.park-after': defaulted(duration({ min: MS.second, max: 365 * MS.day })),
 
@@ -321,19 +347,19 @@ export const SCHEMA = {
   'log.format': defaulted(choice(['auto', 'json', 'text'])),
 } as const;
 
-type Schema = typeof SCHEMA;
+type ConfigSchema = typeof CONFIG_SCHEMA;
 
 /** A key of the configuration such as `http.port`. */
-export type SettingKey = keyof Schema;
+export type SettingKey = keyof ConfigSchema;
 
 /** The values of all keys; null for an optional key that is not set. */
 export type Settings = {
-  readonly [K in SettingKey]: Schema[K] extends KeySpec<infer T, infer P>
+  readonly [K in SettingKey]: ConfigSchema[K] extends KeySpec<infer T, infer P>
     ? T | (P extends 'optional' ? null : never)
     : never;
 };
 
 /** The keys with their specifications, in the order of the schema. */
 export function settingEntries(): readonly (readonly [SettingKey, KeySpec<unknown>])[] {
-  return Object.entries(SCHEMA) as unknown as readonly (readonly [SettingKey, KeySpec<unknown>])[];
+  return Object.entries(CONFIG_SCHEMA) as unknown as readonly (readonly [SettingKey, KeySpec<unknown>])[];
 }

@@ -42,14 +42,14 @@ function checkGooglePushKeys(settings: Partial<Settings>): KeyFindings {
   const problems: ConfigProblem[] = [];
   const warnings: ConfigProblem[] = [];
   const name = 'services.google.push.keys';
-  const seen = new Set<string>();
+  const seenProjectIds = new Set<string>();
   for (const [index, { 'project-id': projectId, key }] of (settings[name] ?? []).entries()) {
     const at = (sentence: string): ConfigProblem => problemAt(`${name}[${index}].key`, key.value, sentence);
     const account = readServiceAccount(projectId, key.path);
     if (typeof account === 'string') problems.push(at(account));
     else if (!isJson(key.path)) warnings.push(...readableByOthersWarning(key.path, at));
-    if (seen.has(projectId)) problems.push(at(`there is a key of ${projectId} already`));
-    seen.add(projectId);
+    if (seenProjectIds.has(projectId)) problems.push(at(`there is a key of ${projectId} already`));
+    seenProjectIds.add(projectId);
   }
   return { problems, warnings };
 }
@@ -58,14 +58,14 @@ function checkApplePushKeys(settings: Partial<Settings>): KeyFindings {
   const problems: ConfigProblem[] = [];
   const warnings: ConfigProblem[] = [];
   const name = 'services.apple.push.keys';
-  const seen = new Set<string>();
+  const seenBundleIds = new Set<string>();
   for (const [index, { path, 'bundle-id': bundleId }] of (settings[name] ?? []).entries()) {
     const at = (sentence: string): ConfigProblem => problemAt(`${name}[${index}].path`, path.value, sentence);
     const key = readAppleKey(path.path);
     if (typeof key === 'string') problems.push(at(key));
     else warnings.push(...readableByOthersWarning(path.path, at));
-    if (seen.has(bundleId)) problems.push(at(`there is a key of ${bundleId} already`));
-    seen.add(bundleId);
+    if (seenBundleIds.has(bundleId)) problems.push(at(`there is a key of ${bundleId} already`));
+    seenBundleIds.add(bundleId);
   }
   const authority = settings['services.apple.push.ca-file'] ?? null;
   const read = authority === null ? null : readCaFile(authority.path);
@@ -122,11 +122,11 @@ function checkWebPushKeys(settings: Partial<Settings>, root: ObjectValue): Confi
  */
 function checkAllOrNone(
   section: AllOrNoneSection,
-  names: readonly string[],
+  keyNames: readonly string[],
   settings: Partial<Settings>,
   root: ObjectValue,
 ): ConfigProblem[] {
-  const keys = names.map((name) => `${section}.${name}` as SettingKey);
+  const keys = keyNames.map((name) => `${section}.${name}` as SettingKey);
   const set = keys.find((key) => (settings[key] ?? null) !== null);
   // Only null means "not set". An undefined key was refused or has a placeholder, which is reported already.
   const unset = keys.filter((key) => settings[key] === null);

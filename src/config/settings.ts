@@ -24,20 +24,20 @@ interface SettingsReading {
 export function readSettings(root: ObjectValue, file: string, entries = settingEntries()): SettingsReading {
   const problems: ConfigProblem[] = [];
   const missing = findPlaceholdersInTree(root, '');
-  const odd: ConfigProblem[] = [];
-  const reading: Diagnostics = {
+  const valueWarnings: ConfigProblem[] = [];
+  const diagnostics: Diagnostics = {
     refuse: (key, value, sentence) => problems.push(problemAt(key, value, sentence)),
-    warn: (key, value, sentence) => odd.push(problemAt(key, value, sentence)),
+    warn: (key, value, sentence) => valueWarnings.push(problemAt(key, value, sentence)),
   };
   const settings: Partial<Record<SettingKey, unknown>> = {};
-  const broken = refuseBrokenSections(root, reading);
+  const broken = refuseBrokenSections(root, diagnostics);
   for (const [key, entry] of entries) {
     if (broken.some((section) => key.startsWith(`${section}.`))) continue;
     const value = valueAt(root, key.split('.'));
-    if (value !== null && value.kind !== 'null') settings[key] = entry.kind.read(key, value, reading);
+    if (value !== null && value.kind !== 'null') settings[key] = entry.kind.read(key, value, diagnostics);
     else if (entry.presence === 'optional') settings[key] = null;
     else if (entry.presence === 'required') missing.push({ file, line: null, key, sentence: 'is not set' });
-    else refuseNulledDefault(key, entry, value ?? root, reading);
+    else refuseNulledDefault(key, entry, value ?? root, diagnostics);
   }
   const warnings = findUnknownKeys(root, settingEntries()).map(({ key, value, suggestion }) =>
     problemAt(key, value, suggestion === null ? 'unknown key' : `unknown key, did you mean ${suggestion}?`),
@@ -46,7 +46,7 @@ export function readSettings(root: ObjectValue, file: string, entries = settingE
     settings: settings as Partial<Settings>,
     missing: inFileOrder(missing, file),
     problems: inFileOrder(problems, file),
-    warnings: inFileOrder([...warnings, ...odd], file),
+    warnings: inFileOrder([...warnings, ...valueWarnings], file),
   };
 }
 
@@ -57,28 +57,28 @@ export function problemAt(key: string, value: Value, sentence: string): ConfigPr
 }
 
 /** Refuses a key that has a default but no value: the administrator has set it to null. */
-function refuseNulledDefault(key: string, entry: KeySpec<unknown>, value: Value, reading: Diagnostics): void {
-  reading.refuse(key, value, `expected ${entry.kind.expected}, got null`);
+function refuseNulledDefault(key: string, entry: KeySpec<unknown>, value: Value, diagnostics: Diagnostics): void {
+  diagnostics.refuse(key, value, `expected ${entry.kind.expected}, got null`);
 }
 
 /**
  * Refuses sections whose value is no object, and returns their paths. Each section is reported once, since none of its
  * keys can be read.
  */
-function refuseBrokenSections(root: ObjectValue, reading: Diagnostics): string[] {
-  const broken: string[] = [];
+function refuseBrokenSections(root: ObjectValue, diagnostics: Diagnostics): string[] {
+  const brokenSections: string[] = [];
   for (const section of sectionsOf(settingEntries().map(([key]) => key))) {
     const value = valueAt(root, section.split('.'));
     if (value === null || value.kind === 'object') continue;
     const keys = settingEntries().filter(([key]) => key.startsWith(`${section}.`));
     if (value.kind === 'null' && keys.every(([, entry]) => entry.presence === 'optional')) continue;
-    broken.push(section);
+    brokenSections.push(section);
     // The value is never shown: people write the only secret of a section as the value of the section itself.
     if (!isPlaceholder(value)) {
-      reading.refuse(section, value, `expected a section { … } of keys, got ${describeValue(value, false)}`);
+      diagnostics.refuse(section, value, `expected a section { … } of keys, got ${describeValue(value, false)}`);
     }
   }
-  return broken;
+  return brokenSections;
 }
 
 /** Finds placeholders at any depth, also in unknown keys. The configuration is not complete while one is left. */

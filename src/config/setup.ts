@@ -7,7 +7,7 @@ import type { ConfigText } from './edit.ts';
 import { isPlaceholder, scalarText } from './value-types.ts';
 import { ConfigError } from './problem.ts';
 import type { ConfigProblem } from './problem.ts';
-import { SCHEMA } from './schema.ts';
+import { CONFIG_SCHEMA } from './schema.ts';
 import type { SettingKey } from './schema.ts';
 import { webPushSubject, type WebPushKeys } from './keys/web-push-keys.ts';
 
@@ -15,7 +15,7 @@ import { webPushSubject, type WebPushKeys } from './keys/web-push-keys.ts';
  * The answer to the setup's question about the database: the embedded one, or the address and the names of an external
  * one.
  */
-export type DatabaseAnswer =
+export type DatabaseSetupAnswer =
   | { readonly embedded: true }
   | {
       readonly embedded?: false;
@@ -33,7 +33,7 @@ export type DatabaseAnswer =
 export interface SetupAnswers {
   readonly secret?: string;
   readonly baseUri?: string;
-  readonly database?: DatabaseAnswer;
+  readonly database?: DatabaseSetupAnswer;
   readonly databaseTls?: string;
   readonly databaseCaFile?: string;
   readonly dataDir?: string;
@@ -78,16 +78,16 @@ export function applyAnswers(source: ConfigText, answers: SetupAnswers): SetupRe
   });
   if (problems.length > 0) throw new ConfigError(problems);
   let current = source;
-  const set: SettingKey[] = [];
-  const kept: SettingKey[] = [...keysBlockingDatabaseAnswer(source, answers)];
+  const writtenKeys: SettingKey[] = [];
+  const keptKeys: SettingKey[] = [...keysBlockingDatabaseAnswer(source, answers)];
   for (const [key, literal] of wanted) {
-    if (keyState(current, key) === 'answered') kept.push(key);
+    if (keyState(current, key) === 'answered') keptKeys.push(key);
     else {
       current = setKey(current, key, literal);
-      set.push(key);
+      writtenKeys.push(key);
     }
   }
-  return { text: current.text, set, kept };
+  return { text: current.text, set: writtenKeys, kept: keptKeys };
 }
 
 /**
@@ -103,7 +103,7 @@ function answerProblem(key: SettingKey, literal: string): string | null {
   if (value === null) return 'cannot be written';
   if (isPlaceholder(value)) return 'looks like a placeholder: choose another value';
   const sentences: string[] = [];
-  SCHEMA[key].kind.read(key, value, { refuse: (_, __, sentence) => sentences.push(sentence), warn: () => {} });
+  CONFIG_SCHEMA[key].kind.read(key, value, { refuse: (_, __, sentence) => sentences.push(sentence), warn: () => {} });
   return sentences[0] ?? null;
 }
 
@@ -125,7 +125,7 @@ export function findContradiction(source: ConfigText, key: SettingKey, literal: 
   if (current === null) return { line: null, text: null };
   const given = valueAt(loadHocon([{ name: source.file, text: `answer = ${literal}` }], { env: {} }), ['answer']);
   if (given !== null && comparableMeaning(key, current) === comparableMeaning(key, given)) return null;
-  const { kind } = SCHEMA[key];
+  const { kind } = CONFIG_SCHEMA[key];
   // A value that the type refuses may be a whole URL with a password, written in place of a host. So it is hidden.
   const read: unknown = kind.read(key, current, { refuse: () => {}, warn: () => {} });
   const isHidden = kind.hidden || (!kind.quotableInMessages && read === undefined);
@@ -135,7 +135,7 @@ export function findContradiction(source: ConfigText, key: SettingKey, literal: 
 
 /** The parsed value as a text, by which two values are compared. */
 function comparableMeaning(key: SettingKey, value: Value): string {
-  const { kind } = SCHEMA[key];
+  const { kind } = CONFIG_SCHEMA[key];
   const read: unknown = kind.read(key, value, { refuse: () => {}, warn: () => {} });
   if (read === undefined) return `not understood: ${valueAsWritten(value)}`;
   return JSON.stringify(kind.isPath ? (read as { path: string }).path : read);
@@ -213,19 +213,22 @@ const POSTGRESQL = 'services.postgresql';
  * database, since the server would start with an empty one. For the embedded database, a placeholder for the password
  * is replaced by an empty text, because it would prevent the start.
  */
-function databaseLiterals(source: ConfigText, answer: DatabaseAnswer | undefined): [SettingKey, string | undefined][] {
+function databaseLiterals(
+  source: ConfigText,
+  answer: DatabaseSetupAnswer | undefined,
+): [SettingKey, string | undefined][] {
   if (answer === undefined) return [];
   const password = currentValue(source, `${POSTGRESQL}.password`);
-  const emptied: [SettingKey, string | undefined] = [
+  const emptiedPassword: [SettingKey, string | undefined] = [
     `${POSTGRESQL}.password`,
     password !== null && isPlaceholder(password) ? '""' : undefined,
   ];
   if (answer.embedded === true) {
     if (answeredDatabaseKeys(source).length > 0) return [];
     const isOpen = keyState(source, `${POSTGRESQL}.embedded`) === 'open';
-    return [[`${POSTGRESQL}.embedded`, 'true'], ...(isOpen ? [emptied] : [])];
+    return [[`${POSTGRESQL}.embedded`, 'true'], ...(isOpen ? [emptiedPassword] : [])];
   }
-  if (isEmbedded(source)) return [emptied];
+  if (isEmbedded(source)) return [emptiedPassword];
   return DATABASE_KEYS.map((name) => [`${POSTGRESQL}.${name}`, toHoconLiteral(answer[name])]);
 }
 

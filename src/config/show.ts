@@ -45,8 +45,8 @@ function showValue(value: Value, kind: ValueType<unknown>): ShownValue {
   if (value.kind === 'null') return null;
   if (kind.items !== null) {
     const { items, acceptsOneItem = false } = kind;
-    const alone = acceptsOneItem ? showValue(value, items) : HIDDEN;
-    return coerceToArray(value)?.items.map((item) => showValue(item, items)) ?? alone;
+    const singleItem = acceptsOneItem ? showValue(value, items) : HIDDEN;
+    return coerceToArray(value)?.items.map((item) => showValue(item, items)) ?? singleItem;
   }
   if (value.kind === 'array') return value.items.map(() => HIDDEN);
   if (value.kind === 'object') return showFields(value, kind);

@@ -35,10 +35,10 @@ interface FindConfigFileOptions {
  */
 export function findConfigFile({ configOption: flag, env, programBinDir }: FindConfigFileOptions): string {
   const named = flag ?? (env['KLATCH_CONFIG'] === '' ? undefined : env['KLATCH_CONFIG']);
-  const places =
+  const searchedPaths =
     named === undefined ? [join(programBinDir, '../conf/server.conf'), '/etc/klatch/server.conf'] : [named];
-  const found = places.find(fileMayExist);
-  if (found === undefined) throw new ConfigNotFoundError(places);
+  const found = searchedPaths.find(fileMayExist);
+  if (found === undefined) throw new ConfigNotFoundError(searchedPaths);
   return found;
 }
 

@@ -23,21 +23,21 @@ export function sectionsOf(keys: readonly string[]): ReadonlySet<string> {
 
 /** Finds keys that the schema does not contain. An unknown section is reported once, without its keys. */
 export function findUnknownKeys(root: ObjectValue, entries: KeySpecEntries): UnknownKey[] {
-  const known = new Map(entries);
-  const sections = sectionsOf([...known.keys()]);
-  const names = [...known.keys(), ...sections];
+  const specByKey = new Map(entries);
+  const sections = sectionsOf([...specByKey.keys()]);
+  const names = [...specByKey.keys(), ...sections];
   const found: UnknownKey[] = [];
   const visit = (object: ObjectValue, prefix: string): void => {
     for (const [name, value] of object.entries) {
       const key = prefix + quoteIfDotted(name);
-      const entry = known.get(key);
+      const entry = specByKey.get(key);
       if (entry !== undefined) found.push(...unknownFieldsOfListItems(key, value, entry));
       else if (sections.has(key)) {
         if (value.kind === 'object') visit(value, `${key}.`);
       } else {
-        const misplaced = prefix === '' ? [] : findNestedFullPaths(quoteIfDotted(name), value, known);
+        const misplaced = prefix === '' ? [] : findNestedFullPaths(quoteIfDotted(name), value, specByKey);
         if (misplaced.length === 0) found.push({ key, value, suggestion: suggestKey(key, names) });
-        for (const full of misplaced) found.push({ ...full, key: prefix + full.suggestion });
+        for (const misplacedKey of misplaced) found.push({ ...misplacedKey, key: prefix + misplacedKey.suggestion });
       }
     }
   };
@@ -81,12 +81,12 @@ function unknownFieldsOfListItems(key: string, value: Value, entry: KeySpec<unkn
  * sections, unless two keys have equally few.
  */
 function suggestKey(key: string, known: readonly string[]): string | null {
-  const allowed = Math.max(2, Math.floor(key.length / 5));
-  const byDistance = known
+  const maxDistance = Math.max(2, Math.floor(key.length / 5));
+  const candidatesByDistance = known
     .map((name) => ({ name, distance: editDistance(key.toLowerCase().replaceAll('"', ''), name) }))
-    .filter(({ name, distance }) => distance <= allowed && distance < name.length / 2)
+    .filter(({ name, distance }) => distance <= maxDistance && distance < name.length / 2)
     .sort((a, b) => a.distance - b.distance);
-  if (byDistance[0] !== undefined) return byDistance[0].name;
+  if (candidatesByDistance[0] !== undefined) return candidatesByDistance[0].name;
   const last = key.slice(key.lastIndexOf('.') + 1);
   const depth = (name: string): number => name.split('.').length;
   const sameName = known.filter((name) => name.endsWith(`.${last}`)).sort((a, b) => depth(a) - depth(b));

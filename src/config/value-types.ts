@@ -30,7 +30,7 @@ export interface ValueType<T> {
    * Parses a value. Undefined: the value was refused and reported to `reading`, or it is a placeholder, which
    * `readSettings` collects.
    */
-  read(key: string, value: Value, reading: Diagnostics): T | undefined;
+  read(key: string, value: Value, diagnostics: Diagnostics): T | undefined;
 }
 
 /**
@@ -84,9 +84,9 @@ export function describeValue(value: Value, quotableInMessages: boolean): string
   // The path of a URL is not shown: that of a webhook is its secret.
   const text = value.text.replace(/(:\/\/[^/]*\/).+$/s, '$1…');
   const characters = Array.from(text);
-  const cut =
+  const shortenedText =
     characters.length > MAX_SHOWN_CHARACTERS ? `${characters.slice(0, MAX_SHOWN_CHARACTERS).join('')}…` : text;
-  return JSON.stringify(cut);
+  return JSON.stringify(shortenedText);
 }
 
 /**
@@ -107,21 +107,21 @@ interface ScalarOptions {
 }
 
 /** A type for one string, number or boolean. */
-export function scalar<T>(
+export function scalarValueType<T>(
   expected: string,
   judge: (value: Value) => ScalarResult<T>,
   options: ScalarOptions = {},
 ): ValueType<T> {
   const { hidden = false, quotableInMessages = false, isPath: path = false } = options;
-  const read = (key: string, value: Value, reading: Diagnostics): T | undefined => {
+  const read = (key: string, value: Value, diagnostics: Diagnostics): T | undefined => {
     if (isPlaceholder(value)) return undefined;
     const verdict = judge(value);
     if (verdict.value !== undefined) {
-      if (verdict.warning !== undefined) reading.warn(key, value, verdict.warning);
+      if (verdict.warning !== undefined) diagnostics.warn(key, value, verdict.warning);
       return verdict.value;
     }
     const refusalReason = verdict.refusalReason === undefined ? '' : `: ${verdict.refusalReason}`;
-    reading.refuse(
+    diagnostics.refuse(
       key,
       value,
       `expected ${verdict.expected ?? expected}, got ${describeValue(value, quotableInMessages)}${refusalReason}`,
@@ -141,31 +141,31 @@ export function scalar<T>(
 
 /** The bounds for the length of a list, and a rule for all its items together, which returns the problem or null. */
 interface ListOptions<T> {
-  readonly min?: number;
-  readonly max: number;
+  readonly minItems?: number;
+  readonly maxItems: number;
   readonly rule?: (items: readonly T[]) => string | null;
 }
 
 /** A type for a list. A problem with an item has the item's position, and a key with the item's index. */
 export function list<T>(expected: string, items: ValueType<T>, options: ListOptions<T>): ValueType<readonly T[]> {
-  const { min = 0, max, rule } = options;
-  const read = (key: string, value: Value, reading: Diagnostics): readonly T[] | undefined => {
+  const { minItems: min = 0, maxItems: max, rule } = options;
+  const read = (key: string, value: Value, diagnostics: Diagnostics): readonly T[] | undefined => {
     if (isPlaceholder(value)) return undefined;
     const found = coerceToArray(value);
     if (found === null) {
-      reading.refuse(key, value, `expected ${expected}, got ${describeValue(value, items.quotableInMessages)}`);
+      diagnostics.refuse(key, value, `expected ${expected}, got ${describeValue(value, items.quotableInMessages)}`);
       return undefined;
     }
     if (found.items.length < min || found.items.length > max) {
-      reading.refuse(key, value, `expected a list of ${min} to ${max} items, got ${found.items.length}`);
+      diagnostics.refuse(key, value, `expected a list of ${min} to ${max} items, got ${found.items.length}`);
       return undefined;
     }
-    const results = found.items.map((item, index) => items.read(`${key}[${index}]`, item, reading));
+    const results = found.items.map((item, index) => items.read(`${key}[${index}]`, item, diagnostics));
     const good = results.filter((result) => result !== undefined);
     if (good.length < results.length) return undefined;
     const wrong = rule?.(good) ?? null;
     if (wrong === null) return good;
-    reading.refuse(key, value, wrong);
+    diagnostics.refuse(key, value, wrong);
     return undefined;
   };
   return {
@@ -181,11 +181,11 @@ export function list<T>(expected: string, items: ValueType<T>, options: ListOpti
 
 /** A type for one item or a list of items; the result is always a list. */
 export function oneOrList<T>(what: string, items: ValueType<T>, options: ListOptions<T>): ValueType<readonly T[]> {
-  const several = list(`${what}, or a list of up to ${options.max}`, items, { min: 1, ...options });
-  const read = (key: string, value: Value, reading: Diagnostics): readonly T[] | undefined => {
+  const several = list(`${what}, or a list of up to ${options.maxItems}`, items, { minItems: 1, ...options });
+  const read = (key: string, value: Value, diagnostics: Diagnostics): readonly T[] | undefined => {
     if (isPlaceholder(value)) return undefined;
-    if (coerceToArray(value) !== null) return several.read(key, value, reading);
-    const one = items.read(key, value, reading);
+    if (coerceToArray(value) !== null) return several.read(key, value, diagnostics);
+    const one = items.read(key, value, diagnostics);
     return one === undefined ? undefined : [one];
   };
   return { ...several, acceptsOneItem: true, read };
@@ -197,7 +197,7 @@ export function valueRuleText({ expected, items }: ValueType<unknown>): string {
 }
 
 /** A type for an object. The fields in `optional` may be absent, and are then null. */
-export function record<T extends object>(
+export function recordValueType<T extends object>(
   expected: string,
   kinds: { readonly [F in keyof T]: ValueType<Exclude<T[F], null>> },
   optional: readonly (keyof T)[] = [],
@@ -206,19 +206,19 @@ export function record<T extends object>(
   const hidden = names.some((name) => kinds[name].hidden);
   const presenceOf = (name: keyof T): Presence => (optional.includes(name) ? 'optional' : 'required');
   const fields = Object.fromEntries(names.map((name) => [name, { kind: kinds[name], presence: presenceOf(name) }]));
-  const read = (key: string, value: Value, reading: Diagnostics): T | undefined => {
+  const read = (key: string, value: Value, diagnostics: Diagnostics): T | undefined => {
     if (isPlaceholder(value)) return undefined;
     if (value.kind !== 'object') {
-      reading.refuse(key, value, `expected ${expected}, got ${describeValue(value, false)}`);
+      diagnostics.refuse(key, value, `expected ${expected}, got ${describeValue(value, false)}`);
       return undefined;
     }
     const result: Partial<T> = {};
     for (const name of names) {
       const field = value.entries.get(name);
       const path = `${key}.${name}`;
-      if (field !== undefined) result[name] = kinds[name].read(path, field, reading);
+      if (field !== undefined) result[name] = kinds[name].read(path, field, diagnostics);
       else if (optional.includes(name)) result[name] = null as T[typeof name];
-      else reading.refuse(path, value, `is missing: expected ${kinds[name].expected}`);
+      else diagnostics.refuse(path, value, `is missing: expected ${kinds[name].expected}`);
     }
     return names.every((name) => result[name] !== undefined) ? (result as T) : undefined;
   };

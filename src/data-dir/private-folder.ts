@@ -11,10 +11,10 @@ const WRITABLE_BY_OTHERS = 0o002;
  * real one of mode 0700 that belongs to one of `owners`. Other users must not be able to replace it in its parent.
  * Throws ENOENT.
  */
-export function findFolderProblem(folder: string, owners: readonly number[]): string | null {
+export function findFolderProblem(folder: string, allowedUids: readonly number[]): string | null {
   const found = lstatSync(folder);
   if (!found.isDirectory()) return `${folder} is not a folder`;
-  if (!owners.includes(found.uid)) return `${folder} belongs to ${describeUser(found.uid)}`;
+  if (!allowedUids.includes(found.uid)) return `${folder} belongs to ${describeUser(found.uid)}`;
   if ((found.mode & 0o777) !== 0o700) return `${folder} does not have mode 0700`;
   const parent = dirname(folder);
   if (hasReplaceableEntries(statSync(parent))) return `${parent} is writable by every user and has no sticky bit`;

@@ -4,13 +4,13 @@ import * as z from 'zod';
 
 const FILE = 'witness.json';
 /** The fields of a WitnessedHead (`storage/messages/witness.ts`), in its order. */
-const rowSchema = z.tuple([z.int(), z.int(), z.int(), z.int(), z.int(), z.int()]);
-const contentSchema = z.object({
+const witnessRowSchema = z.tuple([z.int(), z.int(), z.int(), z.int(), z.int(), z.int()]);
+const witnessFileSchema = z.object({
   format: z.literal(1),
   /** The store id of the database that the other fields belong to. */
   database: z.string(),
   log_epoch: z.int(),
-  heads: z.array(rowSchema),
+  heads: z.array(witnessRowSchema),
 });
 
 /**
@@ -21,11 +21,11 @@ const contentSchema = z.object({
  *
  * Times are in ms of Unix time.
  */
-export type WitnessRow = z.infer<typeof rowSchema>;
+export type WitnessRow = z.infer<typeof witnessRowSchema>;
 
 /** The newest changes that a node knew to be committed when it last wrote the file. */
 export interface WitnessFileContent {
-  readonly database: string;
+  readonly storeId: string;
   readonly logEpoch: number;
   readonly heads: readonly WitnessRow[];
 }
@@ -46,8 +46,8 @@ export async function readWitnessFile(dataDir: string): Promise<WitnessFileConte
     throw new BrokenWitnessFileError(`${path} cannot be read`, { cause: error });
   }
   try {
-    const { database, log_epoch: logEpoch, heads } = contentSchema.parse(JSON.parse(text));
-    return { database, logEpoch, heads };
+    const { database, log_epoch: logEpoch, heads } = witnessFileSchema.parse(JSON.parse(text));
+    return { storeId: database, logEpoch, heads };
   } catch (error) {
     throw new BrokenWitnessFileError(`${path} is broken`, { cause: error });
   }
@@ -59,7 +59,7 @@ export async function readWitnessFile(dataDir: string): Promise<WitnessFileConte
  */
 export async function writeWitnessFile(
   dataDir: string,
-  { database, logEpoch, heads }: WitnessFileContent,
+  { storeId: database, logEpoch, heads }: WitnessFileContent,
 ): Promise<void> {
   const path = join(dataDir, FILE);
   const file = await open(`${path}.new`, 'w', 0o600);

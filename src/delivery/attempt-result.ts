@@ -12,7 +12,7 @@ export interface AttemptResult {
   readonly request: DeliveryRequest;
   readonly outcome: HttpAttemptOutcome;
   readonly startedAt: Date;
-  readonly epoch: number;
+  readonly leaseEpoch: number;
   /**
    * If the request was delivered: why the receiver's reply was not posted into the group; null if it was, or if there
    * was none.

@@ -6,7 +6,7 @@ import type { DeliveryCounts } from './delivery-counts.ts';
 import type { ProgressTracker } from './progress-tracker.ts';
 import type { AttemptResult } from './attempt-result.ts';
 import type { SlowStart } from './slow-start.ts';
-import type { RequestBodyBuilder } from './request-body-builder.ts';
+import type { MessageRequestBuilder } from './request-body-builder.ts';
 import type { EventRequestBuilder } from './events/event-request-builder.ts';
 import type { RetryPolicy } from '../model/retry-policy.ts';
 import type { Sender } from './sender.ts';
@@ -36,7 +36,7 @@ export interface StrategyDeps {
   readonly maxMessagesPerRequest: number;
   readonly retryPolicy: RetryPolicy;
   readonly limiter: LaneLimiter;
-  readonly requests: RequestBodyBuilder;
+  readonly requests: MessageRequestBuilder;
   /** Null: the hook asks for no events. */
   readonly events: EventRequestBuilder | null;
   readonly sender: Sender;
@@ -85,7 +85,7 @@ export function updateSlowStartDetectingRecovery(
 ): boolean {
   if (!delivered) return false;
   const outage = progressBefore.failures >= OUTAGE_FAILURES;
-  if (outage) slowStart.begin();
-  else slowStart.grow();
+  if (outage) slowStart.beginSlowStart();
+  else slowStart.doubleLimit();
   return outage;
 }

@@ -10,7 +10,7 @@ export interface SigningKeys {
   readonly current: KeyObject;
   readonly old: { readonly key: KeyObject; readonly untilMs: number } | null;
   /** Private keys of the server that sign `v1a`. */
-  readonly server: readonly KeyObject[];
+  readonly serverKeys: readonly KeyObject[];
 }
 
 /** The secrets in a hook's row. */
@@ -45,16 +45,16 @@ export const MISSING_SERVER_KEY_FAILURE: HttpAttemptOutcome = {
  * Decrypts the secrets in a hook's row. Throws when they were sealed with another `secret` than the server's present
  * one.
  */
-export function openSigningKeys(sealer: Sealer, server: readonly KeyObject[], row: SealedSecrets): SigningKeys {
+export function openSigningKeys(sealer: Sealer, serverKeys: readonly KeyObject[], row: SealedSecrets): SigningKeys {
   const current = hookSecretKey(sealer.open('hook-secret', row.secretSealed));
-  if (row.oldSecretSealed === null || row.oldSecretUntil === null) return { current, old: null, server };
+  if (row.oldSecretSealed === null || row.oldSecretUntil === null) return { current, old: null, serverKeys };
   const key = hookSecretKey(sealer.open('hook-secret', row.oldSecretSealed));
-  return { current, old: { key, untilMs: row.oldSecretUntil.getTime() }, server };
+  return { current, old: { key, untilMs: row.oldSecretUntil.getTime() }, serverKeys };
 }
 
 /** True when a hook asks for a signature that the server cannot make: nothing must be sent to it. */
 export function lacksServerKey(keys: SigningKeys, requested: HookSignature): boolean {
-  return requested !== 'v1' && keys.server.length === 0;
+  return requested !== 'v1' && keys.serverKeys.length === 0;
 }
 
 /** The headers of one request, signed as its hook asks, at the time of this attempt. */
@@ -64,7 +64,7 @@ export function deliveryHeaders(
   { id, at, body, hops }: SignedRequest,
 ): Record<string, string> {
   const timestampS = Math.floor(at.getTime() / 1000);
-  const { current, old, server } = keys;
+  const { current, old, serverKeys: server } = keys;
   const secrets = old !== null && at.getTime() < old.untilMs ? [current, old.key] : [current];
   const v1 = requested === 'v1a' ? '' : signV1(secrets, id, timestampS, body);
   const v1a = requested === 'v1' ? '' : signV1a(server, id, timestampS, body);

@@ -1,6 +1,6 @@
 import type { Bus } from '../bus/bus.ts';
 import type { Log } from '../log.ts';
-import { parkHook, removeHookByTarget, StaleLaneError } from '../storage/hooks/hook-removal.ts';
+import { parkHook, markHookRemovedByTarget, StaleLaneError } from '../storage/hooks/hook-removal.ts';
 import { skipRemovedMessages } from '../storage/hooks/removed-messages.ts';
 import type { LaneRow } from '../storage/hooks/lanes.ts';
 import type { Pool } from '../storage/db/pool.ts';
@@ -32,7 +32,7 @@ export class HookStateWriter {
     const { id, conversationId, host } = lane;
     try {
       await this.#pool.transaction((tx) =>
-        removeHookByTarget(tx, { settlement: fence, conversationId, host }, attempt),
+        markHookRemovedByTarget(tx, { settlement: fence, conversationId, host }, attempt),
       );
       this.#log.info('a target answered 410: its hook was removed', { hook: id, host });
       this.#bus.publish('hooksChanged', [conversationId]);
@@ -57,7 +57,7 @@ export class HookStateWriter {
       this.#log.warn('messages of a hook were removed before they were delivered, it goes on behind them', {
         hook: hookId,
         host,
-        messages: removed.count,
+        messages: removed.messageCount,
       });
       this.#bus.publish('nonMessageChangesCommitted', [conversationId]);
     }

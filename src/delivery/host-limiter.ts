@@ -3,12 +3,12 @@ import { maxSlowReceiverSlots } from '../outbound/slow-receivers.ts';
 type OnGranted = (granted: boolean) => void;
 
 interface HostState {
-  readonly name: string;
+  readonly hostName: string;
   readonly quickWaiters: OnGranted[];
   readonly slowWaiters: OnGranted[];
   /** `active`: all requests in flight to this host. `slowActive`: those of slow lanes among them. */
-  active: number;
-  slowActive: number;
+  inFlightCount: number;
+  slowInFlightCount: number;
   /**
    * True if the host's last slot that `#grantNext` gave went to a slow lane. If both kinds of lanes wait, they
    * alternate.
@@ -28,10 +28,10 @@ interface HostState {
  * hook counts as slow after its first slow attempt, so only that attempt takes a slot of the quick half.
  */
 export class HostLimiter {
-  readonly #max: number;
-  readonly #perHost: number;
-  readonly #maxSlow: number;
-  readonly #slowPerHost: number;
+  readonly #maxInFlight: number;
+  readonly #maxInFlightPerHost: number;
+  readonly #maxSlowInFlight: number;
+  readonly #maxSlowInFlightPerHost: number;
   readonly #hosts = new Map<string, HostState>();
   /**
    * Hosts that had a waiting quick lane and a free slot when they were added. The first one gets the next slot.
@@ -44,33 +44,33 @@ export class HostLimiter {
    */
   readonly #slowQueue = new Set<HostState>();
   readonly #granted = Promise.resolve(true);
-  #active = 0;
-  #slowActive = 0;
+  #inFlightCount = 0;
+  #slowInFlightCount = 0;
   #lastQueueWasSlow = false;
   #stopped = false;
 
-  constructor(max: number, perHost: number) {
-    this.#max = max;
-    this.#perHost = perHost;
-    this.#maxSlow = maxSlowReceiverSlots(max);
-    this.#slowPerHost = maxSlowReceiverSlots(perHost);
+  constructor(maxInFlight: number, maxInFlightPerHost: number) {
+    this.#maxInFlight = maxInFlight;
+    this.#maxInFlightPerHost = maxInFlightPerHost;
+    this.#maxSlowInFlight = maxSlowReceiverSlots(maxInFlight);
+    this.#maxSlowInFlightPerHost = maxSlowReceiverSlots(maxInFlightPerHost);
   }
 
   /** Requests in flight to all hosts. */
-  get active(): number {
-    return this.#active;
+  get inFlightCount(): number {
+    return this.#inFlightCount;
   }
 
   /** Requests in flight of slow lanes, to all hosts. */
-  get slowActive(): number {
-    return this.#slowActive;
+  get slowInFlightCount(): number {
+    return this.#slowInFlightCount;
   }
 
   /** The number of callers that wait for a slot, at all hosts. */
-  get waiting(): number {
-    let waiting = 0;
-    for (const host of this.#hosts.values()) waiting += host.quickWaiters.length + host.slowWaiters.length;
-    return waiting;
+  get waiterCount(): number {
+    let waiterCount = 0;
+    for (const host of this.#hosts.values()) waiterCount += host.quickWaiters.length + host.slowWaiters.length;
+    return waiterCount;
   }
 
   /**
@@ -99,26 +99,26 @@ export class HostLimiter {
    * Waits after a failed `tryAcquire`. Calls `granted` with true in the middle of another caller's `release`, with
    * false when the server stops.
    */
-  wait(hostName: string, slow: boolean, granted: (isOurs: boolean) => void): void {
-    if (this.#stopped) return granted(false);
+  wait(hostName: string, slow: boolean, onGranted: (isGranted: boolean) => void): void {
+    if (this.#stopped) return onGranted(false);
     const host = this.#hostOf(hostName);
-    (slow ? host.slowWaiters : host.quickWaiters).push(granted);
+    (slow ? host.slowWaiters : host.quickWaiters).push(onGranted);
     this.#enqueue(host);
   }
 
   release(hostName: string, slow = false): void {
     const host = this.#hosts.get(hostName);
-    const held = host === undefined ? 0 : slow ? host.slowActive : host.active - host.slowActive;
+    const held = host === undefined ? 0 : slow ? host.slowInFlightCount : host.inFlightCount - host.slowInFlightCount;
     if (host === undefined || held === 0) throw new Error('released a slot that was not taken');
-    host.active -= 1;
-    this.#active -= 1;
+    host.inFlightCount -= 1;
+    this.#inFlightCount -= 1;
     if (slow) {
-      host.slowActive -= 1;
-      this.#slowActive -= 1;
+      host.slowInFlightCount -= 1;
+      this.#slowInFlightCount -= 1;
     }
     this.#enqueue(host);
     this.#grant();
-    if (host.active === 0 && host.quickWaiters.length === 0 && host.slowWaiters.length === 0)
+    if (host.inFlightCount === 0 && host.quickWaiters.length === 0 && host.slowWaiters.length === 0)
       this.#hosts.delete(hostName);
   }
 
@@ -136,33 +136,43 @@ export class HostLimiter {
   #hostOf(name: string): HostState {
     let host = this.#hosts.get(name);
     if (host === undefined) {
-      host = { name, quickWaiters: [], slowWaiters: [], active: 0, slowActive: 0, lastGrantWasSlow: false };
+      host = {
+        hostName: name,
+        quickWaiters: [],
+        slowWaiters: [],
+        inFlightCount: 0,
+        slowInFlightCount: 0,
+        lastGrantWasSlow: false,
+      };
       this.#hosts.set(name, host);
     }
     return host;
   }
 
   #hasCapacity(host: HostState, slow: boolean): boolean {
-    if (this.#active >= this.#max || host.active >= this.#perHost) return false;
-    return !slow || (this.#slowActive < this.#maxSlow && host.slowActive < this.#slowPerHost);
+    if (this.#inFlightCount >= this.#maxInFlight || host.inFlightCount >= this.#maxInFlightPerHost) return false;
+    return (
+      !slow ||
+      (this.#slowInFlightCount < this.#maxSlowInFlight && host.slowInFlightCount < this.#maxSlowInFlightPerHost)
+    );
   }
 
   #take(host: HostState, slow: boolean): void {
-    host.active += 1;
-    this.#active += 1;
+    host.inFlightCount += 1;
+    this.#inFlightCount += 1;
     if (!slow) return;
-    host.slowActive += 1;
-    this.#slowActive += 1;
+    host.slowInFlightCount += 1;
+    this.#slowInFlightCount += 1;
   }
 
   #enqueue(host: HostState): void {
-    if (host.active >= this.#perHost) return;
+    if (host.inFlightCount >= this.#maxInFlightPerHost) return;
     if (host.quickWaiters.length > 0) this.#quickQueue.add(host);
-    if (host.slowWaiters.length > 0 && host.slowActive < this.#slowPerHost) this.#slowQueue.add(host);
+    if (host.slowWaiters.length > 0 && host.slowInFlightCount < this.#maxSlowInFlightPerHost) this.#slowQueue.add(host);
   }
 
   #grant(): void {
-    while (this.#active < this.#max) {
+    while (this.#inFlightCount < this.#maxInFlight) {
       const queue = this.#nextQueue();
       if (queue === null) return;
       const [host] = queue;
@@ -179,7 +189,7 @@ export class HostLimiter {
    */
   #nextQueue(): Set<HostState> | null {
     const quick = this.#quickQueue.size > 0;
-    const slow = this.#slowQueue.size > 0 && this.#slowActive < this.#maxSlow;
+    const slow = this.#slowQueue.size > 0 && this.#slowInFlightCount < this.#maxSlowInFlight;
     if (!quick && !slow) return null;
     this.#lastQueueWasSlow = slow && !(quick && this.#lastQueueWasSlow);
     return this.#lastQueueWasSlow ? this.#slowQueue : this.#quickQueue;

@@ -5,7 +5,7 @@ import { isSlowReceiver } from '../outbound/slow-receivers.ts';
 import type { HostLimiter } from './host-limiter.ts';
 
 /** The kind of a slot: a lane whose hook's last attempt was slow takes slow slots, of which there are fewer. */
-export type Slot = 'quick' | 'slow';
+export type SlotKind = 'quick' | 'slow';
 
 /** The most hooks that are remembered as slow. The hook that was slow longest ago is dropped first. */
 const MAX_REMEMBERED_HOOKS = 10_000;
@@ -41,7 +41,7 @@ export class LaneLimiter {
    * Takes a slot, which the caller gives back with `release`. Returns the slot synchronously if one is free; null when
    * the lane or the server stops.
    */
-  acquire(): Slot | null | Promise<Slot | null> {
+  acquire(): SlotKind | null | Promise<SlotKind | null> {
     if (this.#stopped) return null;
     const slot = this.#slow.has(this.#lane.id) ? 'slow' : 'quick';
     if (this.#limiter.tryAcquire(this.#lane.host, slot === 'slow')) return slot;
@@ -56,7 +56,7 @@ export class LaneLimiter {
     });
   }
 
-  release(slot: Slot): void {
+  release(slot: SlotKind): void {
     this.#limiter.release(this.#lane.host, slot === 'slow');
   }
 

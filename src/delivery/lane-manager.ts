@@ -34,7 +34,7 @@ interface LaneManagerOptions {
   readonly createFileLink: CreateFileLink;
   readonly postReply: PostReply;
   /** This node's id in the lease table: the data directory's identity. */
-  readonly node: string;
+  readonly nodeId: string;
   /** Called when a newer program has changed the schema: this process must stop. */
   readonly onIncompatibleSchema: (error: Error) => void;
   readonly log: Log;
@@ -96,7 +96,7 @@ export class LaneManager {
   /** Conversations whose hook rows must be read, for the first time or again. */
   readonly #dirty = new Set<ConversationId>();
   /** Conversations whose hook rows are being read. */
-  #reading: readonly ConversationId[] = [];
+  #conversationsBeingRead: readonly ConversationId[] = [];
   #loading: Promise<void> | null = null;
   #unsubscribe: (() => void) | null = null;
   #stopped = false;
@@ -109,7 +109,7 @@ export class LaneManager {
     this.#settler = new Settler(database.settle, log);
     this.#leases = new Leases({
       pool: database.lease,
-      holder: options.node,
+      holder: options.nodeId,
       timeline: () => database.timeline,
       events: {
         onGainedOrRegained: (p) => this.#suspendAndSweepGained(p),
@@ -123,7 +123,7 @@ export class LaneManager {
     });
     this.#hookStates = new HookStateWriter(database.general, options.bus, log);
     const sweepEvents = {
-      partitions: () => this.#leases.partitionsNotHandingOver,
+      heldPartitions: () => this.#leases.partitionsNotHandingOver,
       onPending: (ids: readonly ConversationId[]) => this.#markDirtyAndAwaitLoad(ids),
       onSweepStart: () => this.#forgetIdle(),
     };
@@ -155,8 +155,8 @@ export class LaneManager {
 
   get load(): DeliveryLoad {
     return {
-      inFlight: this.#limiter.active,
-      waitingForSlot: this.#limiter.waiting,
+      inFlight: this.#limiter.inFlightCount,
+      waitingForSlot: this.#limiter.waiterCount,
       pendingSettlements: this.#settler.pendingCount,
       partitionCountNotHandingOver: this.#leases.partitionsNotHandingOver.length,
     };
@@ -193,7 +193,7 @@ export class LaneManager {
   }
 
   /** Starts no new attempt, waits up to `deadlineMs` for those in flight, and releases the partitions. */
-  async stop(deadlineMs: number): Promise<void> {
+  async stop(maxWaitMs: number): Promise<void> {
     if (this.#stopped) return;
     this.#stopped = true;
     this.#unsubscribe?.();
@@ -206,7 +206,7 @@ export class LaneManager {
       // An attempt that is still open may or may not have arrived: the lane sends it again after the next start.
       this.#settler.stop();
       void this.#options.client.stop();
-    }, deadlineMs);
+    }, maxWaitMs);
     await retired;
     clearTimeout(timer);
     this.#settler.stop();
@@ -215,13 +215,13 @@ export class LaneManager {
   }
 
   #wakeOrLoadLanes(conversations: ReadonlyMap<ConversationId, Seq>): void {
-    const unknown: ConversationId[] = [];
+    const unloadedIds: ConversationId[] = [];
     for (const [id, seq] of conversations) {
       const loaded = this.#loaded.get(id);
-      if (loaded === undefined) unknown.push(id);
+      if (loaded === undefined) unloadedIds.push(id);
       else this.#wake(loaded, seq);
     }
-    this.#markDirtyAndLoad(unknown);
+    this.#markDirtyAndLoad(unloadedIds);
   }
 
   #wakeOrLoadLanesForEvents(ids: readonly ConversationId[]): void {
@@ -231,7 +231,7 @@ export class LaneManager {
       for (const lane of loaded?.groupLanesByHook.values() ?? []) lane.wakeForEvents();
     }
     // A row that is being read may be older than the event: a lane made of it would not know of the event.
-    this.#markDirtyAndLoad(ids.filter((id) => !this.#loaded.has(id) || this.#reading.includes(id)));
+    this.#markDirtyAndLoad(ids.filter((id) => !this.#loaded.has(id) || this.#conversationsBeingRead.includes(id)));
   }
 
   #wake(loaded: LoadedConversation, seq: Seq): void {
@@ -251,8 +251,8 @@ export class LaneManager {
 
   /** Notifications were lost: reads all rows again, since any may have changed, even one that is being read. */
   #resync(): void {
-    this.#markDirtyAndLoad([...this.#loaded.keys(), ...this.#reading]);
-    this.#sweep.trigger();
+    this.#markDirtyAndLoad([...this.#loaded.keys(), ...this.#conversationsBeingRead]);
+    this.#sweep.sweepNow();
   }
 
   #suspendAndSweepGained(partitions: readonly number[]): void {
@@ -269,12 +269,12 @@ export class LaneManager {
   }
 
   #handOver(partitions: readonly number[]): Map<number, Promise<void>> {
-    const lanes = Map.groupBy(this.#lanesIn(partitions), ({ lane }) => lane.partition);
-    for (const { loaded, lane } of [...lanes.values()].flat()) this.#retireThenReload(loaded, lane);
-    const drained = async (partition: number): Promise<void> => {
-      await Promise.all((lanes.get(partition) ?? []).map(({ lane }) => lane.retire()));
+    const lanesByPartition = Map.groupBy(this.#lanesIn(partitions), ({ lane }) => lane.partition);
+    for (const { loaded, lane } of [...lanesByPartition.values()].flat()) this.#retireThenReload(loaded, lane);
+    const drainPartition = async (partition: number): Promise<void> => {
+      await Promise.all((lanesByPartition.get(partition) ?? []).map(({ lane }) => lane.retire()));
     };
-    return new Map(partitions.map((partition) => [partition, drained(partition)]));
+    return new Map(partitions.map((partition) => [partition, drainPartition(partition)]));
   }
 
   /** The number of lanes with something to do, by partition. */
@@ -313,7 +313,7 @@ export class LaneManager {
     while (this.#dirty.size > 0 && !this.#stopped) {
       const ids = [...this.#dirty].slice(0, CONVERSATIONS_PER_QUERY);
       for (const id of ids) this.#dirty.delete(id);
-      this.#reading = ids;
+      this.#conversationsBeingRead = ids;
       try {
         const rows = await this.#options.database.general.run((sql) => lanesOfConversations(sql, ids));
         const byConversation = Map.groupBy(rows, (row) => row.conversationId);
@@ -325,7 +325,7 @@ export class LaneManager {
         await new Promise((resolve) => setTimeout(resolve, LOAD_RETRY_MS).unref());
       }
     }
-    this.#reading = [];
+    this.#conversationsBeingRead = [];
   }
 
   /**
@@ -346,14 +346,14 @@ export class LaneManager {
     this.#loaded.set(id, loaded);
     loaded.idleSweeps = 0;
     const owned = new Set(this.#leases.partitionsNotHandingOver);
-    const present = new Set<number>();
+    const presentHookIds = new Set<number>();
     // True if the rows are outdated, or the manager stops: then the rows may retire lanes, but start none.
     const outdated = this.#dirty.has(id) || this.#stopped;
     for (const row of rows) {
-      present.add(row.id);
+      presentHookIds.add(row.id);
       const lane = loaded.groupLanesByHook.get(row.id);
       if (lane === undefined) {
-        if (!outdated && owned.has(row.id % PARTITIONS)) this.#create(loaded, row);
+        if (!outdated && owned.has(row.id % PARTITIONS)) this.#createLane(loaded, row);
       } else if (lane.generation !== row.generation || lane.stale) {
         // A stale lane with an unchanged row had a settlement refused. Without a pause, the hook's next lane would send
         // and be refused again until the leases are renewed.
@@ -365,10 +365,10 @@ export class LaneManager {
       }
     }
     for (const lane of loaded.groupLanesByHook.values())
-      if (!present.has(lane.id)) this.#retireThenReload(loaded, lane);
+      if (!presentHookIds.has(lane.id)) this.#retireThenReload(loaded, lane);
   }
 
-  #create(loaded: LoadedConversation, row: LaneRow): void {
+  #createLane(loaded: LoadedConversation, row: LaneRow): void {
     const { sealer, serverKeys } = this.#options;
     try {
       const lane = new Lane(row, openSigningKeys(sealer, serverKeys, row), this.#context);

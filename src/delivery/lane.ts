@@ -22,7 +22,7 @@ import type { EventReader } from './events/event-reader.ts';
 import { EventRequestBuilder } from './events/event-request-builder.ts';
 import type { CreateFileLink } from './payload.ts';
 import { Receiver } from './receivers/receiver.ts';
-import { RequestBodyBuilder } from './request-body-builder.ts';
+import { MessageRequestBuilder } from './request-body-builder.ts';
 import type { RetryPolicy } from '../model/retry-policy.ts';
 import { Sender } from './sender.ts';
 import type { Settler } from './settler.ts';
@@ -94,12 +94,12 @@ export class Lane {
   readonly #settlementBuffer: SettlementBuffer;
   readonly #tracker: ProgressTracker;
   readonly #limiter: LaneLimiter;
-  readonly #requests: RequestBodyBuilder;
+  readonly #requests: MessageRequestBuilder;
   readonly #strategy: DeliveryStrategy;
   /** Null: the hook asks for no events. */
   readonly #events: EventRequestBuilder | null;
   #head: Seq;
-  #run: Promise<void> | null = null;
+  #strategyRun: Promise<void> | null = null;
   #timer: NodeJS.Timeout | null = null;
   /** True: a notification does not end the pause that `#timer` measures. */
   #ignoreWakeups = false;
@@ -125,9 +125,9 @@ export class Lane {
     this.#limiter = new LaneLimiter(context.limiter, this, context.slowHooks);
     this.#events = row.eventCursor === null ? null : new EventRequestBuilder(context.eventReader, row);
     const receiver = this.#createReceiver(row, keys);
-    const foreign =
+    const foreignReceiver =
       receiver === null ? null : { receiver, onTooOld: (record: AttemptRecord) => this.#logTooOld(record) };
-    this.#requests = new RequestBodyBuilder(context.reader, row, foreign);
+    this.#requests = new MessageRequestBuilder(context.reader, row, foreignReceiver);
     const deps = this.#buildDeps(row, keys, receiver);
     this.#strategy = row.order === 'none' ? new UnorderedStrategy(deps) : new OrderedStrategy(deps);
   }
@@ -143,7 +143,7 @@ export class Lane {
 
   /** True when this lane knows of nothing pending or unsettled, so that it may be removed from memory. */
   get idle(): boolean {
-    const isQuiet = this.#run === null && this.#timer === null && this.#settlementBuffer.isEmpty;
+    const isQuiet = this.#strategyRun === null && this.#timer === null && this.#settlementBuffer.isEmpty;
     return isQuiet && !this.#strategy.hasPendingWork;
   }
 
@@ -169,14 +169,14 @@ export class Lane {
   /** Announces that the conversation has a new event. */
   wakeForEvents(): void {
     if (this.#events === null) return;
-    this.#events.wake();
+    this.#events.onEventAnnounced();
     this.#noteWakeupInterruptingWait();
     this.#start();
   }
 
   #noteWakeupInterruptingWait(): void {
     this.#woken = true;
-    if (this.#run !== null) this.#strategy.wake();
+    if (this.#strategyRun !== null) this.#strategy.wake();
     else if (this.#timer !== null && !this.#ignoreWakeups) this.#stopTimer();
   }
 
@@ -197,7 +197,7 @@ export class Lane {
     this.#stopTimer();
     this.#limiter.stop();
     this.#strategy.wake();
-    await this.#run;
+    await this.#strategyRun;
     await this.#settlementBuffer.flush();
   }
 
@@ -225,15 +225,15 @@ export class Lane {
       counts,
       isLaneActive,
       head: () => this.#head,
-      lowerHeadAfterEmptyRead: (at, head) => {
-        if (this.#head === head) this.#head = at;
+      lowerHeadAfterEmptyRead: (toSeq, expectedHead) => {
+        if (this.#head === expectedHead) this.#head = toSeq;
         context.onMissingMessages(this.conversationId);
       },
       reloadHook: () => context.onMissingMessages(this.conversationId),
       tryHandleGone: (result) => this.#tryHandleGone(result),
       onCountedFailure: (outcome, settlement) => this.#logFailureAndParkIfDue(outcome, settlement),
       onError: (error) => this.#logInternalError(error),
-      onDeadLetter: (message) => this.#onDeadLetter(message),
+      onDeadLetter: (deadLetterRecord) => this.#onDeadLetter(deadLetterRecord),
     };
   }
 
@@ -250,15 +250,15 @@ export class Lane {
    */
   #logTooOld(record: AttemptRecord): void {
     const epoch = this.#suspended || this.#retired ? null : this.#context.leases.usableEpochOf(this.partition);
-    if (epoch !== null) this.#tracker.settle({}, { epoch, attempts: [record] });
+    if (epoch !== null) this.#tracker.settle({}, { leaseEpoch: epoch, attempts: [record] });
   }
 
   #start(): void {
-    if (this.#run !== null || this.#timer !== null || this.#suspended || this.#retired) return;
+    if (this.#strategyRun !== null || this.#timer !== null || this.#suspended || this.#retired) return;
     if (this.#row.pausedAt !== null || !this.#strategy.hasPendingWork) return;
     this.#woken = false;
-    this.#run = this.#runStrategy().then((delay) => {
-      this.#run = null;
+    this.#strategyRun = this.#runStrategy().then((delay) => {
+      this.#strategyRun = null;
       // A notification may have come between the strategy's last check for work and its end: then the strategy runs
       // again at once.
       if (delay === null || (this.#woken && !delay.ignoreWakeups)) this.#start();
@@ -304,7 +304,7 @@ export class Lane {
     // The removal of the hook writes no cursor, so earlier deliveries must be settled first.
     if (!(await this.#tracker.flush())) return true;
     const health = healthAfterFailure(this.#tracker.progress, goneResult, this.#context.retryPolicy);
-    const settlement = this.#tracker.buildSettlement(health, { epoch: goneResult.epoch, attempts: [record] });
+    const settlement = this.#tracker.buildSettlement(health, { leaseEpoch: goneResult.leaseEpoch, attempts: [record] });
     const removal = await this.#context.onGone(this, settlement, record);
     this.#context.counts.add(record, removal === 'removed');
     // If the removal failed, the next attempt follows after a wait by the retry policy. It gets a 410 again, and tries
@@ -346,7 +346,7 @@ export class Lane {
   async #parkHookNotifyingGroup(settlement: Settlement): Promise<void> {
     this.#isParkedOrParking = true;
     // The failure must be written to the hook's row before the hook can be parked.
-    const isOurs = await this.#tracker.flush();
-    this.#isParkedOrParking = isOurs && (await this.#context.onParkDue(this, settlement));
+    const areAllAccepted = await this.#tracker.flush();
+    this.#isParkedOrParking = areAllAccepted && (await this.#context.onParkDue(this, settlement));
   }
 }

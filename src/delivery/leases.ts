@@ -1,7 +1,7 @@
 import type { Log } from '../log.ts';
 import {
   claimPartitions,
-  nextPeerExpiryMs,
+  findMsUntilPeerExpiry,
   releaseAllPartitions,
   releasePartitions,
   renewPartitions,
@@ -49,7 +49,7 @@ export interface LeaseEvents {
 /** The results of one round of queries. */
 interface RenewalRound {
   readonly fairPartitionCount: number;
-  readonly kept: readonly number[];
+  readonly keptPartitions: readonly number[];
   readonly claimed: readonly HeldPartition[];
   readonly released: readonly HeldPartition[];
   readonly nextPeerExpiryMs: number | null;
@@ -175,7 +175,7 @@ export class Leases {
   async #renew(): Promise<void> {
     const requestedAt = { monotonic: performance.now(), wall: Date.now() };
     const wasValid = requestedAt.monotonic < this.#usableUntil.monotonic && requestedAt.wall < this.#usableUntil.wall;
-    let next = RENEW_INTERVAL_MS;
+    let nextRoundInMs = RENEW_INTERVAL_MS;
     try {
       const round = await this.#pool.run((sql) => this.#runRoundQueries(sql));
       const validMs = LEASE_MS - LEASE_SAFETY_MARGIN_MS;
@@ -183,7 +183,7 @@ export class Leases {
         monotonic: requestedAt.monotonic + validMs,
         wall: requestedAt.wall + validMs,
       });
-      const { claimed, kept, fairPartitionCount } = round;
+      const { claimed, keptPartitions: kept, fairPartitionCount } = round;
       if (claimed.length > 0) this.#events.onGainedOrRegained(claimed.map((c) => c.partition));
       // This node's leases had lapsed: other nodes may have changed hooks meanwhile, so the lanes must read their rows
       // again.
@@ -193,24 +193,25 @@ export class Leases {
         this.#handOver(leastBusy(ours, ours.length - fairPartitionCount, this.#events.busyLanesByPartition()));
       if (round.released.length > 0) this.#events.notifyPeers();
       if (this.#isAwaitingOldTimelineExpiry)
-        next = Math.min(next, this.#oldTimelineLeasesExpireAtMs - performance.now() + DEBOUNCE_MS);
+        nextRoundInMs = Math.min(nextRoundInMs, this.#oldTimelineLeasesExpireAtMs - performance.now() + DEBOUNCE_MS);
       // If a lease of another node ends before this node's next round, that node is dead: a live one renews far
       // earlier. So this node runs the next round at that end.
-      if (round.nextPeerExpiryMs !== null) next = Math.min(next, Math.max(round.nextPeerExpiryMs, 0) + DEBOUNCE_MS);
+      if (round.nextPeerExpiryMs !== null)
+        nextRoundInMs = Math.min(nextRoundInMs, Math.max(round.nextPeerExpiryMs, 0) + DEBOUNCE_MS);
     } catch (error) {
       if (error instanceof IncompatibleSchemaError) this.#events.onIncompatibleSchema(error);
       this.#log.warn('the leases of the lanes cannot be renewed', { error });
-      next = RENEW_INTERVAL_MS / 3;
+      nextRoundInMs = RENEW_INTERVAL_MS / 3;
     }
     this.#round = null;
-    this.#schedule(this.#promptRoundRequested ? DEBOUNCE_MS : next);
+    this.#schedule(this.#promptRoundRequested ? DEBOUNCE_MS : nextRoundInMs);
   }
 
   async #runRoundQueries(sql: Sql): Promise<RenewalRound> {
     await checkSchemaReturningVersion(sql, this.#migrations);
     const fairPartitionCount = await this.#joinOrLeaveAndComputeShare(sql);
     if (this.#isAwaitingOldTimelineExpiry)
-      return { fairPartitionCount, kept: [], claimed: [], released: [], nextPeerExpiryMs: null };
+      return { fairPartitionCount, keptPartitions: [], claimed: [], released: [], nextPeerExpiryMs: null };
     const released = this.#withEpochs([...this.#drained]);
     if (released.length > 0) await releasePartitions(sql, this.#holder, released);
     const releasedSet = new Set(released.map((r) => r.partition));
@@ -221,7 +222,7 @@ export class Leases {
     const maxClaimedPartitions =
       fairPartitionCount - kept.filter((partition) => !this.#handingOver.has(partition)).length;
     const alreadyHeldPartitions = [...this.#epochByPartition.keys()];
-    const claim = {
+    const claimRequest = {
       holder: this.#holder,
       alreadyHeldPartitions,
       maxClaimedPartitions: Math.max(0, maxClaimedPartitions),
@@ -229,8 +230,14 @@ export class Leases {
       timeline: this.#timeline(),
     };
     const claimed =
-      this.#leaving || alreadyHeldPartitions.length === PARTITIONS ? [] : await claimPartitions(sql, claim);
-    return { fairPartitionCount, kept, claimed, released, nextPeerExpiryMs: await nextPeerExpiryMs(sql, this.#holder) };
+      this.#leaving || alreadyHeldPartitions.length === PARTITIONS ? [] : await claimPartitions(sql, claimRequest);
+    return {
+      fairPartitionCount,
+      keptPartitions: kept,
+      claimed,
+      released,
+      nextPeerExpiryMs: await findMsUntilPeerExpiry(sql, this.#holder),
+    };
   }
 
   async #joinOrLeaveAndComputeShare(sql: Sql): Promise<number> {
@@ -250,7 +257,7 @@ export class Leases {
   }
 
   #applyRoundReportingLost(
-    { kept, claimed, released }: RenewalRound,
+    { keptPartitions: kept, claimed, released }: RenewalRound,
     usableUntil: { monotonic: number; wall: number },
   ): void {
     for (const { partition } of released) this.#forget(partition);

@@ -53,8 +53,8 @@ export class MessageReader {
     ttlResolution: 50,
   });
   #requests: ReadRequest[] = [];
-  #reading = false;
-  #failing = false;
+  #isReading = false;
+  #isFailing = false;
 
   /**
    * `witness`: records each message that is read, since a receiver may get it before its notification reaches this
@@ -91,33 +91,33 @@ export class MessageReader {
         resolve,
         reject,
       });
-      if (!this.#reading) void this.#drain();
+      if (!this.#isReading) void this.#drain();
     });
   }
 
   async #drain(): Promise<void> {
-    this.#reading = true;
+    this.#isReading = true;
     // Waits until all lanes that the same notification woke have called `nextMessage`: they do so in one turn of the
     // event loop.
     await new Promise(setImmediate);
     while (this.#requests.length > 0) await this.#queryOneBatch();
-    this.#reading = false;
+    this.#isReading = false;
   }
 
   async #queryOneBatch(): Promise<void> {
-    const groups = this.#takeRequestsByPosition();
+    const requestGroups = this.#takeRequestsByPosition();
     try {
-      const positions = groups.map((group) => {
+      const positions = requestGroups.map((group) => {
         const { conversationId, after } = group[0]!;
         return { conversationId, after, limit: Math.max(...group.map((request) => request.messagesToRead)) };
       });
       const results = await this.#pool.run((sql) => readDeliveryMessages(sql, positions, READ_AHEAD_BYTES));
-      this.#failing = false;
-      groups.forEach((group, index) => this.#cacheAndResolve(group, results[index]!));
+      this.#isFailing = false;
+      requestGroups.forEach((group, index) => this.#cacheAndResolve(group, results[index]!));
     } catch (error) {
-      if (!this.#failing) this.#log.warn('messages cannot be read for forwarding, repeating', { error });
-      this.#failing = true;
-      for (const request of groups.flat()) request.reject(error);
+      if (!this.#isFailing) this.#log.warn('messages cannot be read for forwarding, repeating', { error });
+      this.#isFailing = true;
+      for (const request of requestGroups.flat()) request.reject(error);
     }
   }
 
@@ -127,8 +127,8 @@ export class MessageReader {
     const later: ReadRequest[] = [];
     for (const request of this.#requests) {
       const key = `${request.conversationId}:${request.after}`;
-      const same = byPosition.get(key);
-      if (same !== undefined) same.push(request);
+      const samePositionRequests = byPosition.get(key);
+      if (samePositionRequests !== undefined) samePositionRequests.push(request);
       else if (byPosition.size < MAX_POSITIONS_PER_QUERY) byPosition.set(key, [request]);
       else later.push(request);
     }

@@ -19,7 +19,7 @@ export function dueIn(delayMs: number): Date {
  */
 export class ClockSafeNextAttempt {
   readonly at: Date;
-  readonly #monotonicMs: number;
+  readonly #monotonicDueMs: number;
 
   /** `at`: a result of `dueIn`, or the time in the hook's row or retry row. */
   constructor(at: Date, policy: RetryPolicy) {
@@ -27,12 +27,12 @@ export class ClockSafeNextAttempt {
     const waitMs = at.getTime() - Date.now();
     // If the wait is longer than the longest of the retry policy, the wall clock was set back since `at` was computed:
     // the attempt is due.
-    const setMs = performance.now() + (waitMs > longestDelayMs(policy) ? 0 : waitMs);
-    this.#monotonicMs = monotonicTimes.get(at) ?? setMs;
+    const fallbackDueMs = performance.now() + (waitMs > longestDelayMs(policy) ? 0 : waitMs);
+    this.#monotonicDueMs = monotonicTimes.get(at) ?? fallbackDueMs;
   }
 
   /** Milliseconds from now, 0 when the attempt is due. */
   waitMs(): number {
-    return Math.max(0, Math.min(this.at.getTime() - Date.now(), this.#monotonicMs - performance.now()));
+    return Math.max(0, Math.min(this.at.getTime() - Date.now(), this.#monotonicDueMs - performance.now()));
   }
 }

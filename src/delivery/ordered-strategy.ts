@@ -152,10 +152,13 @@ export class OrderedStrategy implements DeliveryStrategy {
     // The lane was suspended or retired meanwhile, perhaps since the hook was changed: the hook may want these messages
     // now.
     if (!isLaneActive()) return 'cancelled';
-    const epoch = sender.epoch;
+    const epoch = sender.usableLeaseEpoch;
     if (epoch === null) return 'unknown';
     // Resets the count of refusals, since the refused message is among the skipped ones.
-    tracker.settle({ ...positionAndUnreachedMarks(tracker.progress, to), rejections: 0 }, { epoch, attempts: [] });
+    tracker.settle(
+      { ...positionAndUnreachedMarks(tracker.progress, to), rejections: 0 },
+      { leaseEpoch: epoch, attempts: [] },
+    );
     return 'skipped';
   }
 
@@ -178,7 +181,7 @@ export class OrderedStrategy implements DeliveryStrategy {
     const record = toAttemptRecord(result, deadLetters.length > 0 ? 1 : before.failures + 1);
     counts.add(record);
     updateSlowStartDetectingRecovery(slowStart, before, true);
-    const settled = {
+    const progressChange = {
       ...positionAndUnreachedMarks(before, position),
       ...HEALTHY,
       rejections: 0,
@@ -186,8 +189,8 @@ export class OrderedStrategy implements DeliveryStrategy {
       batchLastRev: null,
     };
     const attempts = deadLetters.length > 0 ? [...deadLetters, record] : [record];
-    for (const message of deadLetters) this.#deps.onDeadLetter(message);
-    tracker.settle(settled, { epoch: result.epoch, attempts });
+    for (const deadLetter of deadLetters) this.#deps.onDeadLetter(deadLetter);
+    tracker.settle(progressChange, { leaseEpoch: result.leaseEpoch, attempts });
     const pacingMs = maxMessagesPerRequest === 1 ? slowStart.pacingMs : 0;
     if (pacingMs > 0) return { ms: pacingMs, ignoreWakeups: true };
     return tracker.waitForCapacity()?.then(() => null) ?? null;
@@ -195,7 +198,7 @@ export class OrderedStrategy implements DeliveryStrategy {
 
   async #onFailed(result: AttemptResult): Promise<Delay | null> {
     const { tracker, counts, retryPolicy, maxMessagesPerRequest, tryHandleGone } = this.#deps;
-    const { request, outcome, epoch } = result;
+    const { request, outcome, leaseEpoch: epoch } = result;
     const before = tracker.progress;
     const isGone = outcome.code === 410;
     if (isGone && (await tryHandleGone(result))) return null;
@@ -205,20 +208,20 @@ export class OrderedStrategy implements DeliveryStrategy {
     if (isRefused && isRange(request)) {
       // One message or event of the batch may be at fault: the lane sends each in a request of its own, without a
       // delay.
-      const unbatched =
+      const unbatchedMarks =
         request.rev > 0
           ? { batchLastRev: null, unbatchedUntilRev: request.lastRev }
           : { batchLastSeq: null, unbatchedUntil: request.last };
-      tracker.settle(unbatched, { epoch, attempts: [record] });
+      tracker.settle(unbatchedMarks, { leaseEpoch: epoch, attempts: [record] });
       return null;
     }
-    const change = {
+    const progressChange = {
       ...healthAfterFailure(before, result, retryPolicy),
       rejections: before.rejections + (isRefused ? 1 : 0),
       ...failedBatchMark(before, request, maxMessagesPerRequest),
     };
-    this.#deps.onCountedFailure(outcome, tracker.settle(change, { epoch, attempts: [record] }));
-    return isRefused && change.rejections >= REJECTIONS_BEFORE_PROBING ? this.#probeFollowing(result) : null;
+    this.#deps.onCountedFailure(outcome, tracker.settle(progressChange, { leaseEpoch: epoch, attempts: [record] }));
+    return isRefused && progressChange.rejections >= REJECTIONS_BEFORE_PROBING ? this.#probeFollowing(result) : null;
   }
 
   /**
@@ -228,10 +231,10 @@ export class OrderedStrategy implements DeliveryStrategy {
    *   order.
    * - If it refuses all, or another failure occurs, the hook is at fault.
    */
-  async #probeFollowing(head: AttemptResult): Promise<Delay | null> {
+  async #probeFollowing(firstRefusal: AttemptResult): Promise<Delay | null> {
     const { limiter, requests, sender, tracker, counts } = this.#deps;
-    const refused = [head];
-    let position = positionAfter(tracker.progress, head.request);
+    const refused = [firstRefusal];
+    let position = positionAfter(tracker.progress, firstRefusal.request);
     while (refused.length <= MAX_FOLLOWING_PROBES && this.#deps.isLaneActive()) {
       const slot = await limiter.acquire();
       if (slot === null) return ERROR_DELAY;
@@ -254,7 +257,7 @@ export class OrderedStrategy implements DeliveryStrategy {
         );
       const record = toAttemptRecord(result, 1);
       counts.add(record);
-      tracker.settle({}, { epoch: result.epoch, attempts: [record] });
+      tracker.settle({}, { leaseEpoch: result.leaseEpoch, attempts: [record] });
       if (!isMessageRefused(result.outcome)) return null;
       refused.push(result);
     }
@@ -279,13 +282,13 @@ function isRange({ first, last, rev, lastRev }: DeliveryRequest): boolean {
 function failedBatchMark(
   before: LaneCursorAndFailures,
   request: DeliveryRequest,
-  batch: number,
+  batchSize: number,
 ): Partial<LaneCursorAndFailures> {
   if (request.rev > 0) {
-    const isBatch = batch > 1 && before.unbatchedUntilRev === null;
+    const isBatch = batchSize > 1 && before.unbatchedUntilRev === null;
     return { batchLastRev: isBatch || before.batchLastRev !== null ? request.lastRev : null };
   }
-  const isBatch = batch > 1 && before.unbatchedUntil === null;
+  const isBatch = batchSize > 1 && before.unbatchedUntil === null;
   return { batchLastSeq: isBatch || before.batchLastSeq !== null ? request.last : null };
 }
 

@@ -1,6 +1,6 @@
 import type { Attachment } from '../model/attachment.ts';
 import { epochSuffix, messageId, type ConversationId, type HookId, type LogEpoch } from '../model/ids.ts';
-import { orderedCard } from '../model/message-card.ts';
+import { cardWithOrderedKeys } from '../model/message-card.ts';
 import type { ChangedMessage, DeliveryEvent } from '../storage/hooks/hook-events.ts';
 import type { DeliveryMessage } from '../storage/hooks/lanes.ts';
 
@@ -29,9 +29,9 @@ interface DeliveryRange {
 /** The header `webhook-id` of a request. It is the same for all attempts and redeliveries of the request. */
 export function deliveryId(hookId: HookId, conversationId: ConversationId, range: DeliveryRange): string {
   const [first, last] = range.rev === 0 ? [range.first, range.last] : [range.rev, range.lastRev ?? range.rev];
-  const kind = range.rev === 0 ? '' : 'r';
+  const revPrefix = range.rev === 0 ? '' : 'r';
   const numbers = first === last ? String(first) : `${first}-${last}`;
-  return `${hookId}_${conversationId}_${kind}${numbers}${epochSuffix(range.logEpoch)}`;
+  return `${hookId}_${conversationId}_${revPrefix}${numbers}${epochSuffix(range.logEpoch)}`;
 }
 
 /** Makes the URL of a file of the conversation. The URL is valid for some days. */
@@ -107,7 +107,7 @@ function serializeMessage(
       size: file.size,
       url: createFileLink(conversationId, file),
     })),
-    ...(cards.length === 0 ? {} : { cards: cards.map(orderedCard) }),
+    ...(cards.length === 0 ? {} : { cards: cards.map(cardWithOrderedKeys) }),
   };
 }
 

@@ -28,9 +28,9 @@ interface PingerOptions {
   readonly log: Log;
 }
 
-const MAX_IN_FLIGHT = 16;
+const MAX_PINGS_IN_FLIGHT = 16;
 /** The most pings of one group in flight. So receivers of one group that hang do not use up all pings. */
-const MAX_PER_GROUP = 4;
+const MAX_PINGS_PER_GROUP = 4;
 /**
  * The longest times for connecting and the answer's headers, and then for the answer's body. A ping must end within 8
  * s, since its caller waits for it.
@@ -50,7 +50,7 @@ const KEEP_ALIVE_MS = 1_000;
 export class Pinger {
   readonly #options: PingerOptions;
   readonly #client: DeliveryClient;
-  readonly #inFlight = new Map<ConversationId, number>();
+  readonly #inFlightByGroup = new Map<ConversationId, number>();
   #totalInFlight = 0;
 
   constructor(options: PingerOptions) {
@@ -61,30 +61,30 @@ export class Pinger {
       lookup,
       userAgent,
       // Equal to the bound for all hosts together, so that no ping waits for a connection.
-      maxInFlightPerHost: MAX_IN_FLIGHT,
+      maxInFlightPerHost: MAX_PINGS_IN_FLIGHT,
       connectTimeoutMs: config.connectTimeoutMs,
       responseHeadersTimeoutMs: Math.min(config.responseHeadersTimeoutMs, MAX_HEADERS_TIMEOUT_MS),
-      responseBytes: config.responseBytes,
+      maxResponseBytes: config.maxResponseBytes,
       responseBodyReadMs: Math.min(config.responseBodyReadMs, MAX_BODY_TIMEOUT_MS),
       keepAliveMs: KEEP_ALIVE_MS,
-      maxIdleConnections: MAX_IN_FLIGHT,
+      maxIdleConnections: MAX_PINGS_IN_FLIGHT,
     });
   }
 
   /** Sends one ping; resolves within 8 s. Null when too many pings are in flight, or the server is stopping. */
   async send(target: PingTarget): Promise<HttpAttemptOutcome | null> {
     const { conversationId: group } = target;
-    const groupInFlight = this.#inFlight.get(group) ?? 0;
-    if (this.#totalInFlight >= MAX_IN_FLIGHT || groupInFlight >= MAX_PER_GROUP) return null;
+    const groupInFlight = this.#inFlightByGroup.get(group) ?? 0;
+    if (this.#totalInFlight >= MAX_PINGS_IN_FLIGHT || groupInFlight >= MAX_PINGS_PER_GROUP) return null;
     this.#totalInFlight += 1;
-    this.#inFlight.set(group, groupInFlight + 1);
+    this.#inFlightByGroup.set(group, groupInFlight + 1);
     try {
       return await this.#signAndPostUnlessStopped(target);
     } finally {
       this.#totalInFlight -= 1;
-      const remaining = this.#inFlight.get(group)! - 1;
-      if (remaining === 0) this.#inFlight.delete(group);
-      else this.#inFlight.set(group, remaining);
+      const remaining = this.#inFlightByGroup.get(group)! - 1;
+      if (remaining === 0) this.#inFlightByGroup.delete(group);
+      else this.#inFlightByGroup.set(group, remaining);
     }
   }
 

@@ -11,7 +11,7 @@ import type { SettlementBuffer } from './settlement-buffer.ts';
 
 /** The parts of a settlement that are not the lane's progress. */
 interface SettlementDetails {
-  readonly epoch: number;
+  readonly leaseEpoch: number;
   readonly attempts: readonly AttemptRecord[];
   readonly retries?: readonly RetryRangeUpdate[];
 }
@@ -48,7 +48,7 @@ export class ProgressTracker {
   /** Builds the settlement that `settle` would write, but writes nothing. */
   buildSettlement(
     change: Partial<LaneCursorAndFailures>,
-    { epoch, attempts, retries = [] }: SettlementDetails,
+    { leaseEpoch: epoch, attempts, retries = [] }: SettlementDetails,
   ): Settlement {
     const fences = { hookId: this.#hookId, generation: this.#generation, epoch };
     return { ...this.#progress, ...change, ...fences, attempts, retries };

@@ -51,7 +51,7 @@ export interface NextRequestOrSkip {
 /** The largest body of a batch, in bytes (docs/reverse-webhooks.md). */
 export const MAX_BATCH_BYTES = 1024 * 1024;
 /** The most messages or events that a lane skips before it writes its cursor. */
-export const MAX_SKIPPED = 500;
+export const MAX_SKIPPED_PER_REQUEST = 500;
 
 /** The receiver of a hook with another product's format, whose requests hold one message each. */
 interface ForeignReceiver {
@@ -61,7 +61,7 @@ interface ForeignReceiver {
 }
 
 /** Makes a hook's requests out of the log. */
-export class RequestBodyBuilder {
+export class MessageRequestBuilder {
   /** Null until the first message from the group's webhook is sent. */
   #loopDetector: LoopDetector | null = null;
   readonly #reader: MessageReader;
@@ -93,7 +93,7 @@ export class RequestBodyBuilder {
   peek(after: Seq): DeliveryRequest | null {
     if (this.#row.batch !== 1) return null;
     const message = this.#reader.peek(this.#row.conversationId, after);
-    return message === undefined || this.#isSkipped(message) ? null : this.#single(message);
+    return message === undefined || this.#isSkipped(message) ? null : this.#buildSingleRequest(message);
   }
 
   /**
@@ -109,7 +109,7 @@ export class RequestBodyBuilder {
     if (message !== null && message.seq > after + 1) return { skippedTo, request: null, isNextMessageRemoved: true };
     let tooOldFrom: Seq | null = null;
     let tooOldTo = after;
-    for (let n = 0; message !== null && this.#isSkipped(message) && n < MAX_SKIPPED; n += 1) {
+    for (let n = 0; message !== null && this.#isSkipped(message) && n < MAX_SKIPPED_PER_REQUEST; n += 1) {
       skippedTo = message.seq;
       if (this.#isOnlyTooOld(message)) {
         tooOldFrom ??= skippedTo;
@@ -124,12 +124,12 @@ export class RequestBodyBuilder {
     if (skippedTo > after || message === null || isPastEnd) return { skippedTo, request: null };
     const isRange = bounds.resendRangeEnd !== null && bounds.resendRangeEnd > message.seq;
     const isSingle = this.#foreign !== null || (this.#row.batch === 1 && !isRange);
-    if (isSingle) return { skippedTo, request: this.#single(message) };
-    const request = await this.#batch(message, bounds);
+    if (isSingle) return { skippedTo, request: this.#buildSingleRequest(message) };
+    const request = await this.#buildBatchRequest(message, bounds);
     return request === null ? { skippedTo, request, isNextMessageRemoved: true } : { skippedTo, request };
   }
 
-  #single(message: EncodedMessage): DeliveryRequest {
+  #buildSingleRequest(message: EncodedMessage): DeliveryRequest {
     this.#observeLoop(message);
     const { seq, logEpoch, hops } = message;
     const body = this.#foreign === null ? message.body : this.#foreign.receiver.encode(message);
@@ -139,7 +139,7 @@ export class RequestBodyBuilder {
   #observeLoop({ senderKind, sentAt }: EncodedMessage): void {
     if (senderKind !== 'webhook') return;
     this.#loopDetector ??= new LoopDetector();
-    this.#loopDetector.observe(sentAt.getTime(), this.#nowMs());
+    this.#loopDetector.observeDelivery(sentAt.getTime(), this.#nowMs());
   }
 
   /**
@@ -166,27 +166,27 @@ export class RequestBodyBuilder {
   /**
    * Builds a batch that begins with `head`. Null: a retention rule removed messages of the batch while they were read.
    */
-  async #batch(head: EncodedMessage, bounds: RequestRangeBounds): Promise<DeliveryRequest | null> {
-    const messages = [head];
-    let bytes = head.body.length + 2;
-    let skipped = 0;
+  async #buildBatchRequest(firstMessage: EncodedMessage, bounds: RequestRangeBounds): Promise<DeliveryRequest | null> {
+    const messages = [firstMessage];
+    let bytes = firstMessage.body.length + 2;
+    let skippedCount = 0;
     const end = bounds.resendRangeEnd ?? bounds.maxSeq ?? null;
     let { resendRangeEnd } = bounds;
-    for (let after = head.seq; after !== end && messages.length < bounds.maxMessages;) {
+    for (let after = firstMessage.seq; after !== end && messages.length < bounds.maxMessages;) {
       const message = await this.#read(after);
       if (message === null) break;
       if (message.seq > after + 1) return null;
       // No request spans two log epochs, even if a failed batch that is sent again becomes shorter by that.
-      if (message.logEpoch !== head.logEpoch) {
+      if (message.logEpoch !== firstMessage.logEpoch) {
         resendRangeEnd = null;
         break;
       }
       after = message.seq;
       if (this.#isSkipped(message)) {
-        skipped += 1;
+        skippedCount += 1;
         // After many skipped messages the batch ends, although more fit: it holds a slot, and must not read the log for
         // long.
-        if (skipped > MAX_SKIPPED && bounds.resendRangeEnd === null) break;
+        if (skippedCount > MAX_SKIPPED_PER_REQUEST && bounds.resendRangeEnd === null) break;
         continue;
       }
       bytes += message.body.length + 1;
@@ -197,9 +197,9 @@ export class RequestBodyBuilder {
     for (const message of messages) this.#observeLoop(message);
     return {
       ...NO_EVENTS,
-      first: head.seq,
+      first: firstMessage.seq,
       last: resendRangeEnd ?? messages.at(-1)!.seq,
-      logEpoch: head.logEpoch,
+      logEpoch: firstMessage.logEpoch,
       body: joinBodies(messages.map((message) => message.body)),
       hops: Math.max(...messages.map((message) => message.hops)),
     };

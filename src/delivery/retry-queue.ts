@@ -1,5 +1,10 @@
 import type { Pool } from '../storage/db/pool.ts';
-import { readDueRetries, retryAllNow, retriesAfter, type RetryRangeWithAttempts } from '../storage/hooks/retries.ts';
+import {
+  readDueRetries,
+  makeAllRetriesDue,
+  retriesAfter,
+  type RetryRangeWithAttempts,
+} from '../storage/hooks/retries.ts';
 import type { LaneRow } from '../storage/hooks/lanes.ts';
 import type { LaneCursorAndFailures, RetryKey } from '../storage/hooks/settlement.ts';
 import { SPILLED_DELAY_MS } from './unordered-in-flight-window.ts';
@@ -121,7 +126,7 @@ export class RetryQueue {
   }
 
   /** Counts `count` rows that the caller writes to the table; the first of them is due at `nextAt`. */
-  add(count: number, nextAt: Date): void {
+  noteAddedRows(count: number, nextAt: Date): void {
     this.#rowCount += count;
     this.#changesSinceRead.count += count;
     this.#noteDue(nextAt);
@@ -130,21 +135,21 @@ export class RetryQueue {
   /**
    * Drops the row with this key, which was changed or deleted: `take` must not return the copy that was read earlier.
    */
-  replaced(key: RetryKey): void {
+  dropReplacedRow(key: RetryKey): void {
     this.#rowCount -= 1;
     this.#dueRows = this.#dueRows.filter((row) => keyOf(row) !== keyOf(key));
     this.#changesSinceRead.replaced.add(keyOf(key));
   }
 
   /** Reads the rows that begin after these cursors, whether due or not. */
-  startingAfter(
+  readRowsStartingAfter(
     cursors: Pick<LaneCursorAndFailures, 'cursor' | 'eventCursor'>,
   ): Promise<readonly RetryRangeWithAttempts[]> {
     return this.#pool.run((sql) => retriesAfter(sql, this.#row.id, cursors));
   }
 
   /** Subtracts `count` from the number of rows: the caller deleted rows that `take` had not returned. */
-  discarded(count: number): void {
+  noteDiscardedRows(count: number): void {
     this.#rowCount -= count;
   }
 
@@ -162,7 +167,7 @@ export class RetryQueue {
 
   async #makeAllDue(): Promise<Date> {
     const now = new Date();
-    await this.#pool.run((sql) => retryAllNow(sql, this.#row.id, now));
+    await this.#pool.run((sql) => makeAllRetriesDue(sql, this.#row.id, now));
     return now;
   }
 

@@ -41,7 +41,7 @@ export async function sendRetry(deps: StrategyDeps): Promise<Delay | null> {
   if (result.outcome.code !== 410) deps.counts.add(record);
   const retries = updateQueueReturningRetries(deps, row, result);
   // The settlement does not change the hook's health: a failed redelivery must not delay the hook's other requests.
-  tracker.settle({}, { epoch: result.epoch, attempts: [record], retries });
+  tracker.settle({}, { leaseEpoch: result.leaseEpoch, attempts: [record], retries });
   await tracker.waitForCapacity();
   return null;
 }
@@ -52,12 +52,12 @@ export async function sendRetry(deps: StrategyDeps): Promise<Delay | null> {
  * for the hook any longer. Null: done; otherwise try again after the pause.
  */
 export async function discardRetriesPastCursor({ retryQueue, tracker, sender }: StrategyDeps): Promise<Delay | null> {
-  const rows = await retryQueue.startingAfter(tracker.progress);
+  const rows = await retryQueue.readRowsStartingAfter(tracker.progress);
   if (rows.length === 0) return null;
-  const epoch = sender.epoch;
+  const epoch = sender.usableLeaseEpoch;
   if (epoch === null) return ERROR_DELAY;
-  tracker.settle({}, { epoch, attempts: [], retries: rows.map((row) => ({ ...row, nextAt: null })) });
-  retryQueue.discarded(rows.length);
+  tracker.settle({}, { leaseEpoch: epoch, attempts: [], retries: rows.map((row) => ({ ...row, nextAt: null })) });
+  retryQueue.noteDiscardedRows(rows.length);
   return null;
 }
 
@@ -128,7 +128,7 @@ export function updateQueueReturningRetries(
   const { retryQueue } = deps;
   const retries = retryRecordsAfterAttempt(deps, row, result);
   retryQueue.done(retries[0]!.nextAt ?? 'finished');
-  if (retries.length > 1) retryQueue.add(retries.length - 1, retries[1]!.nextAt!);
+  if (retries.length > 1) retryQueue.noteAddedRows(retries.length - 1, retries[1]!.nextAt!);
   return retries;
 }
 
@@ -200,9 +200,9 @@ export function discardRetryRow(
     retryQueue.done('unknown');
     return null;
   }
-  const epoch = sender.epoch;
+  const epoch = sender.usableLeaseEpoch;
   retryQueue.done(epoch === null ? 'unknown' : 'finished');
   if (epoch === null) return ERROR_DELAY;
-  tracker.settle({}, { epoch, attempts: [], retries: [{ ...row, nextAt: null }] });
+  tracker.settle({}, { leaseEpoch: epoch, attempts: [], retries: [{ ...row, nextAt: null }] });
   return null;
 }

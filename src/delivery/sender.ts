@@ -48,7 +48,7 @@ export class Sender {
   }
 
   /** The epoch of the hook's partition, for a write at this moment; null when this node may not use its lease. */
-  get epoch(): number | null {
+  get usableLeaseEpoch(): number | null {
     return this.#leases.usableEpochOf(this.#row.id % PARTITIONS);
   }
 
@@ -58,13 +58,13 @@ export class Sender {
    */
   async send(
     request: DeliveryRequest,
-    id: string,
+    deliveryId: string,
     onWrite: () => void = () => {},
   ): Promise<AttemptResult | NotSentOrUnknown> {
     let cancelled = false;
     const checkEpoch = (): number | null => {
       cancelled = !this.#isLaneActive();
-      return cancelled ? null : this.epoch;
+      return cancelled ? null : this.usableLeaseEpoch;
     };
     // If the attempt fails before the request is written, this is the only check of the epoch.
     let epoch = checkEpoch();
@@ -72,8 +72,13 @@ export class Sender {
     const at = new Date();
     const { url, signature } = this.#row;
     if (lacksServerKey(this.#keys, signature))
-      return { request, outcome: MISSING_SERVER_KEY_FAILURE, startedAt: at, epoch };
-    const headers = deliveryHeaders(this.#keys, signature, { id, at, body: request.body, hops: request.hops });
+      return { request, outcome: MISSING_SERVER_KEY_FAILURE, startedAt: at, leaseEpoch: epoch };
+    const headers = deliveryHeaders(this.#keys, signature, {
+      id: deliveryId,
+      at,
+      body: request.body,
+      hops: request.hops,
+    });
     // Checks the epoch again in the tick in which the request is written: a lane that lost its partition or was stopped
     // sends nothing.
     const beforeWrite = (): boolean => {
@@ -89,10 +94,12 @@ export class Sender {
     // was free.
     if (epoch === null || (!outcome.delivered && outcome.category === null)) return 'unknown';
     this.#markHookSlowOrQuick(outcome);
-    if (this.#receiver === null || !outcome.delivered) return { request, outcome, startedAt: at, epoch };
+    if (this.#receiver === null || !outcome.delivered) return { request, outcome, startedAt: at, leaseEpoch: epoch };
     // Posts the reply before the delivery is settled. If the node is killed in between, the message is delivered again,
     // and the reply's idempotency key prevents a second reply.
     const replyProblem = await this.#receiver.postReply(request, outcome);
-    return replyProblem === 'unknown' ? 'unknown' : { request, outcome, startedAt: at, epoch, replyProblem };
+    return replyProblem === 'unknown'
+      ? 'unknown'
+      : { request, outcome, startedAt: at, leaseEpoch: epoch, replyProblem };
   }
 }

@@ -18,7 +18,7 @@ export class SettlementBuffer {
   readonly #onRefused: () => void;
   readonly #buffered: Settlement[] = [];
   #writing: Promise<void> | null = null;
-  #unsettledAttempts = 0;
+  #unsettledAttemptCount = 0;
   #hasBeenRefused = false;
 
   /**
@@ -37,7 +37,7 @@ export class SettlementBuffer {
 
   /** Adds the settlement of the newest attempt. Its progress must include that of all earlier settlements. */
   add(settlement: Settlement): void {
-    this.#unsettledAttempts += settlement.attempts.length;
+    this.#unsettledAttemptCount += settlement.attempts.length;
     if (this.#buffered.length === MAX_UNMERGED_SETTLEMENTS)
       this.#buffered.push(mergeSettlements(this.#buffered.splice(0)));
     this.#buffered.push(settlement);
@@ -46,7 +46,7 @@ export class SettlementBuffer {
 
   /** True: the lane must not begin another attempt before `waitForCapacity` has resolved. */
   get isFull(): boolean {
-    return this.#unsettledAttempts >= this.#maxUnsettledAttempts;
+    return this.#unsettledAttemptCount >= this.#maxUnsettledAttempts;
   }
 
   async waitForCapacity(): Promise<void> {
@@ -64,14 +64,14 @@ export class SettlementBuffer {
    * clears the trigger when it begins.
    */
   async #triggerAndAwaitWrite(): Promise<void> {
-    this.#settler.trigger();
+    this.#settler.writeWithoutPause();
     await this.#writing;
   }
 
   async #write(): Promise<void> {
     const settlement = mergeSettlements(this.#buffered.splice(0));
     const accepted = await this.#settler.settle(settlement);
-    this.#unsettledAttempts -= settlement.attempts.length;
+    this.#unsettledAttemptCount -= settlement.attempts.length;
     this.#writing = null;
     if (!accepted) {
       this.#hasBeenRefused = true;
@@ -109,11 +109,11 @@ function mergeRetries(
   const byKey = new Map(older.map((retry) => [keyOf(retry), retry]));
   for (const retry of newer) {
     const before = byKey.get(keyOf(retry));
-    const isWhole =
+    const replacesOlder =
       before === undefined ||
       (retry.lastSeq >= before.lastSeq && retry.lastRev >= before.lastRev) ||
       retry.attempts === 0;
-    if (isWhole) byKey.set(keyOf(retry), retry);
+    if (replacesOlder) byKey.set(keyOf(retry), retry);
   }
   return [...byKey.values()];
 }

@@ -9,12 +9,12 @@ export class SlowStart {
   #maxBatchOrInFlight = FULL_BATCH_OR_IN_FLIGHT;
 
   /** Must be called when the target answers again after an outage: begins with one request. */
-  begin(): void {
+  beginSlowStart(): void {
     this.#maxBatchOrInFlight = 1;
   }
 
   /** Must be called after each successful delivery: doubles the limit while the slow start lasts. */
-  grow(): void {
+  doubleLimit(): void {
     if (this.#maxBatchOrInFlight < FULL_BATCH_OR_IN_FLIGHT) this.#maxBatchOrInFlight *= 2;
   }
 

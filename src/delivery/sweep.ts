@@ -11,7 +11,7 @@ import type { Pool } from '../storage/db/pool.ts';
 
 interface SweepEvents {
   /** Returns the partitions that this node holds and is not releasing. */
-  readonly partitions: () => readonly number[];
+  readonly heldPartitions: () => readonly number[];
   /** Loads the lanes of these conversations, in which something is pending. Resolves when they are loaded. */
   readonly onPending: (ids: readonly ConversationId[]) => Promise<void>;
   readonly onSweepStart: () => void;
@@ -63,7 +63,7 @@ export class Sweep {
   }
 
   /** Sweeps now, unless a sweep is running. */
-  trigger(): void {
+  sweepNow(): void {
     if (this.#sweeping !== null || this.#stopped) return;
     this.#events.onSweepStart();
     this.#sweeping = this.#sweep().finally(() => {
@@ -75,7 +75,7 @@ export class Sweep {
   #schedule(): void {
     if (this.#stopped) return;
     if (this.#timer !== null) clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => this.trigger(), SWEEP_INTERVAL_MS);
+    this.#timer = setTimeout(() => this.sweepNow(), SWEEP_INTERVAL_MS);
   }
 
   /**
@@ -84,33 +84,33 @@ export class Sweep {
    */
   async #sweep(): Promise<void> {
     const isOverdue = performance.now() - this.#lastSuccessfulSweepAt > FULL_SWEEP_AFTER_MS;
-    const full = isOverdue ? this.#events.partitions() : [...this.#fullSweepPartitions];
+    const partitionsToSweepFully = isOverdue ? this.#events.heldPartitions() : [...this.#fullSweepPartitions];
     this.#fullSweepPartitions = new Set();
     try {
       for (const find of [conversationsWithPendingMessages, conversationsWithPendingEvents]) {
-        const partitions = this.#events.partitions();
+        const partitions = this.#events.heldPartitions();
         await this.#findPendingByPage(partitions, (sql, page) => find(sql, { ...page, onlyRecent: true }));
-        await this.#findPendingByPage(full, (sql, page) => find(sql, { ...page, onlyRecent: false }));
+        await this.#findPendingByPage(partitionsToSweepFully, (sql, page) => find(sql, { ...page, onlyRecent: false }));
       }
-      await this.#findPendingByPage(full, conversationsWithRetryRows);
+      await this.#findPendingByPage(partitionsToSweepFully, conversationsWithRetryRows);
       this.#lastSuccessfulSweepAt = performance.now();
     } catch (error) {
-      this.requestFullSweep(full);
+      this.requestFullSweep(partitionsToSweepFully);
       this.#log.debug('the sweep over the lanes failed, repeating', { error });
     }
   }
 
   async #findPendingByPage(
     partitions: readonly number[],
-    read: (sql: Sql, page: Omit<SweepPageRequest, 'onlyRecent'>) => Promise<ConversationId[]>,
+    readPage: (sql: Sql, page: Omit<SweepPageRequest, 'onlyRecent'>) => Promise<ConversationId[]>,
   ): Promise<void> {
     if (partitions.length === 0) return;
-    for (let after = 0; !this.#stopped;) {
-      const page = { partitions, after, limit: SWEPT_CONVERSATIONS_PER_PAGE };
-      const ids = await this.#pool.run((sql) => read(sql, page));
+    for (let afterId = 0; !this.#stopped;) {
+      const page = { partitions, after: afterId, limit: SWEPT_CONVERSATIONS_PER_PAGE };
+      const ids = await this.#pool.run((sql) => readPage(sql, page));
       await this.#events.onPending(ids);
       if (ids.length < SWEPT_CONVERSATIONS_PER_PAGE) return;
-      after = ids.at(-1)!;
+      afterId = ids.at(-1)!;
     }
   }
 }

@@ -37,7 +37,7 @@ export class UnorderedInFlightWindow<Num extends LogNumber> {
   readonly #inFlight = new Set<InFlightRange<Num>>();
   readonly #toResend: RequestRange<Num>[] = [];
   /** The first number of each completed request that the cursor has not passed. */
-  #firstCompletedAhead: Num[] = [];
+  #firstNumbersCompletedAhead: Num[] = [];
 
   /** `retryRangeOf`: returns the range that identifies the retry row of a request. */
   constructor(cursor: Num, retryRangeOf: (range: RequestRange<Num>) => RetryRange) {
@@ -87,7 +87,7 @@ export class UnorderedInFlightWindow<Num extends LogNumber> {
   /** Records that the request has an outcome, so that the cursor may pass it. */
   complete(range: InFlightRange<Num>): void {
     this.#inFlight.delete(range);
-    this.#firstCompletedAhead.push(range.first);
+    this.#firstNumbersCompletedAhead.push(range.first);
   }
 
   /**
@@ -104,7 +104,8 @@ export class UnorderedInFlightWindow<Num extends LogNumber> {
    */
   get isBlockedByRangeNotSent(): boolean {
     return (
-      this.#firstCompletedAhead.length > MAX_REQUESTS_COMPLETED_AHEAD && this.#cursorBlocker?.hasSendingBegun === false
+      this.#firstNumbersCompletedAhead.length > MAX_REQUESTS_COMPLETED_AHEAD &&
+      this.#cursorBlocker?.hasSendingBegun === false
     );
   }
 
@@ -123,8 +124,8 @@ export class UnorderedInFlightWindow<Num extends LogNumber> {
     const rows: RetryRangeUpdate[] = [];
     for (;;) {
       const { cursor } = this;
-      this.#firstCompletedAhead = this.#firstCompletedAhead.filter((number) => number > cursor);
-      if (this.#firstCompletedAhead.length <= MAX_REQUESTS_COMPLETED_AHEAD) return rows;
+      this.#firstNumbersCompletedAhead = this.#firstNumbersCompletedAhead.filter((number) => number > cursor);
+      if (this.#firstNumbersCompletedAhead.length <= MAX_REQUESTS_COMPLETED_AHEAD) return rows;
       const oldest = this.#cursorBlocker;
       // If a range to send again holds the cursor, `oldest` is undefined. That range is sent next, so it needs no retry
       // row.

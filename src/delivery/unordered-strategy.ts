@@ -17,7 +17,7 @@ import {
   type StrategyDeps,
   type Delay,
 } from './delivery-strategy.ts';
-import type { Slot } from './lane-limiter.ts';
+import type { SlotKind } from './lane-limiter.ts';
 import type { InFlightRange, RequestRange } from './unordered-in-flight-window.ts';
 import {
   positionAndUnreachedMarks,
@@ -53,12 +53,12 @@ export class UnorderedStrategy implements DeliveryStrategy {
   readonly #sources: readonly Source[];
   /** The source (messages or events) that was read last; the other source is read next if it has a backlog. */
   #lastSource: Source;
-  #active = 0;
+  #inFlightCount = 0;
   /**
    * Requests in flight that started after the last outage ended. The slow start does not count older ones, which may
    * hang.
    */
-  #activeSinceOutage = { count: 0 };
+  #inFlightSinceOutage = { count: 0 };
   #wakeup = Promise.withResolvers<void>();
   #errorDelay: Delay | null = null;
 
@@ -89,10 +89,10 @@ export class UnorderedStrategy implements DeliveryStrategy {
       } catch (error) {
         // While requests are in flight, `run` continues despite the exception: no other code waits for these requests.
         this.#errorDelay = ERROR_DELAY;
-        if (this.#active === 0) throw error;
+        if (this.#inFlightCount === 0) throw error;
         this.#deps.onError(error);
       }
-      if (this.#active === 0) return isLaneActive() ? (this.#errorDelay ?? this.#idleDelay()) : null;
+      if (this.#inFlightCount === 0) return isLaneActive() ? (this.#errorDelay ?? this.#idleDelay()) : null;
       await this.#waitForWakeup();
     }
   }
@@ -106,7 +106,9 @@ export class UnorderedStrategy implements DeliveryStrategy {
   }
 
   get #canStartAnother(): boolean {
-    return this.#active < MAX_IN_FLIGHT && this.#activeSinceOutage.count < this.#deps.slowStart.maxBatchOrInFlight;
+    return (
+      this.#inFlightCount < MAX_IN_FLIGHT && this.#inFlightSinceOutage.count < this.#deps.slowStart.maxBatchOrInFlight
+    );
   }
 
   get #hasBacklog(): boolean {
@@ -125,11 +127,11 @@ export class UnorderedStrategy implements DeliveryStrategy {
   #newWaitMsUnlessBlocked(): number | null {
     const { tracker, retryQueue } = this.#deps;
     const { failures, nextAttemptAt } = tracker.progress;
-    const inFlight = this.#sources.reduce((sum, { window }) => sum + window.inFlightRequestCount, 0);
-    if (retryQueue.rowCount + inFlight >= MAX_RETRY_ROWS) return null;
+    const inFlightCount = this.#sources.reduce((sum, { window }) => sum + window.inFlightRequestCount, 0);
+    if (retryQueue.rowCount + inFlightCount >= MAX_RETRY_ROWS) return null;
     if (this.#sources.some(({ window }) => window.isBlockedByRangeNotSent)) return null;
     if (failures < SUCCESSIVE_FAILURES_BLOCKING_NEW) return 0;
-    if (retryQueue.rowCount > 0 || this.#active > 0) return null;
+    if (retryQueue.rowCount > 0 || this.#inFlightCount > 0) return null;
     // After so many failures, a hook normally has a retry row that tests whether the receiver works again. Here it has
     // none, since it had `order: strict` until now. So a new message is the test.
     return nextAttemptAt === null ? 0 : new ClockSafeNextAttempt(nextAttemptAt, this.#deps.retryPolicy).waitMs();
@@ -189,14 +191,14 @@ export class UnorderedStrategy implements DeliveryStrategy {
   }
 
   /** Resolves to true when a request was launched: that request then releases the slot. */
-  #launchNewOrResend(slot: Slot): Promise<boolean> {
+  #launchNewOrResend(slot: SlotKind): Promise<boolean> {
     const source = this.#sources.find((each) => each !== this.#lastSource && each.hasBacklog) ?? this.#lastSource;
     this.#lastSource = source;
     // The cast is safe: the seqs of messages never reach the source of events, nor revs that of messages.
     return this.#launchFrom(source as UnorderedSource<Seq>, slot);
   }
 
-  async #launchFrom<Num extends Seq | Rev>(source: UnorderedSource<Num>, slot: Slot): Promise<boolean> {
+  async #launchFrom<Num extends Seq | Rev>(source: UnorderedSource<Num>, slot: SlotKind): Promise<boolean> {
     const { window } = source;
     // A range to send again stays in `toResend` until its request is in flight, so that the cursor cannot pass it.
     const { toResend, lastRead } = window;
@@ -221,19 +223,19 @@ export class UnorderedStrategy implements DeliveryStrategy {
     // now.
     if (!isLaneActive()) return;
     window.skip(skippedTo, toResend);
-    const epoch = sender.epoch;
+    const epoch = sender.usableLeaseEpoch;
     // If the epoch is null, this node may not use its lease, and so writes nothing. The lane pauses, and its next
     // settlement writes the cursor.
     if (epoch === null) this.#errorDelay = ERROR_DELAY;
-    else tracker.settle(this.#cursorAndBatchMarks(), { epoch, attempts: [] });
+    else tracker.settle(this.#cursorAndBatchMarks(), { leaseEpoch: epoch, attempts: [] });
   }
 
   /** Counts a request as in flight, and releases its slot when it ends. */
-  #launch(request: Promise<void>, slot: Slot): void {
+  #launch(request: Promise<void>, slot: SlotKind): void {
     const { limiter } = this.#deps;
-    const activeSinceOutage = this.#activeSinceOutage;
-    this.#active += 1;
-    activeSinceOutage.count += 1;
+    const inFlightSinceOutage = this.#inFlightSinceOutage;
+    this.#inFlightCount += 1;
+    inFlightSinceOutage.count += 1;
     void request
       .catch((error: unknown) => {
         // The lane sends the request again after a pause, since its outcome is unknown.
@@ -241,8 +243,8 @@ export class UnorderedStrategy implements DeliveryStrategy {
         this.#deps.onError(error);
       })
       .finally(() => {
-        this.#active -= 1;
-        activeSinceOutage.count -= 1;
+        this.#inFlightCount -= 1;
+        inFlightSinceOutage.count -= 1;
         limiter.release(slot);
         this.#wakeup.resolve();
       });
@@ -254,7 +256,7 @@ export class UnorderedStrategy implements DeliveryStrategy {
     range: InFlightRange<Num>,
   ): Promise<void> {
     const { sender, requests, tryHandleGone } = this.#deps;
-    let isKnown = false;
+    let isOutcomeKnown = false;
     try {
       const result = await sender.send(request, requests.idOf(request), () => {
         const wasFull = window.isBlockedByRangeNotSent;
@@ -262,15 +264,15 @@ export class UnorderedStrategy implements DeliveryStrategy {
         if (wasFull) this.#wakeup.resolve();
       });
       if (result === 'unknown') this.#errorDelay = ERROR_DELAY;
-      isKnown = typeof result !== 'string' && !(result.outcome.code === 410 && (await tryHandleGone(result)));
-      if (!isKnown) return;
+      isOutcomeKnown = typeof result !== 'string' && !(result.outcome.code === 410 && (await tryHandleGone(result)));
+      if (!isOutcomeKnown) return;
       // `complete` must come before the settlement (in `#handleResult`), so that the settlement's cursor can pass this
       // request.
       window.complete(range);
-      if (range.hasRetryRow) this.#deps.retryQueue.replaced(retryRangeOf(request));
+      if (range.hasRetryRow) this.#deps.retryQueue.dropReplacedRow(retryRangeOf(request));
       await this.#handleResult(result as AttemptResult, range.hasRetryRow);
     } finally {
-      if (!isKnown) window.requeueUnknownOutcome(range);
+      if (!isOutcomeKnown) window.requeueUnknownOutcome(range);
     }
   }
 
@@ -279,7 +281,7 @@ export class UnorderedStrategy implements DeliveryStrategy {
     const { tracker, counts } = this.#deps;
     const record = toAttemptRecord(result, 1);
     if (result.outcome.code !== 410) counts.add(record);
-    const { epoch } = result;
+    const { leaseEpoch: epoch } = result;
     const row = { ...retryRangeOf(result.request), attempts: 0 };
     if (result.outcome.delivered) {
       const outageEnded = this.#updateSlowStart(true);
@@ -287,23 +289,26 @@ export class UnorderedStrategy implements DeliveryStrategy {
         ...(hasRetryRow ? retryRecordsAfterAttempt(this.#deps, row, result) : []),
         ...this.#spillToRetries(),
       ];
-      tracker.settle({ ...this.#cursorAndBatchMarks(), ...HEALTHY }, { epoch, attempts: [record], retries });
+      tracker.settle(
+        { ...this.#cursorAndBatchMarks(), ...HEALTHY },
+        { leaseEpoch: epoch, attempts: [record], retries },
+      );
       if (outageEnded) await this.#retryAllNow();
       return;
     }
     const ownRetries = retryRecordsAfterAttempt(this.#deps, row, result);
-    this.#deps.retryQueue.add(ownRetries.length, ownRetries[0]!.nextAt!);
+    this.#deps.retryQueue.noteAddedRows(ownRetries.length, ownRetries[0]!.nextAt!);
     const retries = [...ownRetries, ...this.#spillToRetries()];
     const health = this.#laneHealthAfterFailure(result);
     this.#deps.onCountedFailure(
       result.outcome,
-      tracker.settle({ ...this.#cursorAndBatchMarks(), ...health }, { epoch, attempts: [record], retries }),
+      tracker.settle({ ...this.#cursorAndBatchMarks(), ...health }, { leaseEpoch: epoch, attempts: [record], retries }),
     );
   }
 
   #spillToRetries(): readonly RetryRangeUpdate[] {
     const rows = this.#sources.flatMap(({ window }) => window.spillToRetries());
-    if (rows.length > 0) this.#deps.retryQueue.add(rows.length, rows[0]!.nextAt!);
+    if (rows.length > 0) this.#deps.retryQueue.noteAddedRows(rows.length, rows[0]!.nextAt!);
     return rows;
   }
 
@@ -323,13 +328,17 @@ export class UnorderedStrategy implements DeliveryStrategy {
     const record = toAttemptRecord(result, row.attempts + 1);
     if (result.outcome.code !== 410) counts.add(record);
     const outageEnded = this.#updateSlowStart(result.outcome.delivered);
-    const details = {
-      epoch: result.epoch,
+    const settlementDetails = {
+      leaseEpoch: result.leaseEpoch,
       attempts: [record],
       retries: updateQueueReturningRetries(this.#deps, row, result),
     };
-    if (result.outcome.delivered) tracker.settle(HEALTHY, details);
-    else this.#deps.onCountedFailure(result.outcome, tracker.settle(this.#laneHealthAfterFailure(result), details));
+    if (result.outcome.delivered) tracker.settle(HEALTHY, settlementDetails);
+    else
+      this.#deps.onCountedFailure(
+        result.outcome,
+        tracker.settle(this.#laneHealthAfterFailure(result), settlementDetails),
+      );
     if (outageEnded) await this.#retryAllNow();
   }
 
@@ -337,7 +346,7 @@ export class UnorderedStrategy implements DeliveryStrategy {
   #updateSlowStart(delivered: boolean): boolean {
     const { slowStart, tracker } = this.#deps;
     const outageEnded = updateSlowStartDetectingRecovery(slowStart, tracker.progress, delivered);
-    if (outageEnded) this.#activeSinceOutage = { count: 0 };
+    if (outageEnded) this.#inFlightSinceOutage = { count: 0 };
     return outageEnded;
   }
 

@@ -1,7 +1,7 @@
 import type { Config } from '../config/config.ts';
 import { error, ok, warning, type CheckResult } from './finding.ts';
 
-const TIMEOUT_MS = 4_000;
+const ABOUT_REQUEST_TIMEOUT_MS = 4_000;
 const MAX_ANSWER_BYTES = 64 * 1024;
 /** A server that listens on one of these wildcards listens on every address of the machine, so also on the loopback. */
 const LOOPBACK_BY_WILDCARD: ReadonlyMap<string, string> = new Map([
@@ -19,11 +19,11 @@ type AboutAnswer = { readonly text: string } | { readonly problem: string };
 export async function checkBaseUri({ http }: Config, port: number): Promise<CheckResult> {
   const host =
     LOOPBACK_BY_WILDCARD.get(http.interface) ?? (http.interface.includes(':') ? `[${http.interface}]` : http.interface);
-  const place = `${http.interface}:${port}`;
+  const listenAddress = `${http.interface}:${port}`;
   const [here, there] = await Promise.all([readAbout(`http://${host}:${port}`), readAbout(http.baseUri)]);
   if ('problem' in here) {
     const todo = "Look into the server's log; if it hangs, restart it.";
-    return error(`the server does not answer HTTP at ${place}: ${here.problem}`, todo);
+    return error(`the server does not answer HTTP at ${listenAddress}: ${here.problem}`, todo);
   }
   if ('problem' in there) {
     const todo =
@@ -40,7 +40,7 @@ export async function checkBaseUri({ http }: Config, port: number): Promise<Chec
 /** Sends one GET to `/v1/about`, which follows no redirect and is bounded in time and size. */
 async function readAbout(base: string): Promise<AboutAnswer> {
   try {
-    const signal = AbortSignal.timeout(TIMEOUT_MS);
+    const signal = AbortSignal.timeout(ABOUT_REQUEST_TIMEOUT_MS);
     const response = await fetch(`${base}/v1/about`, { redirect: 'manual', signal });
     if (response.status !== 200) {
       await response.body?.cancel();
@@ -66,7 +66,7 @@ async function readBounded(response: Response): Promise<string> {
 /** A short reason for an error of fetch: the code of the network's error, which fetch hides in the error's cause. */
 function fetchErrorReason(error: unknown): string {
   if (!(error instanceof Error)) return 'no answer';
-  if (error.name === 'TimeoutError') return `no answer within ${TIMEOUT_MS / 1_000} s`;
+  if (error.name === 'TimeoutError') return `no answer within ${ABOUT_REQUEST_TIMEOUT_MS / 1_000} s`;
   const { cause } = error as { cause?: { code?: unknown } };
   return typeof cause?.code === 'string' ? cause.code : error.message;
 }

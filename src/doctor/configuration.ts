@@ -7,7 +7,7 @@ import { findRiskySettings } from './risky-settings.ts';
 import { error, ok, warning, type CheckResult } from './finding.ts';
 
 const EDIT = 'Change it in the file and restart the server; docs/configuration.md explains every key.';
-const OTHER_USER = 'Run it as root, or as the user of the server.';
+const OTHER_USER_ADVICE = 'Run it as root, or as the user of the server.';
 /** Recognizes a warning about a file that others can read: its remedy is a chmod, not an edit of the configuration. */
 const READABLE_BY_OTHERS = / can be read by every user/;
 const CHMOD = 'Run that chmod as root or as the owner of the file; no restart is needed.';
@@ -26,16 +26,16 @@ interface ConfigurationReading {
 export function checkConfiguration(file: string, env: Environment): ConfigurationReading {
   try {
     const { config, warnings } = loadConfig(file, { env });
-    const found = [
+    const results = [
       ...warnings.map((each) => warning(each, READABLE_BY_OTHERS.test(each) ? CHMOD : EDIT)),
-      ...writableByOthers([file, ...config.serverSigningKeys.map((pair) => pair.private)]),
+      ...findWritableByOthers([file, ...config.serverSigningKeys.map((pair) => pair.private)]),
       ...findRiskySettings(config),
     ];
-    return { config, verdicts: found.length > 0 ? found : [ok(`${file} has no mistakes`)] };
+    return { config, verdicts: results.length > 0 ? results : [ok(`${file} has no mistakes`)] };
   } catch (cause) {
     if (cause instanceof ConfigError) {
       return unusableConfiguration(
-        cause.problems.map((each) => error(formatProblem(each), isReadAccessDenied(each) ? OTHER_USER : EDIT)),
+        cause.problems.map((each) => error(formatProblem(each), isReadAccessDenied(each) ? OTHER_USER_ADVICE : EDIT)),
       );
     }
     if (cause instanceof NotConfiguredError) {
@@ -44,7 +44,7 @@ export function checkConfiguration(file: string, env: Environment): Configuratio
     }
     if (!(cause instanceof Error) || !('syscall' in cause)) throw cause;
     const { path, code } = cause as NodeJS.ErrnoException;
-    return unusableConfiguration([error(`${path ?? file} cannot be read (${code})`, OTHER_USER)]);
+    return unusableConfiguration([error(`${path ?? file} cannot be read (${code})`, OTHER_USER_ADVICE)]);
   }
 }
 
@@ -58,7 +58,7 @@ function isReadAccessDenied({ key, sentence }: ConfigProblem): boolean {
 }
 
 /** Warns of files that others can write: a user who changes one of these files controls the server. */
-function writableByOthers(files: readonly string[]): CheckResult[] {
+function findWritableByOthers(files: readonly string[]): CheckResult[] {
   return files.flatMap((file) => {
     const stat = statSync(file, { throwIfNoEntry: false });
     if (stat === undefined || (stat.mode & 0o022) === 0) return [];

@@ -3,21 +3,21 @@ import { error, ok, warning, type CheckResult } from './finding.ts';
 
 /** Checks the data directory's owner and mode. `serverUid` null: no server runs, or its user is not known. */
 export async function checkDataDirectoryOwnership(path: string, serverUid: number | null): Promise<CheckResult> {
-  let found: Awaited<ReturnType<typeof stat>>;
+  let stats: Awaited<ReturnType<typeof stat>>;
   try {
-    found = await stat(path);
+    stats = await stat(path);
   } catch (cause) {
     const { code } = cause as NodeJS.ErrnoException;
     if (code === 'ENOENT') return ok(`${path} is not there yet: the first start makes it`);
     return error(`${path} cannot be reached (${code})`, 'Make it for the user of the server, or change data-dir.');
   }
-  if (!found.isDirectory()) return error(`${path} is not a folder`, 'Move it away, or change data-dir.');
-  if ((found.mode & 0o022) !== 0) {
+  if (!stats.isDirectory()) return error(`${path} is not a folder`, 'Move it away, or change data-dir.');
+  if ((stats.mode & 0o022) !== 0) {
     return warning(`${path} can be written by others than its owner`, 'chmod go-w: who writes there runs the server.');
   }
-  if (serverUid !== null && serverUid !== 0 && found.uid !== serverUid) {
+  if (serverUid !== null && serverUid !== 0 && stats.uid !== serverUid) {
     const todo = `chown it to the user of the server (uid ${serverUid}), with all that is in it.`;
-    return error(`${path} belongs to uid ${found.uid} and the server runs as uid ${serverUid}`, todo);
+    return error(`${path} belongs to uid ${stats.uid} and the server runs as uid ${serverUid}`, todo);
   }
-  return ok(`${path} belongs to uid ${found.uid}`);
+  return ok(`${path} belongs to uid ${stats.uid}`);
 }

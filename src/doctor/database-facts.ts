@@ -4,12 +4,12 @@ import { DatabaseUnavailableError, CommitUnknownError, sqlState } from '../stora
 import { reportDatabase, type DatabaseReport } from '../storage/database-report.ts';
 import { EmbeddedError } from '../storage/embedded/embedded-error.ts';
 import { inspectEmbeddedPostgresql } from '../storage/embedded/inspection.ts';
-import { reportPush, type DevicesAndLongPendingReport } from '../storage/push/device-report.ts';
+import { readPushReport, type DevicesAndLongPendingReport } from '../storage/push/device-report.ts';
 import { reportRefusedPosts, type RefusedPostReport } from '../storage/groups/refused-post-report.ts';
 import { reportHooks, type HookHostsAndFailuresReport } from '../storage/hooks/hook-report.ts';
 import {
   requireSessionPooling,
-  TRANSACTION_POOLING,
+  TRANSACTION_POOLING_SENTENCE,
   TRANSACTION_POOLING_REMEDY,
   TransactionPoolingError,
 } from '../storage/db/pooler.ts';
@@ -18,20 +18,20 @@ import { reportReplication } from '../storage/replication-report.ts';
 import { externalTarget } from '../storage/open-database.ts';
 import { Sealer } from '../storage/db/sealed.ts';
 import { evaluateDatabase, evaluateStartBlockers } from './database.ts';
-import { error, ok, skipped, unexpected, type CheckResult } from './finding.ts';
+import { error, ok, skipped, unexpectedErrorResult, type CheckResult } from './finding.ts';
 import { MAX_CHECKED_HOSTS } from './hook-addresses.ts';
 import { MAX_LISTED_FAILING_HOOKS, RECENTLY_REMOVED_DAYS } from './hooks.ts';
 import { PUSH_OVERDUE_MS } from './push.ts';
 import { MAX_LISTED_REFUSING_GROUPS, RECENTLY_REFUSED_HOURS } from './refused-posts.ts';
 import { evaluateHostNames, evaluateReplication } from './replication.ts';
 
-const TIMEOUT_MS = 5_000;
+const REPORT_TIMEOUT_MS = 5_000;
 /**
  * The time-out of each of the three steps of `reportReplication`. These steps and the other queries share the time of
  * one check.
  */
 const REPLICATION_TIMEOUT_MS = 1_500;
-const POOLER_TIMEOUT_MS = 3_000;
+const POOLING_CHECK_TIMEOUT_MS = 3_000;
 
 /** The results about the database, and the reports that other checks use. */
 export interface DatabaseFacts {
@@ -57,9 +57,10 @@ export const NO_REPORTS = { report: null, hooks: null, push: null, refusedPosts:
 /** Examines the configured database. An embedded one is examined only if it runs, since the check must not start it. */
 export async function collectDatabaseFacts(config: Config, serverRuns: boolean): Promise<DatabaseFacts> {
   try {
-    const place = await locateDatabase(config, serverRuns);
-    if (place.target !== null) return await queryAndEvaluateReports(place.target, config, serverRuns);
-    return { ...NO_REPORTS, verdicts: place.verdicts, startBlockers: [] };
+    const locatedDatabase = await locateDatabase(config, serverRuns);
+    if (locatedDatabase.target !== null)
+      return await queryAndEvaluateReports(locatedDatabase.target, config, serverRuns);
+    return { ...NO_REPORTS, verdicts: locatedDatabase.verdicts, startBlockers: [] };
   } catch (cause) {
     const verdicts = [failureResult(cause, config, serverRuns)];
     return { ...NO_REPORTS, verdicts, startBlockers: verdicts.filter(({ level }) => level === 'error') };
@@ -72,10 +73,15 @@ async function locateDatabase(
 ): Promise<{ target: ConnectionTarget | null; verdicts: readonly CheckResult[] }> {
   if (!config.postgresql.embedded) {
     const target = externalTarget(config);
-    await requireSessionPooling(target, POOLER_TIMEOUT_MS);
+    await requireSessionPooling(target, POOLING_CHECK_TIMEOUT_MS);
     return { target, verdicts: [] };
   }
-  const { version, binDir, exists, target } = await inspectEmbeddedPostgresql(config.dataDir, config.postgresql);
+  const {
+    postgresqlVersion: version,
+    binDir,
+    clusterExists: exists,
+    target,
+  } = await inspectEmbeddedPostgresql(config.dataDir, config.postgresql);
   if (target !== null) return { target, verdicts: [] };
   if (serverRuns && exists) {
     const todo = 'Klatch starts it again by itself; if it does not come, look into postgresql.log in data-dir.';
@@ -91,29 +97,29 @@ async function queryAndEvaluateReports(
   serverRuns: boolean,
 ): Promise<DatabaseFacts> {
   const newestSchema = newestSchemaVersion();
-  const report = await reportDatabase(target, { sealer: new Sealer(config.secret), timeoutMs: TIMEOUT_MS });
+  const report = await reportDatabase(target, { sealer: new Sealer(config.secret), timeoutMs: REPORT_TIMEOUT_MS });
   const expected = { config, newestSchema, serverRuns };
-  const judged = {
+  const baseFacts = {
     verdicts: [...evaluateDatabase(report, expected), ...(await examineReplication(target, config))],
     startBlockers: evaluateStartBlockers(report, expected),
     report,
   };
-  if (report.schema === 0 || report.schemaMismatch !== null) return { ...NO_REPORTS, ...judged };
-  const bounds = {
+  if (report.schema === 0 || report.schemaMismatch !== null) return { ...NO_REPORTS, ...baseFacts };
+  const hookReportBounds = {
     hosts: MAX_CHECKED_HOSTS + 1,
     failing: MAX_LISTED_FAILING_HOOKS,
     removedDays: RECENTLY_REMOVED_DAYS,
-    timeoutMs: TIMEOUT_MS,
+    timeoutMs: REPORT_TIMEOUT_MS,
   };
-  const hooks = await reportHooks(target, bounds);
-  if (report.schema < newestSchema) return { ...NO_REPORTS, ...judged, hooks };
-  const push = await reportPush(target, { longPendingMs: PUSH_OVERDUE_MS, timeoutMs: TIMEOUT_MS });
+  const hooks = await reportHooks(target, hookReportBounds);
+  if (report.schema < newestSchema) return { ...NO_REPORTS, ...baseFacts, hooks };
+  const push = await readPushReport(target, { longPendingMs: PUSH_OVERDUE_MS, timeoutMs: REPORT_TIMEOUT_MS });
   const refusedPosts = await reportRefusedPosts(target, {
     withinHours: RECENTLY_REFUSED_HOURS,
     maxGroups: MAX_LISTED_REFUSING_GROUPS,
-    timeoutMs: TIMEOUT_MS,
+    timeoutMs: REPORT_TIMEOUT_MS,
   });
-  return { ...judged, hooks, push, refusedPosts };
+  return { ...baseFacts, hooks, push, refusedPosts };
 }
 
 /**
@@ -131,18 +137,18 @@ async function examineReplication(target: ConnectionTarget, { postgresql }: Conf
 }
 
 function failureResult(cause: unknown, { dataDir, postgresql }: Config, serverRuns: boolean): CheckResult {
-  const closed = skipped(`${dataDir} is closed to this user: run it as root, or as the user of the server`);
+  const noAccessResult = skipped(`${dataDir} is closed to this user: run it as root, or as the user of the server`);
   const todo = postgresql.embedded
     ? 'Look into postgresql.log in data-dir.'
     : 'Check that PostgreSQL runs and that services.postgresql in server.conf leads to it.';
   // The running server proves that its own user may read the database's files: only the user of this command may not.
-  if (cause instanceof EmbeddedError && cause.code === 'owner-mismatch' && serverRuns) return closed;
+  if (cause instanceof EmbeddedError && cause.code === 'owner-mismatch' && serverRuns) return noAccessResult;
   if (cause instanceof EmbeddedError) return error(cause.message, 'The server cannot start until this is put right.');
   if (cause instanceof DatabaseUnavailableError || cause instanceof CommitUnknownError)
     return error(cause.message, todo);
-  if (cause instanceof TransactionPoolingError) return error(TRANSACTION_POOLING, TRANSACTION_POOLING_REMEDY);
+  if (cause instanceof TransactionPoolingError) return error(TRANSACTION_POOLING_SENTENCE, TRANSACTION_POOLING_REMEDY);
   const state = sqlState(cause);
   if (state !== null) return error(`the database refused to be examined (SQLSTATE ${state})`, todo);
   const { code } = cause as NodeJS.ErrnoException;
-  return code === 'EACCES' ? closed : unexpected(cause);
+  return code === 'EACCES' ? noAccessResult : unexpectedErrorResult(cause);
 }

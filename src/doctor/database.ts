@@ -6,7 +6,7 @@ import { countWithNoun, error, ok, warning, type CheckResult } from './finding.t
 import { DEDICATED_DATABASE_CONNECTIONS } from './open-files.ts';
 
 const MIN_SERVER_VERSION_NUMBER = 110_000;
-const REPORTED_LOSS_MS = 30 * 24 * 60 * 60_000;
+const LOSS_REPORTED_FOR_MS = 30 * 24 * 60 * 60_000;
 const LOSS_CONSEQUENCE = 'a crash can lose messages that were confirmed';
 
 /** The values that a report of the database is compared with. */
@@ -30,19 +30,19 @@ export function evaluateStartBlockers(report: DatabaseReport, expected: Database
 
 /** All results about an answering database; the first one is an `ok` that describes it, unless there is an error. */
 export function evaluateDatabase(report: DatabaseReport, expected: DatabaseExpectation): CheckResult[] {
-  const found = [
+  const results = [
     ...evaluateStartBlockers(report, expected),
     ...evaluateDataSafety(report, expected),
     ...evaluateLoss(report),
     ...evaluateConnections(report, expected),
     ...evaluateLocksAndTransactions(report),
   ];
-  if (found.some(({ level }) => level === 'error')) return found;
+  if (results.some(({ level }) => level === 'error')) return results;
   const kind = expected.config.postgresql.embedded ? ' (embedded)' : '';
   const { version, serverUses, schema, connections, connectionsTaken } = report;
   const state = schema === 0 ? 'without a schema yet' : `schema ${schema}`;
-  const fine = `PostgreSQL ${version}${kind} answers${describeServers(serverUses)}, ${state}, ${connectionsTaken} of ${connections} connections taken`;
-  return [ok(fine), ...found];
+  const okText = `PostgreSQL ${version}${kind} answers${describeServers(serverUses)}, ${state}, ${connectionsTaken} of ${connections} connections taken`;
+  return [ok(okText), ...results];
 }
 
 /**
@@ -52,8 +52,8 @@ export function evaluateDatabase(report: DatabaseReport, expected: DatabaseExpec
 function describeServers(uses: readonly ServerUse[]): string {
   if (uses.length === 1) return '';
   const rejected = uses.flatMap(({ server, rejection }) => (rejection === null ? [] : [`${server}: ${rejection}`]));
-  const others = rejected.length === 0 ? '' : ` (${rejected.join('; ')})`;
-  return ` at ${uses.find(({ isUsed }) => isUsed)?.server}${others}`;
+  const rejectedText = rejected.length === 0 ? '' : ` (${rejected.join('; ')})`;
+  return ` at ${uses.find(({ isUsed }) => isUsed)?.server}${rejectedText}`;
 }
 
 function evaluateVersions(report: DatabaseReport, { newestSchema, serverRuns }: DatabaseExpectation): CheckResult[] {
@@ -62,7 +62,7 @@ function evaluateVersions(report: DatabaseReport, { newestSchema, serverRuns }: 
     found.push(error(`PostgreSQL ${report.version} is too old`, 'Klatch needs PostgreSQL 11 or newer: upgrade it.'));
   }
   if (report.schemaMismatch !== null) {
-    const { found: what, remedy } = report.schemaMismatch;
+    const { problemPhrase: what, remedy } = report.schemaMismatch;
     found.push(error(what, `${remedy.slice(0, 1).toUpperCase()}${remedy.slice(1)}.`));
   } else if (report.schema < newestSchema && serverRuns) {
     const what = `the database is at schema ${report.schema} and this Klatch knows ${newestSchema}`;
@@ -107,7 +107,7 @@ function evaluateDataSafety(report: DatabaseReport, { config }: DatabaseExpectat
 
 /** Reports lost history for 30 days after the loss, so that nobody has to search the log for it. */
 function evaluateLoss({ loss }: DatabaseReport): CheckResult[] {
-  if (loss === null || Date.now() - loss.at.getTime() > REPORTED_LOSS_MS) return [];
+  if (loss === null || Date.now() - loss.at.getTime() > LOSS_REPORTED_FOR_MS) return [];
   const what = `history was lost: at ${loss.at.toISOString()} ${countWithNoun(loss.conversations, 'conversation')} lacked changes that had been committed`;
   const todo = 'Read "After a failover" in docs/database.md; the log of that time names conversations and numbers.';
   return [warning(what, todo)];
@@ -136,9 +136,9 @@ function evaluateLocksAndTransactions({ longTransactions, waitingLocks, blockerP
     found.push(warning(what, todo));
   }
   if (waitingLocks > 0) {
-    const by = blockerPids.length === 0 ? '' : `, held up by pid ${blockerPids.join(', ')} of PostgreSQL`;
+    const blockersText = blockerPids.length === 0 ? '' : `, held up by pid ${blockerPids.join(', ')} of PostgreSQL`;
     const todo = 'Run this again; if it stays, look at that session in pg_stat_activity and end what it does.';
-    found.push(warning(`${countWithNoun(waitingLocks, 'lock')} waited for${by}`, todo));
+    found.push(warning(`${countWithNoun(waitingLocks, 'lock')} waited for${blockersText}`, todo));
   }
   return found;
 }

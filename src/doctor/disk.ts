@@ -4,15 +4,15 @@ import { error, ok, warning, type CheckResult } from './finding.ts';
 
 const MIB = 1024 * 1024;
 /** With fewer free bytes, PostgreSQL may stop at the next checkpoint: it keeps up to 256 MiB of its WAL. */
-export const FREE_BYTES_ERROR = 512 * MIB;
+export const FREE_BYTES_ERROR_BELOW = 512 * MIB;
 /** With fewer free bytes the check warns: there is still time to act, but not much. */
-export const FREE_BYTES_WARNING = 4 * 1024 * MIB;
+export const FREE_BYTES_WARNING_BELOW = 4 * 1024 * MIB;
 /**
  * With fewer free files than these, the check reports an error or a warning. A table takes a file for each GiB and
  * index; logs and sockets take some more.
  */
-export const FREE_FILES_ERROR = 1_000;
-export const FREE_FILES_WARNING = 10_000;
+export const FREE_FILES_ERROR_BELOW = 1_000;
+export const FREE_FILES_WARNING_BELOW = 10_000;
 
 const TODO = 'Make room, or move the folder to a larger file system: a full disk refuses every message.';
 
@@ -29,19 +29,21 @@ interface FreeSpace {
 /** Checks the file systems of these folders, each file system once. */
 export async function checkDiskSpace(folders: readonly string[]): Promise<CheckResult[]> {
   const freeSpaces = await Promise.all(folders.map(measureFreeSpace));
-  const first = (freeSpace: FreeSpace): FreeSpace | undefined =>
+  const firstOnSameDevice = (freeSpace: FreeSpace): FreeSpace | undefined =>
     freeSpaces.find(({ device }) => device === freeSpace.device);
-  return freeSpaces.filter((freeSpace) => first(freeSpace) === freeSpace).map(evaluateFreeSpace);
+  return freeSpaces.filter((freeSpace) => firstOnSameDevice(freeSpace) === freeSpace).map(evaluateFreeSpace);
 }
 
 /** Whether a file system has enough free space. The scarcer one of bytes and files determines the level. */
 export function evaluateFreeSpace({ path, freeBytes, totalBytes: bytes, freeFiles }: FreeSpace): CheckResult {
-  const share = bytes === 0 ? 0 : Math.round((freeBytes / bytes) * 100);
-  const files = freeFiles === null ? '' : `, room for ${freeFiles} files`;
-  const found = `${path}: ${formatBytes(freeBytes)} free (${share} %)${files}`;
-  const fewFiles = freeFiles ?? Number.POSITIVE_INFINITY;
-  if (freeBytes < FREE_BYTES_ERROR || fewFiles < FREE_FILES_ERROR) return error(found, TODO);
-  return freeBytes < FREE_BYTES_WARNING || fewFiles < FREE_FILES_WARNING ? warning(found, TODO) : ok(found);
+  const freePercent = bytes === 0 ? 0 : Math.round((freeBytes / bytes) * 100);
+  const freeFilesText = freeFiles === null ? '' : `, room for ${freeFiles} files`;
+  const found = `${path}: ${formatBytes(freeBytes)} free (${freePercent} %)${freeFilesText}`;
+  const freeFilesOrInfinity = freeFiles ?? Number.POSITIVE_INFINITY;
+  if (freeBytes < FREE_BYTES_ERROR_BELOW || freeFilesOrInfinity < FREE_FILES_ERROR_BELOW) return error(found, TODO);
+  return freeBytes < FREE_BYTES_WARNING_BELOW || freeFilesOrInfinity < FREE_FILES_WARNING_BELOW
+    ? warning(found, TODO)
+    : ok(found);
 }
 
 /**

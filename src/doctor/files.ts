@@ -6,7 +6,8 @@ import { describeMismatch } from '../files/store-id.ts';
 import { StoreUnavailableError, type FileStore } from '../files/store.ts';
 import { error, ok, type CheckResult } from './finding.ts';
 
-const RIGHTS = 'chown it to the user of the server, with all that is in it, or change services.file-storage.location.';
+const OWNERSHIP_ADVICE =
+  'chown it to the user of the server, with all that is in it, or change services.file-storage.location.';
 
 const STORE_ADVICE = 'docs/files.md says what each answer of a store means.';
 const ID_ADVICE = 'Put that right before the server is started again: it refuses to. docs/files.md has more.';
@@ -46,26 +47,31 @@ async function checkLocalFolder(
   { files: { localFilesFolder }, dataDir }: Config,
   serverUid: number | null,
 ): Promise<CheckResult> {
-  const found = await stat(localFilesFolder).catch(({ code }: NodeJS.ErrnoException) => code ?? 'unknown');
-  if (typeof found === 'string') {
-    if (found !== 'ENOENT') return error(`${localFilesFolder} cannot be reached (${found})`, RIGHTS);
+  const statsOrErrorCode = await stat(localFilesFolder).catch(({ code }: NodeJS.ErrnoException) => code ?? 'unknown');
+  if (typeof statsOrErrorCode === 'string') {
+    if (statsOrErrorCode !== 'ENOENT')
+      return error(`${localFilesFolder} cannot be reached (${statsOrErrorCode})`, OWNERSHIP_ADVICE);
     if (await willParentFolderExist(localFilesFolder, dataDir))
       return ok(`${localFilesFolder} is not there yet: the server makes it`);
     const todo = `Make ${dirname(localFilesFolder)}, mount it, or change services.file-storage.location.`;
     return error(`${localFilesFolder} is not there, and neither is the folder above it`, todo);
   }
-  if (!found.isDirectory()) {
+  if (!statsOrErrorCode.isDirectory()) {
     return error(`${localFilesFolder} is not a folder`, 'Move it away, or change services.file-storage.location.');
   }
-  if (serverUid !== null && serverUid !== 0 && found.uid !== serverUid) {
-    return error(`${localFilesFolder} belongs to uid ${found.uid} and the server runs as uid ${serverUid}`, RIGHTS);
+  if (serverUid !== null && serverUid !== 0 && statsOrErrorCode.uid !== serverUid) {
+    return error(
+      `${localFilesFolder} belongs to uid ${statsOrErrorCode.uid} and the server runs as uid ${serverUid}`,
+      OWNERSHIP_ADVICE,
+    );
   }
   const { R_OK, W_OK, X_OK } = constants;
-  const refused = await access(localFilesFolder, R_OK | W_OK | X_OK).then(
+  const accessErrorCode = await access(localFilesFolder, R_OK | W_OK | X_OK).then(
     () => null,
     ({ code }: NodeJS.ErrnoException) => code ?? 'unknown',
   );
-  if (refused !== null) return error(`${localFilesFolder} cannot be written (${refused})`, RIGHTS);
+  if (accessErrorCode !== null)
+    return error(`${localFilesFolder} cannot be written (${accessErrorCode})`, OWNERSHIP_ADVICE);
   return ok(`${localFilesFolder} can be written`);
 }
 
@@ -75,9 +81,11 @@ async function checkLocalFolder(
  * with its missing ancestors.
  */
 async function willParentFolderExist(localFilesFolder: string, dataDir: string): Promise<boolean> {
-  const above = await stat(dirname(localFilesFolder)).catch(({ code }: NodeJS.ErrnoException) => code ?? 'unknown');
-  if (typeof above !== 'string') return above.isDirectory();
-  return above === 'ENOENT' && isFolderOrWithin(dataDir, dirname(localFilesFolder));
+  const parentStatsOrErrorCode = await stat(dirname(localFilesFolder)).catch(
+    ({ code }: NodeJS.ErrnoException) => code ?? 'unknown',
+  );
+  if (typeof parentStatsOrErrorCode !== 'string') return parentStatsOrErrorCode.isDirectory();
+  return parentStatsOrErrorCode === 'ENOENT' && isFolderOrWithin(dataDir, dirname(localFilesFolder));
 }
 
 /** Whether a path is the folder itself or within it. */

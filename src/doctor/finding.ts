@@ -47,7 +47,7 @@ export function countWithNoun(count: number, noun: string): string {
 /**
  * The result for an unexpected error. It shows the error's code or name only, since the message could contain a secret.
  */
-export function unexpected(cause: unknown): CheckResult {
+export function unexpectedErrorResult(cause: unknown): CheckResult {
   const { code, name } = cause as { code?: unknown; name?: unknown };
   const what = typeof code === 'string' ? code : String(name);
   return error(`could not be looked at (${what})`, 'Look at what the code says; run it as root if it is about rights.');

@@ -9,7 +9,7 @@ import { countWithNoun, ok, warning, type CheckResult } from './finding.ts';
 /** The maximum number of hosts that are checked; those with the most hooks come first. */
 export const MAX_CHECKED_HOSTS = 200;
 /** The maximum number of findings of one kind that are shown one by one; of the others, only the number is shown. */
-const MAX_SHOWN = 5;
+const MAX_SHOWN_HOSTS_PER_KIND = 5;
 const LOOKUP_TIMEOUT_MS = 3_000;
 
 interface CheckedHost {
@@ -30,12 +30,12 @@ export async function checkHookAddresses(hosts: readonly HookHost[], config: Con
   // Failures are not logged: the check in base-uri.ts reports a base-uri that cannot be resolved.
   const policy = createAddressPolicy(config, lookup, undefined);
   await policy.refreshPublicHostsIfDue();
-  const looked = hosts.slice(0, MAX_CHECKED_HOSTS);
-  const checkedHosts = await Promise.all(looked.map(async (host) => checkHost(host, policy, lookup)));
-  const wrong = [...hostWarnings(checkedHosts, 'refused'), ...hostWarnings(checkedHosts, 'unknown')];
-  if (wrong.length > 0) return wrong;
-  if (looked.length === 0) return [ok('there are no hooks')];
-  const what = looked.length === 1 ? 'the host of the hooks' : `all ${looked.length} hosts of hooks`;
+  const hostsToCheck = hosts.slice(0, MAX_CHECKED_HOSTS);
+  const checkedHosts = await Promise.all(hostsToCheck.map(async (host) => checkHost(host, policy, lookup)));
+  const warnings = [...hostWarnings(checkedHosts, 'refused'), ...hostWarnings(checkedHosts, 'unknown')];
+  if (warnings.length > 0) return warnings;
+  if (hostsToCheck.length === 0) return [ok('there are no hooks')];
+  const what = hostsToCheck.length === 1 ? 'the host of the hooks' : `all ${hostsToCheck.length} hosts of hooks`;
   return [ok(`delivery.allow lets ${what} through`)];
 }
 
@@ -57,8 +57,8 @@ async function checkHost(host: HookHost, policy: AddressPolicy, lookup: DnsResol
 }
 
 function hostWarnings(checkedHosts: readonly CheckedHost[], kind: 'refused' | 'unknown'): CheckResult[] {
-  const found = checkedHosts.filter(({ problem }) => problem?.kind === kind);
-  const verdicts = found.slice(0, MAX_SHOWN).map(({ host, problem }) => {
+  const affectedHosts = checkedHosts.filter(({ problem }) => problem?.kind === kind);
+  const verdicts = affectedHosts.slice(0, MAX_SHOWN_HOSTS_PER_KIND).map(({ host, problem }) => {
     const name = hostOf(host.authority);
     const who = `hook${host.hooks === 1 ? '' : 's'} ${host.ids.join(', ')}${host.hooks > host.ids.length ? ' …' : ''}`;
     if (kind === 'refused') {
@@ -69,9 +69,9 @@ function hostWarnings(checkedHosts: readonly CheckedHost[], kind: 'refused' | 'u
       'Look at the name servers of this machine; if the receiver is gone for good, its group removes the hook by DELETE.';
     return warning(`the name ${name} cannot be resolved (${problem!.reason}): ${who}`, todo);
   });
-  const more = found.length - verdicts.length;
-  if (more > 0)
-    verdicts.push(warning(`${countWithNoun(more, 'more host')} likewise`, 'Begin with those that are shown.'));
+  const notShownCount = affectedHosts.length - verdicts.length;
+  if (notShownCount > 0)
+    verdicts.push(warning(`${countWithNoun(notShownCount, 'more host')} likewise`, 'Begin with those that are shown.'));
   return verdicts;
 }
 

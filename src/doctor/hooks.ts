@@ -24,8 +24,8 @@ const ADVICE_BY_CATEGORY: Readonly<Record<string, string>> = {
 
 /** The advice for a failing hook. It says that nothing is lost, since no failure of a hook loses a message. */
 function adviceFor({ id, category }: FailingHook): string {
-  const begin = ADVICE_BY_CATEGORY[category ?? ''] ?? 'Look at the receiver.';
-  return `${begin} Nothing is lost meanwhile; "klatch hook info ${id}" shows what is pending.`;
+  const advice = ADVICE_BY_CATEGORY[category ?? ''] ?? 'Look at the receiver.';
+  return `${advice} Nothing is lost meanwhile; "klatch hook info ${id}" shows what is pending.`;
 }
 
 /** Results about hooks whose deliveries fail, and about hooks that their targets removed. */
@@ -53,8 +53,8 @@ function evaluateFailing(failing: HookHostsAndFailuresReport['failing'], config:
     const what = `hook ${id} of group ${conversationId} to ${authority} is ${state} since ${failingSince.toISOString()}`;
     return warning(`${what}: ${failureReason(hook)}`, adviceFor(hook));
   });
-  const more = failing.count - failing.hooks.length;
-  if (more > 0) verdicts.push(warning(`${countWithNoun(more, 'more hook')} likewise`, TODO));
+  const notShownCount = failing.count - failing.hooks.length;
+  if (notShownCount > 0) verdicts.push(warning(`${countWithNoun(notShownCount, 'more hook')} likewise`, TODO));
   return verdicts;
 }
 
@@ -68,15 +68,15 @@ function failureReason({ category, code }: FailingHook): string {
  * not known.
  */
 export function evaluateServerKeys(config: Config, keySignedHooks: number | null): CheckResult {
-  const pairs = config.serverSigningKeys.length;
-  if (pairs === 0 && keySignedHooks === null) {
+  const keyPairCount = config.serverSigningKeys.length;
+  if (keyPairCount === 0 && keySignedHooks === null) {
     return skipped('there is no key; whether a hook asks for one could not be read');
   }
-  if (pairs === 0 && keySignedHooks! > 0) {
+  if (keyPairCount === 0 && keySignedHooks! > 0) {
     const todo = 'Run "klatch setup", which makes a pair of keys, and restart the server.';
     const what = `${countWithNoun(keySignedHooks!, 'hook')} asked for signatures with the server's keys, and there is no key`;
     return warning(what, todo);
   }
-  if (pairs === 0) return ok('none, and no hook asks for one');
-  return ok(`${countWithNoun(pairs, 'pair')} of PEM files, each complete`);
+  if (keyPairCount === 0) return ok('none, and no hook asks for one');
+  return ok(`${countWithNoun(keyPairCount, 'pair')} of PEM files, each complete`);
 }

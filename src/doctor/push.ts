@@ -38,40 +38,42 @@ export function evaluatePush(
   report: DevicesAndLongPendingReport | null,
 ): CheckResult[] {
   const kinds = configuredDeviceKinds(config);
-  const broken = problems.map(({ kind, problem }) =>
+  const problemResults = problems.map(({ kind, problem }) =>
     error(
       `nothing can be pushed to devices of ${kind}: ${problem}`,
       `Put ${PUSH_SETTING_KEYS[kind]} right in server.conf and restart the server; docs/push.md says what it takes.`,
     ),
   );
   if (report === null) {
-    const which = kinds.length === 0 ? 'nothing is configured' : `configured for ${kinds.join(', ')}`;
-    return broken.length > 0 ? broken : [skipped(`${which}; whether there are devices could not be read`)];
+    const configuredText = kinds.length === 0 ? 'nothing is configured' : `configured for ${kinds.join(', ')}`;
+    return problemResults.length > 0
+      ? problemResults
+      : [skipped(`${configuredText}; whether there are devices could not be read`)];
   }
-  const found = [
-    ...broken,
+  const results = [
+    ...problemResults,
     ...report.devices.flatMap((each) => evaluateUnconfiguredDevices(config, each)),
     ...evaluateOverduePushes(report),
   ];
-  if (found.length > 0) return found;
-  const devices = report.devices.reduce((sum, each) => sum + each.devices, 0);
+  if (results.length > 0) return results;
+  const deviceCount = report.devices.reduce((sum, each) => sum + each.devices, 0);
   if (kinds.length === 0) return [ok('nothing is configured, and there are no devices')];
-  return [ok(`configured for ${kinds.join(', ')}; ${countWithNoun(devices, 'device')} registered`)];
+  return [ok(`configured for ${kinds.join(', ')}; ${countWithNoun(deviceCount, 'device')} registered`)];
 }
 
 /** Warns of devices whose vendor or app was taken out of the configuration. */
 function evaluateUnconfiguredDevices(config: Config, { kind, app, devices }: DeviceCount): CheckResult[] {
   const todo = 'Configure it again, or leave it: such devices go with their sessions.';
-  const are = `${countWithNoun(devices, 'device')} of ${kind} ${devices === 1 ? 'is' : 'are'} told nothing`;
+  const devicesText = `${countWithNoun(devices, 'device')} of ${kind} ${devices === 1 ? 'is' : 'are'} told nothing`;
   if (!configuredDeviceKinds(config).includes(kind))
-    return [warning(`${are}: ${PUSH_SETTING_KEYS[kind]} is not configured any more`, todo)];
+    return [warning(`${devicesText}: ${PUSH_SETTING_KEYS[kind]} is not configured any more`, todo)];
   if (app === null || kind === 'web' || configuredAppIds(config, kind).includes(app)) return [];
-  return [warning(`${are}: ${PUSH_SETTING_KEYS[kind]} has no ${app} any more`, todo)];
+  return [warning(`${devicesText}: ${PUSH_SETTING_KEYS[kind]} has no ${app} any more`, todo)];
 }
 
 function evaluateOverduePushes({ longPending }: DevicesAndLongPendingReport): CheckResult[] {
   return longPending.map(({ kind, pushes, since }) => {
-    const wait = pushes === 1 ? '1 push waits' : `${pushes} pushes wait`;
-    return warning(`${wait} for devices of ${kind}, the first since ${since.toISOString()}`, STATUS);
+    const waitingText = pushes === 1 ? '1 push waits' : `${pushes} pushes wait`;
+    return warning(`${waitingText} for devices of ${kind}, the first since ${since.toISOString()}`, STATUS);
   });
 }

@@ -7,22 +7,22 @@ export const MAX_LISTED_REFUSING_GROUPS = 5;
 export const RECENTLY_REFUSED_HOURS = 24;
 
 /** Results about groups that refused posts. The text of a refused post appears in no group. */
-export function evaluateRefusedPosts({ count, groups }: RefusedPostReport): CheckResult[] {
+export function evaluateRefusedPosts({ groupCount: count, groups }: RefusedPostReport): CheckResult[] {
   if (groups.length === 0) return [ok(`no group refused a post in the last ${RECENTLY_REFUSED_HOURS} hours`)];
   const found = groups.map(evaluateGroup);
-  const more = count - groups.length;
-  if (more > 0) {
+  const notShownCount = count - groups.length;
+  if (notShownCount > 0) {
     const todo = '"klatch group info <group>" shows what each of them refused.';
-    found.push(warning(`${countWithNoun(more, 'more group')} likewise`, todo));
+    found.push(warning(`${countWithNoun(notShownCount, 'more group')} likewise`, todo));
   }
   return found;
 }
 
 function evaluateGroup({ conversationId, posts, firstAt, lastAt, userAgent, sentence }: RefusingGroup): CheckResult {
-  const sender = userAgent === null ? 'without a User-Agent' : `from "${userAgent}"`;
-  const what =
+  const senderText = userAgent === null ? 'without a User-Agent' : `from "${userAgent}"`;
+  const refusalText =
     `group ${conversationId} refused ${countWithNoun(posts, 'post')} since ${firstAt.toISOString()}, ` +
-    `the newest at ${lastAt.toISOString()} ${sender}: ${sentence}`;
+    `the newest at ${lastAt.toISOString()} ${senderText}: ${sentence}`;
   const todo = `"klatch group info ${conversationId}" shows all of them; docs/callers.md has the address and the lines for each program.`;
-  return warning(what, todo);
+  return warning(refusalText, todo);
 }

@@ -21,9 +21,9 @@ export function evaluateReplication({
   const what = `replication is asynchronous: a failover would lose ${lossOf(standbys, leastLag)}`;
   const todo =
     'Set synchronous_mode in Patroni, or synchronous_standby_names in PostgreSQL (docs/cluster.md says what each costs).';
-  const toSee =
+  const lagVisibilityAdvice =
     ' To see how much, name all servers in services.postgresql.host, or grant pg_read_all_stats to the role.';
-  return [warning(what, leastLag === null ? `${todo}${toSee}` : todo)];
+  return [warning(what, leastLag === null ? `${todo}${lagVisibilityAdvice}` : todo)];
 }
 
 function evaluateSynchronous(standbys: number, leastLag: ReplicationLag | null): CheckResult[] {
@@ -32,11 +32,11 @@ function evaluateSynchronous(standbys: number, leastLag: ReplicationLag | null):
     return [error('commits wait for a standby and none follows: every post is refused with 503', todo)];
   }
   const whom = standbys === 1 ? 'the standby' : `one of ${standbys} standbys`;
-  const behind = leastLag === null ? '' : `, the best of which lacks ${lagText(leastLag)} now`;
-  const fine = ok(`commits wait for ${whom}${behind}: a failover loses nothing that was acknowledged`);
-  if (standbys > 1) return [fine];
+  const lagPhrase = leastLag === null ? '' : `, the best of which lacks ${lagText(leastLag)} now`;
+  const okResult = ok(`commits wait for ${whom}${lagPhrase}: a failover loses nothing that was acknowledged`);
+  if (standbys > 1) return [okResult];
   const todo = 'Add a second standby; with Patroni, synchronous_mode_strict: false lets writes go on without any.';
-  return [fine, warning('commits wait for the only standby: while it is away, posts are refused with 503', todo)];
+  return [okResult, warning('commits wait for the only standby: while it is away, posts are refused with 503', todo)];
 }
 
 function lossOf(standbys: number, leastLag: ReplicationLag | null): string {
@@ -55,18 +55,18 @@ function lagText({ bytes, seconds }: ReplicationLag): string {
  */
 export async function evaluateHostNames(
   hosts: readonly string[],
-  find: AddressLookup = (name) => lookup(name, { all: true }),
+  findAddresses: AddressLookup = (name) => lookup(name, { all: true }),
 ): Promise<CheckResult[]> {
   const names = [...new Set(hosts)].filter((host) => !host.startsWith('/') && isIP(host) === 0);
-  const found = await Promise.all(
+  const resultsOfNames = await Promise.all(
     names.map(async (name) => {
       // A name that does not resolve is reported by the check that connects to the database.
-      const addresses = await find(name).catch(() => []);
+      const addresses = await findAddresses(name).catch(() => []);
       const count = Math.max(...[4, 6].map((family) => addresses.filter((each) => each.family === family).length));
       if (count < 2) return [];
       const what = `${name} leads to ${count} addresses, of which only one is asked: it may be a standby`;
       return [warning(what, 'Give each server a name of its own, and list them all in services.postgresql.host.')];
     }),
   );
-  return found.flat();
+  return resultsOfNames.flat();
 }

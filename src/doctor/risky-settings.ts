@@ -11,7 +11,7 @@ const SPECIAL_RANGE_SAMPLES = ['127.0.0.1', '10.0.0.1', '100.64.0.1', METADATA_A
  * A longer stop time-out gets a warning, which assumes a service manager that kills a stopping server after 30 s. The
  * stop also has steps that the time-out does not bound.
  */
-const MAX_STOP_TIMEOUT_MS = 28_000;
+const STOP_TIMEOUT_WARNING_MS = 28_000;
 
 /** Warns of values that the server accepts, but that are probably a mistake or a security risk. */
 export function findRiskySettings(config: Config): CheckResult[] {
@@ -50,18 +50,22 @@ function findUnencryptedLinks({ http, postgresql }: Config): CheckResult[] {
   }
   if (base.protocol === 'https:' && !isLoopback(http.interface)) {
     const todo = 'Listen on 127.0.0.1, or let a firewall close the port to all but the proxy.';
-    const place = `${http.interface}:${http.port}`;
-    found.push(warning(`Klatch listens on ${place} without TLS, where others can reach it past the proxy`, todo));
+    const listenAddress = `${http.interface}:${http.port}`;
+    found.push(
+      warning(`Klatch listens on ${listenAddress} without TLS, where others can reach it past the proxy`, todo),
+    );
   }
   const hosts = [postgresql, ...postgresql.otherHosts].map(({ host }) => host);
-  const remote = postgresql.embedded ? [] : hosts.filter((host) => !host.startsWith('/') && !isLoopback(host));
-  const where = `the database at ${remote.join(' and ')}`;
-  if (remote.length > 0 && postgresql.tls === null) {
+  const remoteHosts = postgresql.embedded ? [] : hosts.filter((host) => !host.startsWith('/') && !isLoopback(host));
+  const databaseText = `the database at ${remoteHosts.join(' and ')}`;
+  if (remoteHosts.length > 0 && postgresql.tls === null) {
     const todo = 'Set services.postgresql.tls = verify-full, or lead the connection through a tunnel.';
-    found.push(warning(`the connection to ${where} is not encrypted: messages cross the network in clear text`, todo));
-  } else if (remote.length > 0 && postgresql.tls?.mode === 'require') {
+    found.push(
+      warning(`the connection to ${databaseText} is not encrypted: messages cross the network in clear text`, todo),
+    );
+  } else if (remoteHosts.length > 0 && postgresql.tls?.mode === 'require') {
     const todo = 'Set services.postgresql.tls = verify-full, and ca-file where the authority is your own.';
-    found.push(warning(`whoever answers for ${where} is believed: its certificate is not looked at`, todo));
+    found.push(warning(`whoever answers for ${databaseText} is believed: its certificate is not looked at`, todo));
   }
   return found;
 }
@@ -74,8 +78,8 @@ function findUnboundedProxyTrust({ http }: Config): CheckResult[] {
 
 function findDoubtfulTimeouts({ http, postgresql }: Config): CheckResult[] {
   const found: CheckResult[] = [];
-  if (http.stopDrainTimeoutMs > MAX_STOP_TIMEOUT_MS) {
-    const todo = `Set http.stop-timeout to ${MAX_STOP_TIMEOUT_MS / 1_000}s or less, or raise the service control's own time.`;
+  if (http.stopDrainTimeoutMs > STOP_TIMEOUT_WARNING_MS) {
+    const todo = `Set http.stop-timeout to ${STOP_TIMEOUT_WARNING_MS / 1_000}s or less, or raise the service control's own time.`;
     found.push(warning('http.stop-timeout is longer than the 30 s after which a service control kills', todo));
   }
   const { lockTimeoutMs, databaseCallTimeoutMs, flushTimeoutMs } = postgresql;

@@ -9,7 +9,15 @@ import { checkDataDirectoryOwnership } from './data-directory.ts';
 import { collectDatabaseFacts, NO_REPORTS, type DatabaseFacts } from './database-facts.ts';
 import { checkDiskSpace } from './disk.ts';
 import { checkFileStore } from './files.ts';
-import { checkNames, error, skipped, unexpected, type CheckName, type Finding, type CheckResult } from './finding.ts';
+import {
+  checkNames,
+  error,
+  skipped,
+  unexpectedErrorResult,
+  type CheckName,
+  type Finding,
+  type CheckResult,
+} from './finding.ts';
 import { checkHookAddresses } from './hook-addresses.ts';
 import { evaluateFailingAndRemovedHooks, evaluateServerKeys } from './hooks.ts';
 import { evaluateLastFailure } from './last-failure.ts';
@@ -25,7 +33,7 @@ const TOO_LONG = `could not be looked at within ${CHECK_TIMEOUT_MS / 1_000} s`;
 
 interface CheckOptions {
   /** The path of the configuration file. */
-  readonly file: string;
+  readonly configFile: string;
   readonly env: Environment;
   /** The data directory that the configuration sets; null: it cannot be read from the configuration. */
   readonly dataDir: string | null;
@@ -46,10 +54,10 @@ interface CheckContext extends CheckOptions {
  * `checkNames`.
  */
 export async function runChecks(options: CheckOptions): Promise<Finding[]> {
-  const { config, verdicts } = checkConfiguration(options.file, options.env);
+  const { config, verdicts } = checkConfiguration(options.configFile, options.env);
   const first = toFindings('configuration', verdicts);
-  const rest = checkNames.filter((name) => name !== 'configuration');
-  if (config === null) return [...first, ...(await checkWithoutConfig(options, rest))];
+  const otherCheckNames = checkNames.filter((name) => name !== 'configuration');
+  if (config === null) return [...first, ...(await checkWithoutConfig(options, otherCheckNames))];
   // If this user may not read the data directory, the check of the server reports the error.
   const holder = await findLockHolder(config.dataDir).catch(() => null);
   const database = withTimeoutFallback(collectDatabaseFacts(config, holder !== null), {
@@ -58,7 +66,7 @@ export async function runChecks(options: CheckOptions): Promise<Finding[]> {
     ...NO_REPORTS,
   });
   const context: CheckContext = { ...options, config, holder, database };
-  const found = await Promise.all(rest.map(async (name) => toFindings(name, await runCheck(name, context))));
+  const found = await Promise.all(otherCheckNames.map(async (name) => toFindings(name, await runCheck(name, context))));
   return [...first, ...found.flat()];
 }
 
@@ -67,16 +75,18 @@ export async function runChecks(options: CheckOptions): Promise<Finding[]> {
  * that were made after its start do not affect a running server.
  */
 async function checkWithoutConfig(options: CheckOptions, names: readonly CheckName[]): Promise<Finding[]> {
-  const { dataDir, file, version, askServer } = options;
-  const server =
+  const { dataDir, configFile: file, version, askServer } = options;
+  const serverResults =
     dataDir === null
       ? []
       : await withTimeoutFallback(
           askServer(dataDir).then((answer) => evaluateServer(answer, { version, file })),
           timedOutResults,
         );
-  const why = skipped('needs a configuration without mistakes');
-  return names.flatMap((name) => toFindings(name, name === 'server' && server.length > 0 ? server : [why]));
+  const skippedResult = skipped('needs a configuration without mistakes');
+  return names.flatMap((name) =>
+    toFindings(name, name === 'server' && serverResults.length > 0 ? serverResults : [skippedResult]),
+  );
 }
 
 type Check = (context: CheckContext) => Promise<readonly CheckResult[]>;
@@ -128,14 +138,17 @@ const checks: Readonly<Record<Exclude<CheckName, 'configuration'>, Check>> = {
 
 /** If no server runs, the results include what prevents a start and how the last run failed. */
 async function examineServer(context: CheckContext): Promise<readonly CheckResult[]> {
-  const { config, file, version, askServer } = context;
+  const { config, configFile: file, version, askServer } = context;
   const answer = await askServer(config.dataDir);
   if (!('unreachableResult' in answer) || !answer.isDataDirUnlocked) return evaluateServer(answer, { version, file });
-  const ports = await findTakenPorts(config);
-  if (answer.failure === null) return [answer.unreachableResult, ...ports];
+  const portResults = await findTakenPorts(config);
+  if (answer.failure === null) return [answer.unreachableResult, ...portResults];
   const { report, startBlockers } = await context.database;
-  const database = report === null && startBlockers.length === 0 ? null : startBlockers;
-  return [evaluateLastFailure(answer.failure, { takenPorts: ports, databaseBlockers: database }), ...ports];
+  const databaseBlockers = report === null && startBlockers.length === 0 ? null : startBlockers;
+  return [
+    evaluateLastFailure(answer.failure, { takenPorts: portResults, databaseBlockers: databaseBlockers }),
+    ...portResults,
+  ];
 }
 
 async function runCheck(
@@ -143,7 +156,7 @@ async function runCheck(
   context: CheckContext,
 ): Promise<readonly CheckResult[]> {
   // If one check throws, the findings of the other checks must not be lost.
-  const checking = checks[name](context).catch((cause: unknown) => [unexpected(cause)]);
+  const checking = checks[name](context).catch((cause: unknown) => [unexpectedErrorResult(cause)]);
   return withTimeoutFallback(checking, timedOutResults);
 }
 

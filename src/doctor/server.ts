@@ -57,6 +57,8 @@ function evaluateLoops(loops: readonly { readonly hook: number; readonly group: 
     const what = `hook ${hook} of group ${group} looks like a loop: each delivery is followed by a post within 2 s`;
     return warning(what, todo);
   });
-  const more = loops.length - listed.length;
-  return more === 0 ? listed : [...listed, warning(`${countWithNoun(more, 'more hook')} likewise`, todo)];
+  const notShownCount = loops.length - listed.length;
+  return notShownCount === 0
+    ? listed
+    : [...listed, warning(`${countWithNoun(notShownCount, 'more hook')} likewise`, todo)];
 }

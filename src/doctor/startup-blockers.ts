@@ -6,7 +6,7 @@ import { checkDataDirectoryOwnership } from './data-directory.ts';
 import { collectDatabaseFacts } from './database-facts.ts';
 import { checkDiskSpace } from './disk.ts';
 import { describePortHolder, findPortHolder } from '../port-holder.ts';
-import { error, unexpected, type CheckName, type Finding, type CheckResult } from './finding.ts';
+import { error, unexpectedErrorResult, type CheckName, type Finding, type CheckResult } from './finding.ts';
 
 const CONNECT_TIMEOUT_MS = 1_000;
 
@@ -18,7 +18,7 @@ export async function findStartupBlockers(file: string, env: Environment): Promi
     findTakenPorts(config),
     checkDataDirectoryOwnership(config.dataDir, null),
     collectDatabaseFacts(config, false),
-    checkDiskSpace([config.dataDir]).catch((cause: unknown) => [unexpected(cause)]),
+    checkDiskSpace([config.dataDir]).catch((cause: unknown) => [unexpectedErrorResult(cause)]),
   ]);
   return [
     ...errorFindings('data directory', [directory]),
@@ -34,11 +34,11 @@ function errorFindings(check: CheckName, verdicts: readonly CheckResult[]): Find
 
 /** An error for each port of the stopped server that another program listens on. */
 export async function findTakenPorts({ http, metrics }: Config): Promise<CheckResult[]> {
-  const found = await Promise.all([
+  const resultsByListener = await Promise.all([
     detectPortListener(http, 'http'),
     metrics.metricsEnabled ? detectPortListener(metrics, 'metrics') : [],
   ]);
-  return found.flat();
+  return resultsByListener.flat();
 }
 
 /**
@@ -47,21 +47,21 @@ export async function findTakenPorts({ http, metrics }: Config): Promise<CheckRe
  */
 async function detectPortListener(
   { interface: host, port }: HttpConfig | MetricsConfig,
-  keys: 'http' | 'metrics',
+  configSection: 'http' | 'metrics',
 ): Promise<CheckResult[]> {
   if (port === 0) return [];
   const isTaken = await new Promise<boolean>((resolve) => {
     const socket = connect({ host, port, timeout: CONNECT_TIMEOUT_MS });
-    const settle = (answers: boolean): void => {
+    const finishProbe = (answers: boolean): void => {
       socket.destroy();
       resolve(answers);
     };
-    socket.once('connect', () => settle(true));
-    socket.once('timeout', () => settle(false));
-    socket.once('error', () => settle(false));
+    socket.once('connect', () => finishProbe(true));
+    socket.once('timeout', () => finishProbe(false));
+    socket.once('error', () => finishProbe(false));
   });
   if (!isTaken) return [];
-  const todo = `Stop it, or choose another port (${keys}.interface, ${keys}.port).`;
+  const todo = `Stop it, or choose another port (${configSection}.interface, ${configSection}.port).`;
   const holder = describePortHolder(await findPortHolder(host, port));
   return [error(`another program listens on ${host}:${port}${holder}`, todo)];
 }

@@ -24,15 +24,15 @@ export async function adoptStore(
   await pool.transaction(requireNoServers);
   await store.checkUsable();
   const counts = { files: 0, lost: 0, found: 0 };
-  for (let after: string | null = null; ;) {
-    const page = await checkStorePage({ pool, store }, { after, repair: 'rows' });
+  for (let pagePosition: string | null = null; ;) {
+    const page = await checkStorePage({ pool, store }, { after: pagePosition, repair: 'rows' });
     // Only the pages of files are read. The later pages, of uploads, are for `klatch files check`.
     counts.files += page.files;
     const repaired = page.findings.filter((finding) => finding.repaired);
     counts.found += repaired.filter(({ problem }) => problem === 'again').length;
     counts.lost += repaired.filter(({ problem }) => problem !== 'again').length;
     if (page.next === null || page.isFilesPartDone) break;
-    after = page.next;
+    pagePosition = page.next;
   }
   await writeDatabaseIdToStore({ pool, store });
   return counts;

@@ -24,15 +24,15 @@ export interface AppendResult {
  */
 export async function appendToFile(
   handle: FileHandle,
-  start: number,
+  startPosition: number,
   {
     buffer,
     onDurable,
     mayFreeChunks,
   }: { buffer: ChunkBuffer; onDurable: (durableBytes: number) => void; mayFreeChunks: boolean },
 ): Promise<AppendResult> {
-  const syncing = new BackgroundSync(handle, start, onDurable);
-  let position = start;
+  const syncing = new BackgroundSync(handle, startPosition, onDurable);
+  let position = startPosition;
   try {
     for (;;) {
       const chunks = await buffer.take();
@@ -45,7 +45,7 @@ export async function appendToFile(
     await syncing.waitUntilIdle();
   }
   await syncing.syncRemaining(position);
-  return { durableBytes: position, sourceError: buffer.error };
+  return { durableBytes: position, sourceError: buffer.sourceError };
 }
 
 /**
@@ -53,14 +53,14 @@ export async function appendToFile(
  * the rest.
  */
 async function writeAllAndCountBytes(handle: FileHandle, chunks: readonly Buffer[], position: number): Promise<number> {
-  let left = chunks;
-  let written = 0;
-  while (left.length > 0) {
-    const { bytesWritten } = await handle.writev(left, position + written);
-    written += bytesWritten;
-    left = skipBytes(left, bytesWritten);
+  let remainingChunks = chunks;
+  let writtenBytes = 0;
+  while (remainingChunks.length > 0) {
+    const { bytesWritten } = await handle.writev(remainingChunks, position + writtenBytes);
+    writtenBytes += bytesWritten;
+    remainingChunks = skipBytes(remainingChunks, bytesWritten);
   }
-  return written;
+  return writtenBytes;
 }
 
 function skipBytes(chunks: readonly Buffer[], bytes: number): readonly Buffer[] {
@@ -81,9 +81,9 @@ class BackgroundSync {
   #runningSync: Promise<void> | null = null;
   #syncError: unknown = null;
 
-  constructor(handle: FileHandle, start: number, onDurable: (durableBytes: number) => void) {
+  constructor(handle: FileHandle, startPosition: number, onDurable: (durableBytes: number) => void) {
     this.#handle = handle;
-    this.#durableBytes = start;
+    this.#durableBytes = startPosition;
     this.#onDurable = onDurable;
   }
 

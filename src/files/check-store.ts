@@ -95,23 +95,24 @@ async function checkFilesAndRowsPage(
   const rows = await pool.run((sql) => listStoreCheckRows(sql, { after, limit: PAGE_SIZE }));
   const lastRow = rows.length < PAGE_SIZE ? null : rows.at(-1)!.id;
   // The page ends at the greatest key up to which both lists are complete: that of the store and that of the rows.
-  const end = [listed.next, lastRow].filter((each) => each !== null).sort()[0] ?? null;
-  const isWithin = (key: string): boolean => end === null || key <= end;
-  const files = listed.files.filter(({ key }) => isWithin(key));
-  const byId = new Map(rows.filter(({ id }) => isWithin(id)).map((row) => [row.id, row]));
+  const lastKeyOfPage = [listed.next, lastRow].filter((each) => each !== null).sort()[0] ?? null;
+  const isWithinPage = (key: string): boolean => lastKeyOfPage === null || key <= lastKeyOfPage;
+  const files = listed.files.filter(({ key }) => isWithinPage(key));
+  const rowById = new Map(rows.filter(({ id }) => isWithinPage(id)).map((row) => [row.id, row]));
   const found: FileFinding[] = [];
   await runInBatches(files, async (file) => {
-    const finding = await checkStoredFile(deps, file, { rowOfStoredFile: byId.get(file.key), repair });
+    const finding = await checkStoredFile(deps, file, { rowOfStoredFile: rowById.get(file.key), repair });
     if (finding !== null) found.push(finding);
-    byId.delete(file.key);
+    rowById.delete(file.key);
   });
-  const missing = [...byId.values()].filter(({ state }) => state === 'stored');
-  const isSuspectedEmpty = repair !== 'rows' && missing.length > 0 && (await store.list(null)).files.length === 0;
-  await runInBatches(missing, async (row) => {
+  const rowsWithoutFile = [...rowById.values()].filter(({ state }) => state === 'stored');
+  const isSuspectedEmpty =
+    repair !== 'rows' && rowsWithoutFile.length > 0 && (await store.list(null)).files.length === 0;
+  await runInBatches(rowsWithoutFile, async (row) => {
     const finding = await checkMissingFile(deps, row, repair !== 'none' && !isSuspectedEmpty);
     if (finding !== null) found.push(finding);
   });
-  const next = end === null ? UPLOADS_CURSOR_PREFIX : `${FILES_CURSOR_PREFIX}${end}`;
+  const next = lastKeyOfPage === null ? UPLOADS_CURSOR_PREFIX : `${FILES_CURSOR_PREFIX}${lastKeyOfPage}`;
   const hasSkippedMarkingLost = isSuspectedEmpty && repair !== 'none';
   return {
     findings: found,
@@ -119,7 +120,7 @@ async function checkFilesAndRowsPage(
     uploads: 0,
     next,
     hasSkippedMarkingLost,
-    isFilesPartDone: end === null,
+    isFilesPartDone: lastKeyOfPage === null,
   };
 }
 
@@ -130,19 +131,20 @@ async function checkStoredFile(
   { rowOfStoredFile, repair }: { rowOfStoredFile: StoreCheckRow | undefined; repair: Repair },
 ): Promise<FileFinding | null> {
   const isRepairing = repair !== 'none';
-  const mark = (isThere: boolean): Promise<boolean> => pool.run((sql) => markLostOrFound(sql, file, isThere));
+  const markLostOrFoundAgain = (isThere: boolean): Promise<boolean> =>
+    pool.run((sql) => markLostOrFound(sql, file, isThere));
   if (rowOfStoredFile === undefined) {
     // If the file and then its row were deleted after the listing of the store, nothing is wrong.
     if ((await store.size(file)) === null || (await hasRow(pool, file))) return null;
-    const removes = repair === 'all';
-    if (removes) await store.remove(file);
-    return { problem: 'stray', file, bytes, repaired: removes };
+    const isRemoving = repair === 'all';
+    if (isRemoving) await store.remove(file);
+    return { problem: 'stray', file, bytes, repaired: isRemoving };
   }
   if (rowOfStoredFile.state === 'lost' && rowOfStoredFile.size === bytes) {
-    return { problem: 'again', file, bytes, repaired: isRepairing && (await mark(true)) };
+    return { problem: 'again', file, bytes, repaired: isRepairing && (await markLostOrFoundAgain(true)) };
   }
   if (rowOfStoredFile.state !== 'stored' || rowOfStoredFile.size === bytes) return null;
-  return { problem: 'size', file, bytes, repaired: isRepairing && (await mark(false)) };
+  return { problem: 'size', file, bytes, repaired: isRepairing && (await markLostOrFoundAgain(false)) };
 }
 
 /**
@@ -152,23 +154,23 @@ async function checkStoredFile(
 async function checkMissingFile(
   { pool, store }: StoreCheckDeps,
   row: StoreCheckRow,
-  repair: boolean,
+  isRepairing: boolean,
 ): Promise<FileFinding | null> {
   if ((await store.size(row.id)) !== null) return null;
-  const now = (await pool.run((sql) => findStoreCheckRows(sql, [row.id]))).get(row.id);
-  if (now?.state !== 'stored') return null;
-  const repaired = repair && (await pool.run((sql) => markLostOrFound(sql, row.id, false)));
+  const currentRow = (await pool.run((sql) => findStoreCheckRows(sql, [row.id]))).get(row.id);
+  if (currentRow?.state !== 'stored') return null;
+  const repaired = isRepairing && (await pool.run((sql) => markLostOrFound(sql, row.id, false)));
   return { problem: 'lost', file: row.id, bytes: null, repaired };
 }
 
 async function checkLeftoverUploadsAndUsage(
   deps: StoreCheckDeps,
   after: string | null,
-  repair: boolean,
+  isRepairing: boolean,
 ): Promise<StoreCheckPage> {
   const { pool, store } = deps;
   const { files: uploads, next } = await store.listUploads(after);
-  const rows = await pool.run((sql) =>
+  const rowById = await pool.run((sql) =>
     findStoreCheckRows(
       sql,
       uploads.map(({ key }) => key),
@@ -176,13 +178,13 @@ async function checkLeftoverUploadsAndUsage(
   );
   const found: FileFinding[] = [];
   // The data of uploads in progress must stay, and the sweeper deletes that of files in the state `removed`.
-  const suspects = uploads.filter(({ key }) => !['uploading', 'removed'].includes(rows.get(key)?.state ?? 'none'));
-  const left = await filterUploadsStillInStore(store, suspects, after);
-  await runInBatches(left, async ({ key: file, size: bytes }) => {
-    if (repair) await store.removeIncompleteUpload(file);
-    found.push({ problem: 'upload', file, bytes, repaired: repair });
+  const suspects = uploads.filter(({ key }) => !['uploading', 'removed'].includes(rowById.get(key)?.state ?? 'none'));
+  const leftoverUploads = await filterUploadsStillInStore(store, suspects, after);
+  await runInBatches(leftoverUploads, async ({ key: file, size: bytes }) => {
+    if (isRepairing) await store.removeIncompleteUpload(file);
+    found.push({ problem: 'upload', file, bytes, repaired: isRepairing });
   });
-  if (next === null) found.push(...(await checkUsage(pool, repair)));
+  if (next === null) found.push(...(await checkUsage(pool, isRepairing)));
   return {
     findings: found,
     files: 0,
@@ -203,30 +205,30 @@ async function filterUploadsStillInStore(
   after: string | null,
 ): Promise<readonly StoredObject[]> {
   if (uploads.length === 0) return [];
-  const again = await store.listUploads(after);
-  const pages = [again.files];
+  const newListing = await store.listUploads(after);
+  const pages = [newListing.files];
   // Uploads that began after the first listing may push the last ones of this page to the next page.
-  if (again.next !== null) pages.push((await store.listUploads(again.next)).files);
-  const there = new Set(pages.flat().map(({ key }) => key));
-  return uploads.filter(({ key }) => there.has(key));
+  if (newListing.next !== null) pages.push((await store.listUploads(newListing.next)).files);
+  const storedKeys = new Set(pages.flat().map(({ key }) => key));
+  return uploads.filter(({ key }) => storedKeys.has(key));
 }
 
 /** Returns a finding for each account whose count of used space is wrong, at most a page of them. */
-async function checkUsage(pool: Pool, repair: boolean): Promise<FileFinding[]> {
-  let wrong = 0;
+async function checkUsage(pool: Pool, isRepairing: boolean): Promise<FileFinding[]> {
+  let wrongCountAccounts = 0;
   try {
     await pool.transaction(async (tx) => {
-      wrong = await correctUsageCounts(tx);
-      if (!repair) throw new RollbackError('looked at only');
+      wrongCountAccounts = await correctUsageCounts(tx);
+      if (!isRepairing) throw new RollbackError('looked at only');
     });
   } catch (error) {
     if (!(error instanceof RollbackError)) throw error;
   }
-  return Array.from({ length: Math.min(wrong, PAGE_SIZE) }, () => ({
+  return Array.from({ length: Math.min(wrongCountAccounts, PAGE_SIZE) }, () => ({
     problem: 'usage',
     file: null,
     bytes: null,
-    repaired: repair,
+    repaired: isRepairing,
   }));
 }
 

@@ -30,7 +30,7 @@ export class ChunkBuffer {
   }
 
   /** Why the source ended early; null: the source ended normally, or has not ended. */
-  get error(): Error | null {
+  get sourceError(): Error | null {
     return this.#sourceError;
   }
 

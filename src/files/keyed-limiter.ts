@@ -2,8 +2,8 @@
 export class KeyedLimiter<Key> {
   readonly #maxTotal: number;
   readonly #maxPerKey: number;
-  readonly #heldByKey = new Map<Key, number>();
-  #running = 0;
+  readonly #heldSlotsByKey = new Map<Key, number>();
+  #runningTasks = 0;
 
   constructor(bounds: { total: number; perKey: number }) {
     this.#maxTotal = bounds.total;
@@ -11,7 +11,7 @@ export class KeyedLimiter<Key> {
   }
 
   get running(): number {
-    return this.#running;
+    return this.#runningTasks;
   }
 
   /**
@@ -19,18 +19,18 @@ export class KeyedLimiter<Key> {
    * calls of that function do nothing.
    */
   take(key: Key): (() => void) | null {
-    const held = this.#heldByKey.get(key) ?? 0;
-    if (this.#running >= this.#maxTotal || held >= this.#maxPerKey) return null;
-    this.#running += 1;
-    this.#heldByKey.set(key, held + 1);
-    let isOver = false;
+    const held = this.#heldSlotsByKey.get(key) ?? 0;
+    if (this.#runningTasks >= this.#maxTotal || held >= this.#maxPerKey) return null;
+    this.#runningTasks += 1;
+    this.#heldSlotsByKey.set(key, held + 1);
+    let isReleased = false;
     return () => {
-      if (isOver) return;
-      isOver = true;
-      this.#running -= 1;
-      const left = this.#heldByKey.get(key)! - 1;
-      if (left === 0) this.#heldByKey.delete(key);
-      else this.#heldByKey.set(key, left);
+      if (isReleased) return;
+      isReleased = true;
+      this.#runningTasks -= 1;
+      const left = this.#heldSlotsByKey.get(key)! - 1;
+      if (left === 0) this.#heldSlotsByKey.delete(key);
+      else this.#heldSlotsByKey.set(key, left);
     };
   }
 }

@@ -83,9 +83,9 @@ export class LocalFolders {
   /** Lists a page of files, from the first key after `after`. */
   async list(after: FileKey | null): Promise<StoredPage> {
     const entries = await readdir(this.location, { withFileTypes: true });
-    const first = after?.slice(0, 2) ?? '';
+    const firstPrefix = after?.slice(0, 2) ?? '';
     const folders = entries.filter(
-      (entry) => entry.isDirectory() && KEY_PREFIX_PATTERN.test(entry.name) && entry.name >= first,
+      (entry) => entry.isDirectory() && KEY_PREFIX_PATTERN.test(entry.name) && entry.name >= firstPrefix,
     );
     const files: StoredObject[] = [];
     for (const name of folders.map((entry) => entry.name).sort()) {
@@ -145,8 +145,8 @@ async function listFolder(
     (name) => isFileKey(name) && name.startsWith(keyPrefixFilter) && (after === null || name > after),
   );
   const page = keys.sort().slice(0, limit);
-  const found = await Promise.all(page.map((key) => statStoredObject(join(folder, key), key)));
-  const files = found.filter((file) => file !== null);
+  const storedObjects = await Promise.all(page.map((key) => statStoredObject(join(folder, key), key)));
+  const files = storedObjects.filter((file) => file !== null);
   return { files, isTruncated: page.length < keys.length, last: page.at(-1) ?? after };
 }
 

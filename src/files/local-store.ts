@@ -89,9 +89,9 @@ export class LocalStore implements FileStore {
 
   async append(key: FileKey, progress: UploadProgress, source: AppendSource): Promise<UploadProgress> {
     checkFileKey(key);
-    const { received, state } = progress;
+    const { receivedBytes: received, state } = progress;
     const { bytes, onProgress, mayFreeChunks = false } = source;
-    const onDurable = (durableBytes: number): void => onProgress({ received: durableBytes, state });
+    const onDurable = (durableBytes: number): void => onProgress({ receivedBytes: durableBytes, state });
     // The buffer is created before the file is opened, so that it notices if the source fails meanwhile.
     const buffer = new ChunkBuffer(bytes);
     try {
@@ -99,13 +99,13 @@ export class LocalStore implements FileStore {
         this.#openAndAppend(key, received, { buffer, onDurable, mayFreeChunks }),
       );
       if (sourceError !== null) throw sourceError;
-      return { received: durableBytes, state };
+      return { receivedBytes: durableBytes, state };
     } finally {
       buffer.detachAndPause();
     }
   }
 
-  async finish(key: FileKey, { received }: UploadProgress): Promise<void> {
+  async finish(key: FileKey, { receivedBytes: received }: UploadProgress): Promise<void> {
     checkFileKey(key);
     await this.#translateErrors(async () => {
       const folder = this.#folders.folderPathOf(key);
@@ -171,13 +171,13 @@ export class LocalStore implements FileStore {
   async #openAndAppend(
     key: FileKey,
     received: number,
-    to: { buffer: ChunkBuffer; onDurable: (durableBytes: number) => void; mayFreeChunks: boolean },
+    appendOptions: { buffer: ChunkBuffer; onDurable: (durableBytes: number) => void; mayFreeChunks: boolean },
   ): Promise<AppendResult> {
     const handle = await this.#openUpload(key, received);
     try {
       // For a new file the folder is synced first: without its name, the bytes of the file would be lost in a crash.
       if (received === 0) await syncFolder(this.#folders.uploadsFolder);
-      return await appendToFile(handle, received, to);
+      return await appendToFile(handle, received, appendOptions);
     } finally {
       await handle.close();
     }
@@ -210,8 +210,8 @@ export class LocalStore implements FileStore {
   async #truncateUploadIfPresent(key: FileKey, received: number): Promise<boolean> {
     let handle: FileHandle;
     try {
-      const create = received === 0 && (await this.#fileSize(key)) === null ? O_CREAT : 0;
-      handle = await open(this.#folders.uploadPathOf(key), O_WRONLY | O_NOFOLLOW | create, FILE_MODE);
+      const createFlag = received === 0 && (await this.#fileSize(key)) === null ? O_CREAT : 0;
+      handle = await open(this.#folders.uploadPathOf(key), O_WRONLY | O_NOFOLLOW | createFlag, FILE_MODE);
     } catch (error) {
       if (isFileSystemErrorWithCode(error, 'ENOENT')) return false;
       throw error;

@@ -49,8 +49,8 @@ function bareMediaTypeOrUnknown(mime: string): string {
  */
 function isText(bytes: Buffer): boolean {
   for (let cut = 0; cut <= 3 && cut < bytes.length; cut += 1) {
-    const whole = bytes.subarray(0, bytes.length - cut);
-    if (isUtf8(whole)) return !NON_TEXT_CHARACTERS.test(whole.toString('utf8'));
+    const wholeCharacters = bytes.subarray(0, bytes.length - cut);
+    if (isUtf8(wholeCharacters)) return !NON_TEXT_CHARACTERS.test(wholeCharacters.toString('utf8'));
   }
   return false;
 }

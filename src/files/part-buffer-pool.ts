@@ -1,13 +1,13 @@
 import { StoreUnavailableError } from './store.ts';
 
 /** The most bytes in memory for the parts of all uploads together. */
-export const PART_MEMORY_BYTES = 256 * 1024 * 1024;
+export const TOTAL_PART_MEMORY_BYTES = 256 * 1024 * 1024;
 const RESERVATION_TIMEOUT_MS = 30_000;
 /**
  * After this share of its time-out, a waiting upload takes the slot of an upload whose part is not full. In the rest of
  * the time, that upload sends the bytes of its slot to the store and releases the slot.
  */
-const RECLAIM_AFTER_SHARE = 2 / 3;
+const RECLAIM_AFTER_TIMEOUT_SHARE = 2 / 3;
 
 /** A slot in memory for one part of an S3 upload. */
 export interface PartReservation {
@@ -41,7 +41,7 @@ export class PartBufferPool {
 
   constructor(partBytes: number, reservationTimeoutMs = RESERVATION_TIMEOUT_MS) {
     // At least two slots, so that one part is filled while another is sent.
-    this.#freeSlots = Math.max(2, Math.floor(PART_MEMORY_BYTES / partBytes));
+    this.#freeSlots = Math.max(2, Math.floor(TOTAL_PART_MEMORY_BYTES / partBytes));
     this.#reservationTimeoutMs = reservationTimeoutMs;
   }
 
@@ -67,12 +67,12 @@ export class PartBufferPool {
 
   async #waitForRelease(): Promise<void> {
     const waiter = Promise.withResolvers<void>();
-    const began = performance.now();
+    const waitStartedMs = performance.now();
     const reclaimTimer = setTimeout(
-      () => this.#reclaimLongestFillingPart(began),
-      this.#reservationTimeoutMs * RECLAIM_AFTER_SHARE,
+      () => this.#reclaimLongestFillingPart(waitStartedMs),
+      this.#reservationTimeoutMs * RECLAIM_AFTER_TIMEOUT_SHARE,
     );
-    const timer = setTimeout(() => {
+    const timeoutTimer = setTimeout(() => {
       this.#waiters.splice(this.#waiters.indexOf(waiter.resolve), 1);
       waiter.reject(new StoreUnavailableError('the store of files takes less than is being uploaded'));
     }, this.#reservationTimeoutMs);
@@ -81,7 +81,7 @@ export class PartBufferPool {
       await waiter.promise;
     } finally {
       clearTimeout(reclaimTimer);
-      clearTimeout(timer);
+      clearTimeout(timeoutTimer);
     }
   }
 
@@ -93,8 +93,8 @@ export class PartBufferPool {
   }
 
   #releaseSlot(): void {
-    const next = this.#waiters.shift();
-    if (next === undefined) this.#freeSlots += 1;
-    else next();
+    const wakeNextWaiter = this.#waiters.shift();
+    if (wakeNextWaiter === undefined) this.#freeSlots += 1;
+    else wakeNextWaiter();
   }
 }

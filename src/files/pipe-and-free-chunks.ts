@@ -25,15 +25,15 @@ export function freeChunkMemory(chunk: Buffer): void {
 export async function pipeAndFreeChunks(
   source: Readable,
   sink: Writable,
-  length: number,
+  expectedBytes: number,
   bounds: MinThroughput = MIN_UPLOAD_AND_DOWNLOAD_THROUGHPUT,
 ): Promise<void> {
-  let remaining = length;
+  let remainingBytes = expectedBytes;
   const watchdog = new ThroughputWatchdog(bounds);
   const resume = (): void => void source.resume();
   source.on('data', (chunk: Buffer) => {
-    remaining -= chunk.length;
-    if (remaining < 0) {
+    remainingBytes -= chunk.length;
+    if (remainingBytes < 0) {
       source.destroy(new Error('it is longer than it should be'));
       return;
     }
@@ -53,11 +53,11 @@ export async function pipeAndFreeChunks(
     await Promise.race([
       finished(source, { cleanup: true }),
       sinkFinished.then(() => Promise.reject(new Error('it was ended'))),
-      watchdog.tooSlow,
+      watchdog.tooSlowRejection,
     ]);
-    if (remaining > 0) throw new Error('it is shorter than it should be');
+    if (remainingBytes > 0) throw new Error('it is shorter than it should be');
     sink.end();
-    await Promise.race([sinkFinished, watchdog.tooSlow]);
+    await Promise.race([sinkFinished, watchdog.tooSlowRejection]);
   } finally {
     watchdog.stop();
     sink.off('drain', resume);
@@ -71,10 +71,10 @@ export async function pipeAndFreeChunks(
  */
 class ThroughputWatchdog {
   /** Rejects when the sink takes too long for a chunk; never resolves. */
-  readonly tooSlow: Promise<never>;
+  readonly tooSlowRejection: Promise<never>;
   readonly #minThroughput: MinThroughput;
   readonly #timer: NodeJS.Timeout;
-  readonly #pendingLengths: number[] = [];
+  readonly #untakenChunkLengths: number[] = [];
   #oldestUntakenChunkSinceMs = 0;
 
   constructor(bounds: MinThroughput) {
@@ -82,19 +82,19 @@ class ThroughputWatchdog {
     const { promise, reject } = Promise.withResolvers<never>();
     // Prevents an unhandled rejection: if the transfer has ended in another way, nothing awaits this promise.
     promise.catch(() => {});
-    this.tooSlow = promise;
+    this.tooSlowRejection = promise;
     this.#timer = setInterval(() => {
       if (this.#isTooSlow()) reject(new Error('its client takes it too slowly'));
     }, bounds.windowMs);
   }
 
   chunkWritten(length: number): void {
-    if (this.#pendingLengths.length === 0) this.#oldestUntakenChunkSinceMs = performance.now();
-    this.#pendingLengths.push(length);
+    if (this.#untakenChunkLengths.length === 0) this.#oldestUntakenChunkSinceMs = performance.now();
+    this.#untakenChunkLengths.push(length);
   }
 
   chunkTaken(): void {
-    this.#pendingLengths.shift();
+    this.#untakenChunkLengths.shift();
     this.#oldestUntakenChunkSinceMs = performance.now();
   }
 
@@ -103,7 +103,7 @@ class ThroughputWatchdog {
   }
 
   #isTooSlow(): boolean {
-    const [length] = this.#pendingLengths;
+    const [length] = this.#untakenChunkLengths;
     const { windowMs, windowBytes } = this.#minThroughput;
     return (
       length !== undefined &&

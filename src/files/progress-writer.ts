@@ -42,7 +42,7 @@ export class ProgressWriter {
    * Records up to where the upload is stored safely. Writes that to the row, unless a write is running or the last one
    * began less than a second ago.
    */
-  record(progress: UploadProgress): void {
+  recordAndWriteIfDue(progress: UploadProgress): void {
     this.#latestReportedProgress = progress;
     if (this.#runningWrite !== null || performance.now() - this.#lastWriteStartedAt < MIN_WRITE_INTERVAL_MS) return;
     this.#runningWrite = this.#write(progress)
@@ -67,22 +67,22 @@ export class ProgressWriter {
     await this.#write(progress);
   }
 
-  async #write({ received, state }: UploadProgress): Promise<void> {
+  async #write({ receivedBytes: received, state }: UploadProgress): Promise<void> {
     this.#lastWriteStartedAt = performance.now();
-    const written = {
+    const rowUpdate = {
       minRowReceived: this.#minRowReceived,
       maxRowReceived: this.#maxRowReceived,
       received,
       upload: state,
     };
-    let isCurrent: boolean;
+    let isRowUpdated: boolean;
     try {
-      isCurrent = await this.#deps.pool.run((sql) => recordUploadProgress(sql, this.#id, written));
+      isRowUpdated = await this.#deps.pool.run((sql) => recordUploadProgress(sql, this.#id, rowUpdate));
     } catch (error) {
       if (error instanceof CommitUnknownError) this.#maxRowReceived = Math.max(this.#maxRowReceived, received);
       throw error;
     }
-    if (isCurrent) {
+    if (isRowUpdated) {
       this.#minRowReceived = this.#maxRowReceived = received;
       return;
     }

@@ -148,47 +148,47 @@ export class ResumableUploads {
   async #appendChunk(
     file: FileRow,
     chunk: UploadChunk,
-    by: { writer: UploadWriter; control: UploadControl },
+    writerAndControl: { writer: UploadWriter; control: UploadControl },
   ): Promise<UploadStatus> {
     const { deps } = this.#uploads;
     const { id, size } = file;
-    const remaining = size - file.received;
+    const remainingBytes = size - file.received;
     if (chunk.offset !== file.received) throw new KlatchError('upload_conflict');
-    if ((chunk.announcedChunkBytes ?? 0) > remaining) {
-      const sentence = `The part has ${chunk.announcedChunkBytes} bytes, but the upload lacks only ${remaining} of its ${size}: send those`;
+    if ((chunk.announcedChunkBytes ?? 0) > remainingBytes) {
+      const sentence = `The part has ${chunk.announcedChunkBytes} bytes, but the upload lacks only ${remainingBytes} of its ${size}: send those`;
       throw new KlatchError('too_large', { sentence });
     }
-    const signal = AbortSignal.any([by.control.signal, by.writer.abortController.signal]);
+    const signal = AbortSignal.any([writerAndControl.control.signal, writerAndControl.writer.abortController.signal]);
     const onStream = (stream: UploadStream): void => {
-      by.writer.receivingStream = stream;
-      by.control.onStream(stream);
+      writerAndControl.writer.receivingStream = stream;
+      writerAndControl.control.onStream(stream);
     };
-    const isComplete = file.state === 'stored' || (remaining === 0 && size > 0);
+    const isComplete = file.state === 'stored' || (remainingBytes === 0 && size > 0);
     // If the request announces no length, only its body shows whether it has bytes beyond the end of the upload.
     if (isComplete && chunk.announcedChunkBytes === null) {
       await requireNoBytesForWholeUpload(deps, { bytes: chunk.bytes(), size, signal, onStream });
     }
     if (file.state === 'stored') return this.#toStatus(file);
-    const from: UploadProgress =
-      file.upload === null ? await beginInStore(deps, id) : { received: file.received, state: file.upload };
+    const startProgress: UploadProgress =
+      file.upload === null ? await beginInStore(deps, id) : { receivedBytes: file.received, state: file.upload };
     if (isComplete) {
-      await completeUpload(deps, { id, progress: from }, null);
+      await completeUpload(deps, { id, progress: startProgress }, null);
       return this.#toStatus({ ...file, state: 'stored' });
     }
-    const { progress, head } = await receiveBytes(
+    const { progress, firstBytes: head } = await receiveBytes(
       deps,
-      { id, size, progress: from },
+      { id, size, progress: startProgress },
       {
         bytes: chunk.bytes(),
-        isLast: chunk.announcedChunkBytes === remaining,
+        isLast: chunk.announcedChunkBytes === remainingBytes,
         isResumable: true,
         signal,
         onStream,
       },
     );
-    if (progress.received < size)
-      return this.#toStatus({ ...file, received: progress.received, updatedAt: new Date() });
-    await completeUpload(deps, { id, progress }, from.received === 0 ? head : null);
+    if (progress.receivedBytes < size)
+      return this.#toStatus({ ...file, received: progress.receivedBytes, updatedAt: new Date() });
+    await completeUpload(deps, { id, progress }, startProgress.receivedBytes === 0 ? head : null);
     return this.#toStatus({ ...file, received: size, state: 'stored' });
   }
 
@@ -243,9 +243,9 @@ export class ResumableUploads {
 
   async #endWriter({ abortController, ended }: UploadWriter, reason: Error): Promise<void> {
     abortController.abort(reason);
-    const timeout = new AbortController();
-    await Promise.race([ended, wait(TAKEOVER_TIMEOUT_MS, undefined, { signal: timeout.signal })]);
-    timeout.abort();
+    const timeoutAbortController = new AbortController();
+    await Promise.race([ended, wait(TAKEOVER_TIMEOUT_MS, undefined, { signal: timeoutAbortController.signal })]);
+    timeoutAbortController.abort();
   }
 }
 

@@ -6,10 +6,10 @@ const BATCH_CONCURRENCY = 8;
  * no further batch.
  */
 export async function runInBatches<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
-  for (let at = 0; at < items.length; at += BATCH_CONCURRENCY) {
-    const results = await Promise.allSettled(items.slice(at, at + BATCH_CONCURRENCY).map(work));
-    const failed = results.find((result) => result.status === 'rejected');
-    if (failed !== undefined) throw failed.reason;
+  for (let batchStart = 0; batchStart < items.length; batchStart += BATCH_CONCURRENCY) {
+    const results = await Promise.allSettled(items.slice(batchStart, batchStart + BATCH_CONCURRENCY).map(work));
+    const firstRejection = results.find((result) => result.status === 'rejected');
+    if (firstRejection !== undefined) throw firstRejection.reason;
   }
 }
 
@@ -22,11 +22,11 @@ export async function runBatchesCollectingPartialFailures<T>(
   work: (item: T) => Promise<void>,
 ): Promise<unknown[]> {
   const failures: unknown[] = [];
-  for (let at = 0; at < items.length; at += BATCH_CONCURRENCY) {
-    const results = await Promise.allSettled(items.slice(at, at + BATCH_CONCURRENCY).map(work));
-    const failed = results.flatMap((result) => (result.status === 'rejected' ? [result.reason as unknown] : []));
-    if (failed.length === BATCH_CONCURRENCY) throw failed[0];
-    failures.push(...failed);
+  for (let batchStart = 0; batchStart < items.length; batchStart += BATCH_CONCURRENCY) {
+    const results = await Promise.allSettled(items.slice(batchStart, batchStart + BATCH_CONCURRENCY).map(work));
+    const batchFailures = results.flatMap((result) => (result.status === 'rejected' ? [result.reason as unknown] : []));
+    if (batchFailures.length === BATCH_CONCURRENCY) throw batchFailures[0];
+    failures.push(...batchFailures);
   }
   return failures;
 }

@@ -28,23 +28,23 @@ const WINDOWS_DEVICE_NAME = /^(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?=\.|$)/i;
  * without invisible characters, shortened to 255 bytes before its extension. If nothing is left, the result is `file`.
  */
 export function sanitizeFileName(given: string): string {
-  const cut =
+  const boundedInput =
     given.length > MAX_INPUT_LENGTH ? given.slice(0, MAX_INPUT_LENGTH / 2) + given.slice(-MAX_INPUT_LENGTH / 2) : given;
-  const last = cut
+  const lastSegment = boundedInput
     .toWellFormed()
     .replaceAll('\ufffd', '_')
     .split(/[/\\]/)
     .findLast((part) => part.trim() !== '');
-  const clean = (last ?? '')
+  const cleanedName = (lastSegment ?? '')
     .replaceAll(INVISIBLE_CHARACTERS, '')
     .replaceAll(RESERVED_CHARACTERS, '_')
     .replaceAll(/\s+/g, ' ')
     // Removes leading dots, which would hide the file on Unix.
     .replace(/^[. ]+/, '');
-  const short = trimTrailingDotsSpaces(
-    shortenKeepingExtension(trimTrailingDotsSpaces(clean).replace(WINDOWS_DEVICE_NAME, '_$&')),
+  const shortenedName = trimTrailingDotsSpaces(
+    shortenKeepingExtension(trimTrailingDotsSpaces(cleanedName).replace(WINDOWS_DEVICE_NAME, '_$&')),
   );
-  return short === '' ? DEFAULT_NAME : short;
+  return shortenedName === '' ? DEFAULT_NAME : shortenedName;
 }
 
 /**
@@ -68,11 +68,11 @@ function shortenKeepingExtension(name: string): string {
 /** The longest beginning of the text, in whole characters, that fits into `maxBytes` of UTF-8. */
 function truncateToBytes(text: string, maxBytes: number): string {
   let bytes = 0;
-  let end = 0;
+  let endIndex = 0;
   for (const character of text) {
     bytes += Buffer.byteLength(character);
     if (bytes > maxBytes) break;
-    end += character.length;
+    endIndex += character.length;
   }
-  return text.slice(0, end);
+  return text.slice(0, endIndex);
 }

@@ -34,9 +34,9 @@ export function fileLinkKey(secret: string): Buffer {
 export function signFileLink(key: Buffer, baseUri: string, link: FileLink): string {
   const { id, name } = link.file;
   const expires = String(Math.floor(link.expiresAt.getTime() / 1_000));
-  const reader = `${link.reader.kind === 'account' ? 'a' : 'g'}${link.reader.id}`;
-  const signature = signLinkFields(key, { id, name, expires, reader });
-  return `${baseUri}/v1/files/${id}/${encodeURIComponent(name)}?expires=${expires}&for=${reader}&signature=${signature}`;
+  const readerCode = `${link.reader.kind === 'account' ? 'a' : 'g'}${link.reader.id}`;
+  const signature = signLinkFields(key, { id, name, expires, reader: readerCode });
+  return `${baseUri}/v1/files/${id}/${encodeURIComponent(name)}?expires=${expires}&for=${readerCode}&signature=${signature}`;
 }
 
 /**

@@ -7,10 +7,10 @@ import { StoreUnavailableError, type FileStore } from './store.ts';
  * How long the start of the server waits for a store that does not answer. After that the server starts anyway, since
  * messages do not need the store.
  */
-const START_WAIT_MS = 3_000;
+const MAX_START_WAIT_MS = 3_000;
 const RETRY_MS = 1_000;
 /** The number of digits of an id that messages to people show. */
-const SHOWN_DIGITS = 8;
+const SHOWN_ID_DIGITS = 8;
 
 /** Thrown when the store belongs to another database, so that it does not have this database's files. */
 export class StoreMismatchError extends Error {
@@ -54,16 +54,16 @@ export function describeMismatch(store: string, found: string | null, expected: 
       '"klatch files adopt" marks them as lost and writes the store-id again.'
     );
   }
-  const other = expected === null ? 'this database is new' : `that of this database with ${shorten(expected)}`;
+  const databaseIdText = expected === null ? 'this database is new' : `that of this database with ${shorten(expected)}`;
   return (
-    `${begin}its store-id begins with ${shorten(found)}, ${other}. Servers on one database need the same folder ` +
+    `${begin}its store-id begins with ${shorten(found)}, ${databaseIdText}. Servers on one database need the same folder ` +
     '(services.file-storage.location) or bucket (services.aws.s3), and each database one of its own. If nobody else uses ' +
     'this one, "klatch files adopt" makes it the store of this database.'
   );
 }
 
 function shorten(id: string): string {
-  return id.slice(0, SHOWN_DIGITS);
+  return id.slice(0, SHOWN_ID_DIGITS);
 }
 
 /** Compares the ids when the server starts. While the store or the database does not answer, retries every second. */
@@ -82,16 +82,16 @@ export class StoreIdCheck {
    * comparison continues after that time: calls `onMatch` when the ids are equal, and `onMismatch` for a mismatch that
    * is found after the promise has resolved.
    */
-  async start(on: { onMatch: () => void; onMismatch: (error: StoreMismatchError) => void }): Promise<void> {
+  async start(callbacks: { onMatch: () => void; onMismatch: (error: StoreMismatchError) => void }): Promise<void> {
     let hasReturned = false;
     const { promise, resolve, reject } = Promise.withResolvers<void>();
-    const timer = setTimeout(resolve, START_WAIT_MS);
+    const timer = setTimeout(resolve, MAX_START_WAIT_MS);
     void this.#compareUntilAnswered(
       () => {
-        on.onMatch();
+        callbacks.onMatch();
         resolve();
       },
-      (error) => (hasReturned ? on.onMismatch(error) : reject(error)),
+      (error) => (hasReturned ? callbacks.onMismatch(error) : reject(error)),
     );
     try {
       await promise;

@@ -42,7 +42,7 @@ export type UploadState = Readonly<Record<string, unknown>>;
 /** How much of an upload is stored safely: after a crash the upload continues from here. */
 export interface UploadProgress {
   /** The number of bytes from the beginning of the file that survive any crash. */
-  readonly received: number;
+  readonly receivedBytes: number;
   readonly state: UploadState;
 }
 
@@ -68,7 +68,7 @@ export interface AppendSource {
    */
   readonly onProgress: (progress: UploadProgress) => void;
   /** True: the file ends with these bytes. Some stores then need a request or two less. */
-  readonly isLast?: boolean;
+  readonly isEndOfFile?: boolean;
   /** True: no other code holds the chunks of `bytes`, so their memory is freed as soon as they are stored. */
   readonly mayFreeChunks?: boolean;
 }

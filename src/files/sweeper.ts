@@ -20,7 +20,7 @@ const SWEEP_INTERVAL_MS = 60_000;
 const JOB_LOCK_MS = 50_000;
 const PAGE_SIZE = 200;
 /** The most pages of one sweep; the next sweep handles the rest. */
-const MAX_PAGES = 100;
+const MAX_PAGES_PER_SWEEP = 100;
 
 interface FileSweeperDeps {
   readonly pool: Pool;
@@ -87,29 +87,29 @@ export class FileSweeper {
    * Logs only the first failure of an outage, since every sweep would log it again. `files`: how many files could not
    * be deleted; undefined: all.
    */
-  #logFirstFailure(error: unknown, files?: number): void {
+  #logFirstFailure(error: unknown, failedFileCount?: number): void {
     const { log } = this.#deps;
     if (!this.#isFailureLogged)
-      log.warn('files that are to go stay in the store until the next sweep', { error, files });
+      log.warn('files that are to go stay in the store until the next sweep', { error, files: failedFileCount });
     this.#isFailureLogged = true;
   }
 
   async #sweepPages(): Promise<{ removed: number; failures: readonly unknown[] }> {
     const { pool, nodeName: node, orphanRetentionMs } = this.#deps;
-    let removed = 0;
+    let removedCount = 0;
     const failures: unknown[] = [];
-    for (let page = 0; page < MAX_PAGES && !this.#isStopping; page += 1) {
+    for (let page = 0; page < MAX_PAGES_PER_SWEEP && !this.#isStopping; page += 1) {
       if (!(await pool.run((sql) => renewJobLock(sql, 'files', node, JOB_LOCK_MS)))) break;
       const cutoff = new Date(Date.now() - orphanRetentionMs);
       await pool.run((sql) => markStaleUnattachedRemoved(sql, cutoff, PAGE_SIZE));
       const files = await pool.run((sql) => listRemovedFiles(sql, PAGE_SIZE));
-      const failed = await runBatchesCollectingPartialFailures(files, (file) => this.#removeFile(file));
-      failures.push(...failed);
-      removed += files.length - failed.length;
-      if (files.length < PAGE_SIZE || failed.length === files.length) break;
+      const pageFailures = await runBatchesCollectingPartialFailures(files, (file) => this.#removeFile(file));
+      failures.push(...pageFailures);
+      removedCount += files.length - pageFailures.length;
+      if (files.length < PAGE_SIZE || pageFailures.length === files.length) break;
     }
-    if (removed === 0 && failures.length > 0) throw failures[0];
-    return { removed, failures };
+    if (removedCount === 0 && failures.length > 0) throw failures[0];
+    return { removed: removedCount, failures };
   }
 
   async #removeFile({ id, upload }: FileRow): Promise<void> {

@@ -50,12 +50,12 @@ const MAX_QUOTA_STEP_BYTES = 16 * 1024 * 1024;
  * The most bytes of a JPEG that are read to find its width and height. Metadata and a thumbnail come before them: a few
  * segments of at most 64 KiB each.
  */
-const JPEG_HEADER_BYTES = 256 * 1024;
+const MAX_JPEG_HEADER_BYTES = 256 * 1024;
 /**
  * The most attempts to write the row of a completely stored file. Several are made, so that a short outage of the
  * database does not lose the file.
  */
-const FINISH_ROW_ATTEMPTS = 3;
+const MAX_FINISH_ROW_ATTEMPTS = 3;
 const FINISH_RETRY_DELAY_MS = 500;
 
 /** An upload and how far it has got. */
@@ -82,9 +82,9 @@ interface UploadSource {
 }
 
 /** The progress of an upload, and its first bytes. */
-interface ProgressAndHead {
+interface ProgressAndFirstBytes {
   readonly progress: UploadProgress;
-  readonly head: Buffer;
+  readonly firstBytes: Buffer;
 }
 
 /**
@@ -96,7 +96,9 @@ export async function openUpload(deps: UploadDeps, upload: NewUpload): Promise<U
   const { id, announcedBytes: size } = upload;
   if (size !== null && size > limits.fileBytes) throw tooLargeError(limits);
   const maxUnfinished = Math.max(MIN_UNFINISHED_UPLOAD_LIMIT, 2 * limits.concurrentUploadsPerUser);
-  const refusal = await pool.transaction((tx) => insertUpload(tx, upload, { ...toUsageLimits(limits), maxUnfinished }));
+  const refusal = await pool.transaction((tx) =>
+    insertUpload(tx, upload, { ...toUsageLimits(limits), maxUnfinishedUploads: maxUnfinished }),
+  );
   if (refusal !== null) throw toQuotaError(refusal);
   try {
     return { id, size, progress: await beginInStore(deps, id) };
@@ -109,26 +111,30 @@ export async function openUpload(deps: UploadDeps, upload: NewUpload): Promise<U
 /** Begins an upload in the store, and writes the upload's state, which the store returns, to the row. */
 export async function beginInStore({ pool, store }: UploadDeps, id: FileKey): Promise<UploadProgress> {
   const state = await store.prepareStoreForUpload(id);
-  const isNoted = await pool.run((sql) =>
+  const isProgressRecorded = await pool.run((sql) =>
     recordUploadProgress(sql, id, { minRowReceived: 0, maxRowReceived: 0, received: 0, upload: state }),
   );
-  if (!isNoted) throw new KlatchError('upload_conflict');
-  return { received: 0, state };
+  if (!isProgressRecorded) throw new KlatchError('upload_conflict');
+  return { receivedBytes: 0, state };
 }
 
 /**
  * Writes the bytes of a source to the store, and the progress to the row. Rejects with the errors of the store or the
  * source, and with `too_large`, `storage_quota_exceeded` and `request_timeout`.
  */
-export async function receiveBytes(deps: UploadDeps, upload: Upload, source: UploadSource): Promise<ProgressAndHead> {
+export async function receiveBytes(
+  deps: UploadDeps,
+  upload: Upload,
+  source: UploadSource,
+): Promise<ProgressAndFirstBytes> {
   const { store, counts, limits, bounds } = deps;
   const { id, size, progress } = upload;
   const { bytes, signal, isLast } = source;
-  const maxBytes = (size ?? limits.fileBytes) - progress.received;
+  const maxBytes = (size ?? limits.fileBytes) - progress.receivedBytes;
   const reserveQuota = size === null ? quotaReserver(deps, upload) : null;
   const createExcessError = (): Error => (size === null ? tooLargeError(limits) : beyondAnnouncedError(size));
   const stream = new UploadStream(bytes, { maxBytes, createExcessError, reserveQuota, bounds });
-  const progressWriter = new ProgressWriter(deps, { id, received: progress.received }, (error) =>
+  const progressWriter = new ProgressWriter(deps, { id, received: progress.receivedBytes }, (error) =>
     stream.destroy(error),
   );
   const abort = (): void => void stream.destroy(signal.reason as Error);
@@ -136,12 +142,17 @@ export async function receiveBytes(deps: UploadDeps, upload: Upload, source: Upl
   if (signal.aborted) abort();
   source.onStream?.(stream);
   try {
-    const onProgress = (durable: UploadProgress): void => progressWriter.record(durable);
+    const onProgress = (durable: UploadProgress): void => progressWriter.recordAndWriteIfDue(durable);
     // Node copies each chunk of a request's body, so no other code uses its memory.
     const mayFreeChunks = bytes instanceof IncomingMessage;
-    const reached = await store.append(id, progress, { bytes: stream, onProgress, isLast, mayFreeChunks });
-    if (source.isResumable) await progressWriter.flush(reached);
-    return { progress: reached, head: stream.head };
+    const storedProgress = await store.append(id, progress, {
+      bytes: stream,
+      onProgress,
+      isEndOfFile: isLast,
+      mayFreeChunks,
+    });
+    if (source.isResumable) await progressWriter.flush(storedProgress);
+    return { progress: storedProgress, firstBytes: stream.firstBytes };
   } catch (error) {
     if (source.isResumable && progressWriter.latestReportedProgress !== null)
       await tryFlushProgress(deps, progressWriter);
@@ -187,14 +198,14 @@ export async function requireNoBytesForWholeUpload(
 export async function completeUpload(
   deps: UploadDeps,
   upload: Pick<Upload, 'id' | 'progress'>,
-  head: Buffer | null,
+  knownFirstBytes: Buffer | null,
 ): Promise<Pick<Attachment, 'type' | 'size'>> {
   const { id, progress } = upload;
   await deps.store.finish(id, progress);
-  const size = progress.received;
-  const first = head ?? (await readHead(deps.store, id, { size, most: SNIFFED_BYTES }));
-  const type = await sniffType(first);
-  const picture = await pictureSizeOf(deps, { id, size, type, head: first });
+  const size = progress.receivedBytes;
+  const firstBytes = knownFirstBytes ?? (await readFirstBytes(deps.store, id, { size, most: SNIFFED_BYTES }));
+  const type = await sniffType(firstBytes);
+  const picture = await pictureSizeOf(deps, { id, size, type, head: firstBytes });
   if (!(await finishRowWithRetry(deps, id, { size, type, picture }))) throw new KlatchError('upload_expired');
   return { type, size };
 }
@@ -253,18 +264,18 @@ function toUsageLimits({ storagePerUserBytes, storageTotalBytes }: LimitsConfig)
  */
 function quotaReserver(deps: UploadDeps, { id, progress }: Upload): (total: number) => Promise<void> {
   const { pool, limits } = deps;
-  let granted = 0;
-  return async (total) => {
-    const minBytes = progress.received + total;
-    if (minBytes <= granted) return;
+  let grantedBytes = 0;
+  return async (receivedBytes) => {
+    const minBytes = progress.receivedBytes + receivedBytes;
+    if (minBytes <= grantedBytes) return;
     const step = Math.min(Math.max(minBytes, MIN_QUOTA_STEP_BYTES), MAX_QUOTA_STEP_BYTES);
     const wishedBytes = Math.min(minBytes + step, limits.fileBytes);
-    const grown = await pool.transaction((tx) =>
+    const grantedOrRefusal = await pool.transaction((tx) =>
       grantUploadBytes(tx, id, { minBytes, wishedBytes, limits: toUsageLimits(limits) }),
     );
-    if (grown === null) throw new KlatchError('upload_expired');
-    if (typeof grown === 'string') throw toQuotaError(grown);
-    granted = grown;
+    if (grantedOrRefusal === null) throw new KlatchError('upload_expired');
+    if (typeof grantedOrRefusal === 'string') throw toQuotaError(grantedOrRefusal);
+    grantedBytes = grantedOrRefusal;
   };
 }
 
@@ -286,7 +297,7 @@ async function finishRowWithRetry(
       return await pool.transaction((tx) => finishUpload(tx, id, file));
     } catch (error) {
       const isTransient = error instanceof DatabaseUnavailableError || error instanceof CommitUnknownError;
-      if (!isTransient || attempt === FINISH_ROW_ATTEMPTS) throw error;
+      if (!isTransient || attempt === MAX_FINISH_ROW_ATTEMPTS) throw error;
       log.debug('the end of an upload is noted once more', { error });
       await wait(FINISH_RETRY_DELAY_MS);
     }
@@ -300,26 +311,26 @@ async function finishRowWithRetry(
  */
 async function pictureSizeOf(
   { store, log }: UploadDeps,
-  { id, size, type, head }: { id: FileKey; size: number; type: string; head: Buffer },
+  { id, size, type, head: firstBytes }: { id: FileKey; size: number; type: string; head: Buffer },
 ): Promise<PictureSize | null> {
   if (!isSafeImage(type)) return null;
-  const found = readPictureSize(head);
-  if (found !== null || type !== 'image/jpeg' || size <= head.length) return found;
+  const pictureSize = readPictureSize(firstBytes);
+  if (pictureSize !== null || type !== 'image/jpeg' || size <= firstBytes.length) return pictureSize;
   try {
-    return readPictureSize(await readHead(store, id, { size, most: JPEG_HEADER_BYTES }));
+    return readPictureSize(await readFirstBytes(store, id, { size, most: MAX_JPEG_HEADER_BYTES }));
   } catch (error) {
     log.debug('the size of a picture could not be read', { error });
     return null;
   }
 }
 
-async function readHead(
+async function readFirstBytes(
   store: FileStore,
   id: FileKey,
-  { size, most }: { size: number; most: number },
+  { size, most: maxBytes }: { size: number; most: number },
 ): Promise<Buffer> {
   if (size === 0) return Buffer.alloc(0);
-  const stream = await store.read(id, { start: 0, end: Math.min(size, most) - 1 });
+  const stream = await store.read(id, { start: 0, end: Math.min(size, maxBytes) - 1 });
   const chunks: Buffer[] = [];
   for await (const chunk of stream) chunks.push(chunk as Buffer);
   return Buffer.concat(chunks);

@@ -58,7 +58,7 @@ export class UploadLimiter {
   readonly #maxTotal: number;
   readonly #maxPerOwner: number;
   readonly #permits = new Set<UploadPermit>();
-  readonly #held = new Map<AccountId, number>();
+  readonly #heldSlotsByOwner = new Map<AccountId, number>();
   #takenSlots = 0;
 
   constructor(bounds: { total: number; perOwner: number }) {
@@ -76,12 +76,12 @@ export class UploadLimiter {
    * `release` when its upload ends.
    */
   async take(owner: AccountId): Promise<UploadPermit> {
-    const held = this.#held.get(owner) ?? 0;
+    const held = this.#heldSlotsByOwner.get(owner) ?? 0;
     if (held >= this.#maxPerOwner) throw new KlatchError('too_many_uploads');
     const slowest = this.#takenSlots < this.#maxTotal ? null : this.#findEvictablePermit(held);
     if (this.#takenSlots >= this.#maxTotal && slowest === null) throw new KlatchError('too_many_uploads');
     const permit = new UploadPermit(owner);
-    this.#held.set(owner, held + 1);
+    this.#heldSlotsByOwner.set(owner, held + 1);
     if (slowest === null) this.#takenSlots += 1;
     else if (!(await evictAndAwaitSlot(slowest))) {
       this.#decrementHeld(owner);
@@ -100,15 +100,15 @@ export class UploadLimiter {
   }
 
   #decrementHeld(owner: AccountId): void {
-    const left = this.#held.get(owner)! - 1;
-    if (left === 0) this.#held.delete(owner);
-    else this.#held.set(owner, left);
+    const left = this.#heldSlotsByOwner.get(owner)! - 1;
+    if (left === 0) this.#heldSlotsByOwner.delete(owner);
+    else this.#heldSlotsByOwner.set(owner, left);
   }
 
-  #findEvictablePermit(held: number): UploadPermit | null {
+  #findEvictablePermit(requesterSlots: number): UploadPermit | null {
     let slowest: UploadPermit | null = null;
     for (const permit of this.#permits) {
-      if (permit.isEvicted || this.#held.get(permit.owner)! <= held) continue;
+      if (permit.isEvicted || this.#heldSlotsByOwner.get(permit.owner)! <= requesterSlots) continue;
       if (slowest === null || permit.bytesPerMs < slowest.bytesPerMs) slowest = permit;
     }
     return slowest;

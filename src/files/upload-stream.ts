@@ -37,7 +37,7 @@ export class UploadStream extends Transform {
   readonly #options: UploadStreamOptions;
   readonly #source: Readable;
   readonly #throughputTimer: NodeJS.Timeout;
-  #head: Buffer = Buffer.alloc(0);
+  #firstBytes: Buffer = Buffer.alloc(0);
   #receivedBytes = 0;
   #bytesInWindow = 0;
   #isWaitingForQuota = false;
@@ -62,8 +62,8 @@ export class UploadStream extends Transform {
   }
 
   /** The first bytes of the stream, from which the file's type is recognized. */
-  get head(): Buffer {
-    return this.#head;
+  get firstBytes(): Buffer {
+    return this.#firstBytes;
   }
 
   /** The time in milliseconds since bytes last arrived. */
@@ -81,8 +81,8 @@ export class UploadStream extends Transform {
       return;
     }
     // `concat` makes a copy: a slice of the chunk would keep the whole chunk in memory.
-    if (this.#head.length < SNIFFED_BYTES) {
-      this.#head = Buffer.concat([this.#head, chunk.subarray(0, SNIFFED_BYTES - this.#head.length)]);
+    if (this.#firstBytes.length < SNIFFED_BYTES) {
+      this.#firstBytes = Buffer.concat([this.#firstBytes, chunk.subarray(0, SNIFFED_BYTES - this.#firstBytes.length)]);
     }
     if (reserveQuota === null) {
       done(null, chunk);
@@ -115,9 +115,9 @@ export class UploadStream extends Transform {
   }
 
   #checkThroughput(): void {
-    const isBlocked =
+    const isServerCausingDelay =
       this.#isWaitingForQuota || this.readableLength > 0 || this.writableLength > 0 || this.writableEnded;
-    if (!isBlocked && this.#bytesInWindow < this.#options.bounds.windowBytes) {
+    if (!isServerCausingDelay && this.#bytesInWindow < this.#options.bounds.windowBytes) {
       const sentence = 'The file came too slowly, or stopped coming; what is not complete can be sent again';
       this.destroy(new KlatchError('request_timeout', { sentence }));
     }

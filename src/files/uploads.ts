@@ -56,7 +56,7 @@ export function newFileId(): string {
 export class Uploads {
   readonly deps: UploadDeps;
   readonly #limiter: UploadLimiter;
-  readonly #stopping = new AbortController();
+  readonly #stopAbortController = new AbortController();
   readonly #running = new Set<Promise<unknown>>();
   #isStopping = false;
 
@@ -97,9 +97,9 @@ export class Uploads {
       try {
         const signal = file.signal === undefined ? stop : AbortSignal.any([stop, file.signal]);
         const source = { bytes: file.bytes(), isLast: true, isResumable: false, signal, onStream };
-        const { progress, head } = await receiveBytes(this.deps, upload, source);
-        const complete = await completeUpload(this.deps, { id, progress }, head);
-        return { outcome: 'stored', result: { id, name, ...complete } };
+        const { progress, firstBytes: head } = await receiveBytes(this.deps, upload, source);
+        const typeAndSize = await completeUpload(this.deps, { id, progress }, head);
+        return { outcome: 'stored', result: { id, name, ...typeAndSize } };
       } catch (error) {
         await discardSafely(this.deps, id);
         throw error;
@@ -128,7 +128,7 @@ export class Uploads {
       if (this.#isStopping) throw new KlatchError('stopping');
       permit = await this.#limiter.take(await this.deps.pool.run((sql) => findUploadOwner(sql, uploader)));
       if (this.#isStopping) throw new KlatchError('stopping');
-      const signal = AbortSignal.any([this.#stopping.signal, permit.signal]);
+      const signal = AbortSignal.any([this.#stopAbortController.signal, permit.signal]);
       const { outcome, result } = await this.#trackRunning(work({ signal, onStream: permit.measureSpeedOf }));
       uploads[outcome] += 1;
       return result;
@@ -146,7 +146,7 @@ export class Uploads {
    */
   async stop(timeoutMs: number): Promise<void> {
     this.#isStopping = true;
-    const abortTimer = setTimeout(() => this.#stopping.abort(new KlatchError('stopping')), timeoutMs);
+    const abortTimer = setTimeout(() => this.#stopAbortController.abort(new KlatchError('stopping')), timeoutMs);
     while (this.#running.size > 0) await Promise.allSettled(this.#running);
     clearTimeout(abortTimer);
   }

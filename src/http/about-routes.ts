@@ -15,7 +15,7 @@ import { sendJson, sendMethodNotAllowed } from './responses.ts';
  */
 export function aboutKeysOpenApiRoutes(services: Services): Router {
   const { config, version, serverKeys, activations } = services;
-  const statement = new AboutSigner(services);
+  const aboutSigner = new AboutSigner(services);
   const { projectName, registration, limits } = config;
   const sendsCodesTo = (kind: AddressKind): boolean => activations.chooseProvider(kind, undefined) !== null;
   const about = {
@@ -38,15 +38,15 @@ export function aboutKeysOpenApiRoutes(services: Services): Router {
   };
   const keys = serverKeys.map((key) => ({ id: key.id, public: key.public }));
   const router = Router({ caseSensitive: true });
-  const get = (path: string, handler: RequestHandler): void => {
+  const routeGet = (path: string, handler: RequestHandler): void => {
     router
       .route(path)
       .get(handler)
       .all((req, res) => sendMethodNotAllowed(req, res, ['GET', 'HEAD']));
   };
-  get('/about', (_req, res) => sendJson(res, 200, { ...about, ...statement.current() }));
-  get('/openapi.json', openApiHandler(services));
-  get('/keys', (_req, res) => sendJson(res, 200, keys));
+  routeGet('/about', (_req, res) => sendJson(res, 200, { ...about, ...aboutSigner.current() }));
+  routeGet('/openapi.json', openApiHandler(services));
+  routeGet('/keys', (_req, res) => sendJson(res, 200, keys));
   return router;
 }
 

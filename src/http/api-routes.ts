@@ -27,8 +27,8 @@ export function apiRoutes(
     authorizeCaller(operation, caller);
     const limits = limitsOf(operation);
     const body = await readBody(req, res, bodySizeLimit(services.config.http, limits));
-    const refusal = (): KlatchError => new KlatchError('rate_limited');
-    const input = await services.parseBudget.run(callerSource(caller), refusal, () =>
+    const createRefusal = (): KlatchError => new KlatchError('rate_limited');
+    const input = await services.parseBudget.run(callerSource(caller), createRefusal, () =>
       parseJsonBodyAsInput(req, body, limits),
     );
     const output = await authenticator.throttleFailedGuesses(

@@ -10,7 +10,7 @@ import { operationTable } from '../operations/table.ts';
 import { aboutKeysOpenApiRoutes } from './about-routes.ts';
 import { apiRoutes } from './api-routes.ts';
 import { aliasRoutes, suffixRoutes } from './callers/caller-routes.ts';
-import { misaddressedPosts } from './callers/misaddressed-posts.ts';
+import { misaddressedPostRoutes } from './callers/misaddressed-posts.ts';
 import { ntfyRootRoute } from './callers/ntfy-root.ts';
 import { startDeadline } from './deadline.ts';
 import { Authenticator } from './authenticator.ts';
@@ -46,21 +46,21 @@ export function createStartingApp(config: Config, log: Log): Express {
 /** The HTTP interface. The complete order of its handlers is in this file. */
 export function createApp(
   services: Services,
-  lifecycle: { stopping: () => boolean; largePosts: LargePostReader },
+  lifecycle: { isStopping: () => boolean; largePosts: LargePostReader },
 ): RequestListener {
   const proxies = new TrustedProxies(services.config.http.trustedProxies);
   const handlePost = createPostHandler(services, proxies, lifecycle.largePosts);
   const fastPath = createCachedTokenFastPath(services, handlePost);
-  const app = createExpress(services, { handlePost, proxies, stopping: lifecycle.stopping });
+  const app = createExpress(services, { handlePost, proxies, isStopping: lifecycle.isStopping });
   return (req, res) => {
-    if (lifecycle.stopping() || !fastPath(req, res)) app(req, res);
+    if (lifecycle.isStopping() || !fastPath(req, res)) app(req, res);
   };
 }
 
 interface AppDeps {
   readonly handlePost: PostHandler;
   readonly proxies: TrustedProxies;
-  readonly stopping: () => boolean;
+  readonly isStopping: () => boolean;
 }
 
 function createExpress(services: Services, options: AppDeps): Express {
@@ -72,7 +72,7 @@ function createExpress(services: Services, options: AppDeps): Express {
   app.disable('etag');
   app.set('case sensitive routing', true);
   app.set('query parser', false);
-  app.use(refuseWhileStopping(options.stopping));
+  app.use(refuseWhileStopping(options.isStopping));
   app.use((req, res, next) => {
     startDeadline(req, res, config.http.requestToResponseTimeoutMs);
     next();
@@ -85,7 +85,7 @@ function createExpress(services: Services, options: AppDeps): Express {
   app.use('/v1/webhooks', webhookRoutes({ tokenAuth, handlePost, refusedPosts, log }));
   app.use(suffixRoutes({ tokenAuth, handlePost, log }));
   app.use('/v1/webhooks', reverseWebhookRoutes(services, tokenAuth, options.proxies));
-  app.use('/v1/webhooks', misaddressedPosts({ tokenAuth, refusedPosts }));
+  app.use('/v1/webhooks', misaddressedPostRoutes({ tokenAuth, refusedPosts }));
   app.use('/v1/groups/invites', invitePreviewRoutes(services, options.proxies));
   // With a silent log: the app that answered during the start has already logged a missing browser client.
   app.use(webRoutes(config, silentLog()));
@@ -118,9 +118,9 @@ function corsHandler(origins: readonly string[]): RequestHandler {
 }
 
 /** Refuses requests while the server stops: they still arrive on open connections after the listener has closed. */
-function refuseWhileStopping(stopping: () => boolean): RequestHandler {
+function refuseWhileStopping(isStopping: () => boolean): RequestHandler {
   return (_req, res, next) => {
-    if (!stopping()) {
+    if (!isStopping()) {
       next();
       return;
     }

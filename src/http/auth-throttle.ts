@@ -5,15 +5,19 @@ import { RateLimiter } from '../operations/core/rate-limiter.ts';
 /** The most refusals that are delayed at the same time; any further refusal is sent at once. */
 const MAX_DELAYED_REJECTIONS = 1_000;
 const MAX_REJECTION_DELAY_MS = 5_000;
-const MAX_SOURCES = 10_000;
+const MAX_TRACKED_SOURCES = 10_000;
 
 /** Slows down a source that guesses tokens: above a steady rate, the source gets each refusal after a delay. */
 export class AuthThrottle {
   readonly #rejectionRate: RateLimiter<SourceKey>;
   #delayedRejections = 0;
 
-  constructor(perSecond: number) {
-    this.#rejectionRate = new RateLimiter({ perSecond, burst: perSecond * 5, keys: MAX_SOURCES });
+  constructor(rejectionsPerSecond: number) {
+    this.#rejectionRate = new RateLimiter({
+      perSecond: rejectionsPerSecond,
+      burst: rejectionsPerSecond * 5,
+      maxKeys: MAX_TRACKED_SOURCES,
+    });
   }
 
   /** Resolves when the refusal may be sent to this source, after at most 5 s. */

@@ -10,7 +10,7 @@ import { AuthThrottle } from './auth-throttle.ts';
 import { requireOwnPage } from './browser/own-page.ts';
 
 /** The most sources (client networks) whose rate of anonymous requests is tracked at the same time. */
-const MAX_SOURCES = 10_000;
+const MAX_TRACKED_SOURCES = 10_000;
 const BEARER_PATTERN = /^bearer +([^\s,]{1,200}) *$/i;
 const TOKEN_ERRORS: ReadonlySet<ErrorCode> = new Set(['unauthenticated']);
 /**
@@ -34,7 +34,7 @@ export class Authenticator {
     this.#anonymousRate = new RateLimiter({
       perSecond: sessionRequestRate,
       burst: sessionRequestBurst,
-      keys: MAX_SOURCES,
+      maxKeys: MAX_TRACKED_SOURCES,
     });
   }
 

@@ -31,7 +31,7 @@ export class BodyMemory {
   }
 
   /** The bytes that have arrived of all bodies that are being read. */
-  get bytes(): number {
+  get usedBytes(): number {
     return this.#usedBytes;
   }
 

@@ -26,7 +26,7 @@ export interface BodySizeLimit {
   /** True if the configuration sets the limit; false if the request's own, lower limit does. */
   readonly isFromConfig: boolean;
   /** The configuration key of the limit for events of git hosts; absent for every other limit. */
-  readonly key?: 'http.max-event-body';
+  readonly configKey?: 'http.max-event-body';
   /** Whether the body may come compressed. */
   readonly allowsCompression: boolean;
 }
@@ -106,22 +106,22 @@ function readRawBody(
     // request's time-out bounds how long this takes.
     const fail = (error: Error): void => {
       body = null;
-      usage.release();
+      memoryHandle.release();
       reject(error);
     };
-    const usage = memory.track(() => fail(new KlatchError('too_many_large_requests')));
+    const memoryHandle = memory.track(() => fail(new KlatchError('too_many_large_requests')));
     req.on('data', (chunk: Buffer) => {
       bytes += chunk.length;
       if (bytes <= size.maxBytes) {
         body?.append(chunk);
         check?.update(chunk);
-        usage.add(chunk.length);
+        memoryHandle.add(chunk.length);
         return;
       }
       fail(sizeExceededError(size));
     });
     req.once('end', () => {
-      usage.release();
+      memoryHandle.release();
       resolve(body?.toBuffer() ?? Buffer.alloc(0));
     });
     const onIncomplete = (cause?: Error): void => {
@@ -137,9 +137,9 @@ function readRawBody(
 
 /** The size limit of a body: the lower one of `http.max-body-size` and the request's own limit. */
 export function bodySizeLimit({ maxBodyBytes }: { maxBodyBytes: number }, limits: BodyLimits): BodySizeLimit {
-  const isFromConfig = maxBodyBytes <= limits.bytes;
+  const isFromConfig = maxBodyBytes <= limits.maxBytes;
   return {
-    maxBytes: isFromConfig ? maxBodyBytes : limits.bytes,
+    maxBytes: isFromConfig ? maxBodyBytes : limits.maxBytes,
     isFromConfig,
     allowsCompression: limits.allowsCompression,
   };
@@ -148,10 +148,10 @@ export function bodySizeLimit({ maxBodyBytes }: { maxBodyBytes: number }, limits
 /** The limit for events of git hosts: the higher one of `http.max-event-body` and `http.max-body-size`. */
 export function eventBodySizeLimit({ maxBodyBytes, maxEventBodyBytes }: HttpConfig): BodySizeLimit {
   const maxBytes = Math.max(maxBodyBytes, maxEventBodyBytes);
-  return { maxBytes, isFromConfig: true, allowsCompression: true, key: 'http.max-event-body' };
+  return { maxBytes, isFromConfig: true, allowsCompression: true, configKey: 'http.max-event-body' };
 }
 
-function sizeExceededError({ maxBytes: bytes, isFromConfig, key }: BodySizeLimit): KlatchError {
+function sizeExceededError({ maxBytes: bytes, isFromConfig, configKey: key }: BodySizeLimit): KlatchError {
   if (isFromConfig) return maxBodySizeExceededError(bytes, key);
   const sentence = `The body is larger than ${bytes} bytes, which is the most that this request takes`;
   return new KlatchError('too_large', { sentence });

@@ -5,14 +5,14 @@ import { KlatchError } from '../errors.ts';
  * The most parts of a multipart form. A post has a text, a name, an icon and at most 100 files; other parts are
  * ignored.
  */
-export const MAX_PARTS = 200;
+export const MAX_FORM_PARTS = 200;
 /**
  * The most bytes of headers of one part. The parser (Dicer) takes 100 ms for a form that consists of 1 MiB of headers.
  */
 const MAX_PART_HEADER_BYTES = 8 * 1_024;
 const MAX_PART_HEADERS = 16;
 /** A form is parsed in pieces of this size; a refused form is read only to the end of the current piece. */
-const CHUNK_BYTES = 16 * 1_024;
+const PARSE_CHUNK_BYTES = 16 * 1_024;
 
 const invalid = (sentence: string): KlatchError => new KlatchError('invalid_input', { sentence });
 
@@ -20,7 +20,7 @@ const invalid = (sentence: string): KlatchError => new KlatchError('invalid_inpu
 export const beginsLikeObject = (body: Buffer): boolean => body.toString('latin1', 0, 64).trimStart().startsWith('{');
 
 /** The error for a form with more than MAX_PARTS parts. */
-export const tooManyPartsError = (): KlatchError => invalid(`The form has more than ${MAX_PARTS} parts`);
+export const tooManyPartsError = (): KlatchError => invalid(`The form has more than ${MAX_FORM_PARTS} parts`);
 
 /**
  * Makes the parser of a multipart form, which takes the boundary from Content-Type and bounds the parts. A part with a
@@ -29,10 +29,10 @@ export const tooManyPartsError = (): KlatchError => invalid(`The form has more t
 export function createMultipartParser(headers: BusboyHeaders, maxFieldBytes: number): InstanceType<typeof Busboy> {
   return new Busboy({
     headers,
-    isPartAFile: (_field, _type, name) => name !== undefined,
+    isPartAFile: (_field, _type, fileName) => fileName !== undefined,
     limits: {
       fieldSize: maxFieldBytes,
-      parts: MAX_PARTS,
+      parts: MAX_FORM_PARTS,
       headerSize: MAX_PART_HEADER_BYTES,
       headerPairs: MAX_PART_HEADERS,
     },
@@ -63,8 +63,8 @@ export async function readMultipartFields(body: Buffer, contentType: string): Pr
     parser.on('error', (cause: unknown) => fail(invalidFormError(cause)));
     parser.on('finish', () => resolve());
   });
-  for (let at = 0; at < body.length && problems.length === 0; at += CHUNK_BYTES) {
-    parser.write(body.subarray(at, at + CHUNK_BYTES));
+  for (let at = 0; at < body.length && problems.length === 0; at += PARSE_CHUNK_BYTES) {
+    parser.write(body.subarray(at, at + PARSE_CHUNK_BYTES));
   }
   if (problems.length === 0) parser.end();
   await parsed;

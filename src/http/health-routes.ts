@@ -35,15 +35,15 @@ export function healthRoutes(services: Services): Router {
  * ready again.
  */
 function readiness({ database, messageLog }: Services): RequestHandler {
-  let pingedAt = -DATABASE_PING_CACHE_TTL_MS;
-  let pending: Promise<void> | null = null;
+  let pingedAtMs = -DATABASE_PING_CACHE_TTL_MS;
+  let latestPing: Promise<void> | null = null;
   return async (_req, res) => {
-    if (pending === null || performance.now() - pingedAt > DATABASE_PING_CACHE_TTL_MS) {
-      pingedAt = performance.now();
-      pending = database.ping(DATABASE_PING_TIMEOUT_MS);
+    if (latestPing === null || performance.now() - pingedAtMs > DATABASE_PING_CACHE_TTL_MS) {
+      pingedAtMs = performance.now();
+      latestPing = database.ping(DATABASE_PING_TIMEOUT_MS);
     }
     try {
-      await pending;
+      await latestPing;
     } catch (cause) {
       throw new KlatchError('database_unavailable', { cause });
     }

@@ -9,7 +9,7 @@ import {
   redeliveredIdsSchema,
   type RedeliveryRequest,
 } from '../operations/hooks/hook-redeliver.ts';
-import type { HookRequest } from '../operations/hooks/hooks.ts';
+import type { RequestedHook } from '../operations/hooks/hooks.ts';
 import { HOOK_MANAGEMENT_LIMITS } from '../operations/core/input-limits.ts';
 import { countCodePoints } from '../operations/core/message-text.ts';
 import { parseJsonRepairingControls } from '../operations/core/parse-json.ts';
@@ -55,7 +55,7 @@ export function hookIdOf(req: Request): number {
 }
 
 /** The hook that a registration's body asks for. Throws `invalid_input`. */
-export function parseRegistration(body: Buffer): HookRequest {
+export function parseRegistration(body: Buffer): RequestedHook {
   const {
     url,
     target_url: targetUrl,

@@ -21,16 +21,16 @@ code{overflow-wrap:anywhere;font-size:.9em}
  * around the page.
  */
 export function pageHeaders(): Readonly<Record<string, string>> {
-  const style = createHash('sha256').update(STYLE).digest('base64');
+  const styleHash = createHash('sha256').update(STYLE).digest('base64');
   return {
     'content-type': 'text/html; charset=utf-8',
-    'content-security-policy': `default-src 'none'; style-src 'sha256-${style}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
+    'content-security-policy': `default-src 'none'; style-src 'sha256-${styleHash}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
     'x-frame-options': 'DENY',
     'x-robots-tag': 'noindex',
   };
 }
 
-type Installation = Pick<Config, 'projectName' | 'registration' | 'publicEndpoints'>;
+type PageConfig = Pick<Config, 'projectName' | 'registration' | 'publicEndpoints'>;
 
 /** The two addresses of one invitation. */
 interface InviteLinks {
@@ -41,35 +41,31 @@ interface InviteLinks {
 }
 
 /** The page of an invitation's link: the group, and how to join it. */
-export function renderInvite(
-  installation: Installation,
-  preview: InvitePreview,
-  { link, joinLink }: InviteLinks,
-): string {
-  const { projectName } = installation;
+export function renderInvite(pageConfig: PageConfig, preview: InvitePreview, { link, joinLink }: InviteLinks): string {
+  const { projectName } = pageConfig;
   const { group, invited_by: inviter, expires_at: end } = preview;
-  const by = inviter === null ? 'You are invited' : `<bdi>${escapeHtml(inviter)}</bdi> invites you`;
+  const inviterPhrase = inviter === null ? 'You are invited' : `<bdi>${escapeHtml(inviter)}</bdi> invites you`;
   const about = group.about === null ? '' : `<p class="about" dir="auto">${escapeHtml(group.about)}</p>`;
-  const until =
+  const validityParagraph =
     end === null
       ? ''
       : `<p class="quiet">The invitation is good until <time datetime="${end}">${formatMinute(end)} UTC</time>.</p>`;
   return renderPage(`${group.title} · ${projectName}`, [
-    `<p class="quiet">${by} to a group on <bdi>${escapeHtml(projectName)}</bdi></p>`,
+    `<p class="quiet">${inviterPhrase} to a group on <bdi>${escapeHtml(projectName)}</bdi></p>`,
     `<h1 dir="auto">${escapeHtml(group.title)}</h1>`,
     `<p class="quiet">${group.members === 1 ? '1 member' : `${group.members} members`}</p>`,
     about,
     joinLink === null ? '' : `<p><a class="join" href="${escapeHtml(joinLink)}">Join in this browser</a></p>`,
-    `<h2>${joinLink === null ? 'How to join' : 'How to join with another client'}</h2><ol>${joinSteps(installation)
+    `<h2>${joinLink === null ? 'How to join' : 'How to join with another client'}</h2><ol>${joinSteps(pageConfig)
       .map((step) => `<li>${step}</li>`)
       .join('')}</ol>`,
     `<p><code>${escapeHtml(link)}</code></p>`,
-    until,
+    validityParagraph,
   ]);
 }
 
 /** The page for an invitation that is not valid. */
-export function renderInviteError({ projectName }: Installation, sentence: string): string {
+export function renderInviteError({ projectName }: PageConfig, sentence: string): string {
   return renderPage(projectName, [
     `<p class="quiet"><bdi>${escapeHtml(projectName)}</bdi></p>`,
     `<h1>No invitation</h1>`,
@@ -81,7 +77,7 @@ export function renderInviteError({ projectName }: Installation, sentence: strin
 /**
  * The page of a sign-in link. Browsers do not send the token after the #, so opening the page does not use up the link.
  */
-export function renderSignIn({ projectName, publicEndpoints }: Installation): string {
+export function renderSignIn({ projectName, publicEndpoints }: PageConfig): string {
   const name = `<bdi>${escapeHtml(projectName)}</bdi>`;
   return renderPage(`Sign in · ${projectName}`, [
     `<p class="quiet">${name}</p>`,
@@ -99,7 +95,7 @@ const ACCOUNT_STEP: Readonly<Record<Config['registration'], (name: string) => st
   closed: (name) => `You need an account on ${name}: its administrator gives you one.`,
 };
 
-function joinSteps({ projectName, registration, publicEndpoints }: Installation): string[] {
+function joinSteps({ projectName, registration, publicEndpoints }: PageConfig): string[] {
   return [
     ACCOUNT_STEP[registration](`<bdi>${escapeHtml(projectName)}</bdi>`),
     openClientStep(publicEndpoints),

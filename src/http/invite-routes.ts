@@ -16,7 +16,7 @@ export function invitePreviewRoutes(services: Services, proxies: TrustedProxies)
   const { config, log } = services;
   const authThrottle = new AuthThrottle(config.limits.unknownTokensPerSecondPerSource);
   const headers = pageHeaders();
-  const installation = { ...config, registration: registrationOf(services) };
+  const pageConfig = { ...config, registration: registrationOf(services) };
   const router = Router({ caseSensitive: true });
 
   const sendPage = (res: Response, status: number, html: string, retryAfterS: number | null = null): void => {
@@ -27,13 +27,13 @@ export function invitePreviewRoutes(services: Services, proxies: TrustedProxies)
     res.end(res.req.method === 'HEAD' ? undefined : html);
   };
 
-  const show = async (req: Request, res: Response): Promise<void> => {
+  const showPreview = async (req: Request, res: Response): Promise<void> => {
     const token = req.params['token'] as string;
     res.setHeader('vary', 'Accept');
     const wantsPage = req.accepts(['application/json', 'text/html']) === 'text/html';
     try {
       const preview = await readInvitePreview(services, token);
-      if (wantsPage) sendPage(res, 200, renderInvite(installation, preview, linksOf(config, inviteTokenOf(token))));
+      if (wantsPage) sendPage(res, 200, renderInvite(pageConfig, preview, linksOf(config, inviteTokenOf(token))));
       else sendJson(res, 200, preview);
     } catch (error) {
       const shown = publicError(error);
@@ -49,7 +49,7 @@ export function invitePreviewRoutes(services: Services, proxies: TrustedProxies)
 
   router
     .route('/:token')
-    .get(show)
+    .get(showPreview)
     .all((req, res) => sendMethodNotAllowed(req, res, ['GET', 'HEAD']));
   return router;
 }

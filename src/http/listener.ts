@@ -32,7 +32,7 @@ const LIVE_PATH = '/v1/live';
 /** A TCP listener for HTTP with bounds on everything that arrives before a handler sees it. */
 export class HttpListener {
   readonly #config: HttpListenConfig;
-  readonly #configKeys: string;
+  readonly #addressConfigKeys: string;
   readonly #processConnectionLimit: ConnectionLimit;
   readonly #server: Server;
   #stopping: Promise<void> | null = null;
@@ -47,10 +47,10 @@ export class HttpListener {
   constructor(
     config: HttpListenConfig,
     startingHandler: RequestListener,
-    { limit, keys = 'http.interface, http.port' }: { limit: ConnectionLimit; keys?: string },
+    { limit, keys: configKeys = 'http.interface, http.port' }: { limit: ConnectionLimit; keys?: string },
   ) {
     this.#config = config;
-    this.#configKeys = keys;
+    this.#addressConfigKeys = configKeys;
     this.#processConnectionLimit = limit;
     this.#handler = startingHandler;
     const httpSockets = this.#httpSockets;
@@ -112,7 +112,7 @@ export class HttpListener {
   /** Resolves to the port once it is open. */
   async start(): Promise<number> {
     const { interface: host, port } = this.#config;
-    return listen(this.#server, { host, port, keys: this.#configKeys, limit: this.#processConnectionLimit });
+    return listen(this.#server, { host, port, keys: this.#addressConfigKeys, limit: this.#processConnectionLimit });
   }
 
   /**
@@ -151,24 +151,24 @@ export class HttpListener {
 }
 
 function closeAfterResponse(socket: HttpSocket): void {
-  const current = socket._httpMessage;
-  if (current === undefined || current === null) {
+  const currentResponse = socket._httpMessage;
+  if (currentResponse === undefined || currentResponse === null) {
     socket.destroy();
     return;
   }
-  current.shouldKeepAlive = false;
-  current.once('close', () => socket.destroySoon());
+  currentResponse.shouldKeepAlive = false;
+  currentResponse.once('close', () => socket.destroySoon());
 }
 
 /** Answers a broken request after the complete ones before it: else a client would take the error for their answer. */
 function respondErrorInOrder(error: NodeJS.ErrnoException, socket: HttpSocket): void {
-  const current = socket._httpMessage;
-  if (current?.req.complete === true && !current.destroyed) {
-    current.once('close', () => respondErrorInOrder(error, socket));
+  const currentResponse = socket._httpMessage;
+  if (currentResponse?.req.complete === true && !currentResponse.destroyed) {
+    currentResponse.once('close', () => respondErrorInOrder(error, socket));
     return;
   }
   // The answer to the broken request has partly been sent: an error would be read as the rest of its body.
-  if (!socket.writable || current?.headersSent === true) {
+  if (!socket.writable || currentResponse?.headersSent === true) {
     socket.destroy();
     return;
   }

@@ -148,26 +148,26 @@ export class MultipartReceiver {
   #readAll(req: IncomingMessage): Promise<void> {
     const { signal } = this.#abortController;
     return new Promise((resolve, reject) => {
-      const done = (settle: () => void): void => {
-        req.off('data', consume).off('end', end).off('close', onCut).off('error', onCut);
+      const cleanUpThenSettle = (settle: () => void): void => {
+        req.off('data', consume).off('end', onEnd).off('close', onCut).off('error', onCut);
         signal.removeEventListener('abort', fail);
         settle();
       };
-      const fail = (): void => done(() => reject(signal.reason as Error));
-      const end = (): void => done(resolve);
+      const fail = (): void => cleanUpThenSettle(() => reject(signal.reason as Error));
+      const onEnd = (): void => cleanUpThenSettle(resolve);
       const onCut = (cause?: Error): void => {
         const sentence = 'The body ended before it was complete: send it again';
         this.#fail(new KlatchError('invalid_input', { sentence, cause }));
       };
       const consume = (chunk: Buffer): void => {
-        const busy = this.#consume(chunk);
-        if (busy === null) return;
+        const whenParserReady = this.#consume(chunk);
+        if (whenParserReady === null) return;
         req.pause();
         // If the form has failed meanwhile, the request has no listener, and its data is discarded.
-        void busy.then(() => req.resume());
+        void whenParserReady.then(() => req.resume());
       };
       signal.addEventListener('abort', fail, { once: true });
-      req.on('data', consume).once('end', end).once('close', onCut).once('error', onCut);
+      req.on('data', consume).once('end', onEnd).once('close', onCut).once('error', onCut);
     });
   }
 
@@ -211,13 +211,13 @@ export class MultipartReceiver {
     const { signal } = this.#abortController;
     if (!this.#parser.writableNeedDrain || signal.aborted) return Promise.resolve();
     return new Promise((resolve) => {
-      const done = (): void => {
-        for (const event of ['drain', 'error']) this.#parser.off(event, done);
-        signal.removeEventListener('abort', done);
+      const cleanUpThenResolve = (): void => {
+        for (const event of ['drain', 'error']) this.#parser.off(event, cleanUpThenResolve);
+        signal.removeEventListener('abort', cleanUpThenResolve);
         resolve();
       };
-      for (const event of ['drain', 'error']) this.#parser.once(event, done);
-      signal.addEventListener('abort', done, { once: true });
+      for (const event of ['drain', 'error']) this.#parser.once(event, cleanUpThenResolve);
+      signal.addEventListener('abort', cleanUpThenResolve, { once: true });
     });
   }
 
@@ -238,8 +238,8 @@ export class MultipartReceiver {
     if (isTruncated || this.#fieldValueBytes > this.#options.maxBodyBytes)
       this.#onParseError(fieldsTooLargeError(this.#options.maxBodyBytes));
     else if (!this.#fields.has(name)) this.#fields.set(name, value);
-    const referenced = FILE_REFERENCE.exec(value)?.[1];
-    if (referenced !== undefined) this.#referencedFields.add(referenced);
+    const referencedField = FILE_REFERENCE.exec(value)?.[1];
+    if (referencedField !== undefined) this.#referencedFields.add(referencedField);
   }
 
   #enqueueFileOrFail(field: string | undefined, stream: BusboyFileStream, name: string): void {

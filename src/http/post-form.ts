@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { isIgnored, type Ignored } from '../callers/core/message-form.ts';
+import { isIgnored, type IgnoredEvent } from '../callers/core/message-form.ts';
 import type { SourceKey } from '../model/source-key.ts';
 import type { Services } from '../operations/core/services.ts';
 import { postMessageReportingIsNew, postMessage } from '../operations/messages/post-webhook.ts';
@@ -29,7 +29,7 @@ function mayHaveFiles({ headers }: IncomingMessage): boolean {
 }
 
 /** A request, its source, and the check of its signatures. `signature` null: the group has no secret. */
-export interface FormRequest {
+export interface PostRequest {
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
   readonly source: SourceKey;
@@ -42,15 +42,15 @@ export interface FormRequest {
  */
 export function readFormOrBody(
   services: Services,
-  request: FormRequest,
+  request: PostRequest,
   { grant, size }: { readonly grant: TokenGrant; readonly size: BodySizeLimit },
-): Promise<Buffer | PostWithStoredFiles | ReportedAlert | Ignored> {
+): Promise<Buffer | PostWithStoredFiles | ReportedAlert | IgnoredEvent> {
   return mayHaveFiles(request.req)
     ? readFormMessageOrBody(services, request, { grant, size })
     : readSignedBody(request, size);
 }
 
-function readSignedBody({ req, res, signature }: FormRequest, size: BodySizeLimit): Promise<Buffer> {
+function readSignedBody({ req, res, signature }: PostRequest, size: BodySizeLimit): Promise<Buffer> {
   return readBody(req, res, size, { check: signature ?? undefined });
 }
 
@@ -60,9 +60,9 @@ function readSignedBody({ req, res, signature }: FormRequest, size: BodySizeLimi
  */
 async function readFormMessageOrBody(
   services: Services,
-  request: FormRequest,
+  request: PostRequest,
   { grant, size }: { readonly grant: TokenGrant; readonly size: BodySizeLimit },
-): Promise<Buffer | PostWithStoredFiles | ReportedAlert | Ignored> {
+): Promise<Buffer | PostWithStoredFiles | ReportedAlert | IgnoredEvent> {
   const { limits, http } = services.config;
   const { req, res, signature } = request;
   if (
@@ -71,18 +71,18 @@ async function readFormMessageOrBody(
   ) {
     throw maxBodySizeExceededError(http.maxBodyBytes);
   }
-  const parser = createReceiver(req, multipartOptions(services, request, grant));
-  if (parser === null) return readSignedBody(request, size);
+  const receiver = createReceiver(req, multipartOptions(services, request, grant));
+  if (receiver === null) return readSignedBody(request, size);
   sendContinue(req, res);
-  const form = await parser.read(req).catch((error: unknown) => {
+  const formOrBody = await receiver.read(req).catch((error: unknown) => {
     destroyLater(req, http.requestToResponseTimeoutMs);
     throw error;
   });
-  const discard = (): Promise<void> => parser.discardFiles();
+  const discard = (): Promise<void> => receiver.discardFiles();
   try {
     signature?.verify();
-    if (Buffer.isBuffer(form)) return form;
-    const post = await webhookMessageOf(services, request, form);
+    if (Buffer.isBuffer(formOrBody)) return formOrBody;
+    const post = await webhookMessageOf(services, request, formOrBody);
     if ('message' in post) return { ...post, discardFiles: discard };
     await discard();
     return post;
@@ -94,24 +94,24 @@ async function readFormMessageOrBody(
 
 async function webhookMessageOf(
   { config: { limits }, parseBudget }: Services,
-  { req, source, signature }: FormRequest,
+  { req, source, signature }: PostRequest,
   form: ReceivedForm,
-): Promise<PostWithFiles | ReportedAlert | Ignored> {
+): Promise<PostWithFiles | ReportedAlert | IgnoredEvent> {
   const attachments = form.files.map(({ attachment }) => attachment.id);
   const hasFiles = attachments.length > 0;
-  const context = { hasAttachments: hasFiles, isUnsigned: signature?.isSigned === false };
+  const context = { hasAttachments: hasFiles, isUnsigned: signature?.isSignatureVerified === false };
   const parse = (): ReturnType<typeof postFromMultipartFields> =>
     postFromMultipartFields(form.fields, postContext(req, limits, context));
   // A form whose files are stored already waits for parse time, since a refusal would lose the files.
-  const wait = { maxMs: limits.tokenQueueTimeoutMs, refusal: parseBudgetExhaustedError };
-  const parsing = hasFiles
-    ? parseBudget.runQueued(source, wait, parse)
+  const queueWaitOptions = { maxWaitMs: limits.tokenQueueTimeoutMs, refusal: parseBudgetExhaustedError };
+  const parsingPromise = hasFiles
+    ? parseBudget.runQueued(source, queueWaitOptions, parse)
     : parseBudget.run(source, parseBudgetExhaustedError, parse);
-  const input = await parsing;
+  const input = await parsingPromise;
   if (isIgnored(input)) return input;
-  const keyed = idempotencyKey(req.headers, form.body ?? canonicalFormBody(form));
+  const idempotencyFields = idempotencyKey(req.headers, form.body ?? canonicalFormBody(form));
   const { files = [], ...post } = input;
-  const message = { ...post, ...keyed, hops: nextHopCount(req.headers, limits.hopLimit) };
+  const message = { ...post, ...idempotencyFields, hops: nextHopCount(req.headers, limits.hopLimit) };
   // A post that reports an alert has no files: an edit could not add them.
   if (reportsAlert(input)) return reportedAlert(input, message, (work) => parseBudget.measure(source, work));
   return { message: { ...message, attachments }, files };
@@ -136,7 +136,7 @@ export async function postForm(services: Services, grant: TokenGrant, form: Post
 
 function multipartOptions(
   { uploads, config, parseBudget }: Services,
-  { req, res, source, signature }: FormRequest,
+  { req, res, source, signature }: PostRequest,
   { integration }: TokenGrant,
 ): MultipartOptions {
   const { limits, http } = config;
@@ -179,6 +179,6 @@ function createReceiver(req: IncomingMessage, options: MultipartOptions): Multip
 
 /** The content of a form with files, for the hash of its body. The boundary, which differs each time, is left out. */
 function canonicalFormBody({ fields, files }: ReceivedForm): Buffer {
-  const sent = files.map(({ attachment, sha256 }) => [attachment.name, sha256]);
-  return Buffer.from(JSON.stringify([[...fields].sort(([a], [b]) => (a < b ? -1 : 1)), sent]));
+  const fileNamesAndHashes = files.map(({ attachment, sha256 }) => [attachment.name, sha256]);
+  return Buffer.from(JSON.stringify([[...fields].sort(([a], [b]) => (a < b ? -1 : 1)), fileNamesAndHashes]));
 }

@@ -6,11 +6,11 @@ import type { TrustedProxies } from '../model/trusted-proxies.ts';
 import { RateLimiter } from '../operations/core/rate-limiter.ts';
 import type { Services } from '../operations/core/services.ts';
 import { AlertWriter } from '../operations/messages/alert-writer.ts';
-import { countWithoutMessage } from '../operations/messages/posted-expectation.ts';
-import { postMessage, rateLimitDelay } from '../operations/messages/post-webhook.ts';
+import { recordPostWithoutMessage } from '../operations/messages/posted-expectation.ts';
+import { postMessage, waitForRateLimit } from '../operations/messages/post-webhook.ts';
 import { startDeadline } from './deadline.ts';
 import { NEEDLESS_SUCCESS } from './callers/caller-input.ts';
-import { foreignExpectation } from './callers/posted-expectation.ts';
+import { foreignFormatExpectation } from './callers/posted-expectation.ts';
 import { originalUrlOf, sendAnswer, sendThrownError, parseBudgetExhaustedError } from './responses.ts';
 import { ownDialect } from './callers/answer-dialects.ts';
 import { callerRouteOf } from './callers/caller-route.ts';
@@ -51,7 +51,7 @@ export function createPostHandler(
   const rate = new RateLimiter<number>({
     perSecond: limits.postsPerSecondPerToken,
     burst: limits.postBurstPerToken,
-    keys: MAX_RATE_LIMITED_GROUPS,
+    maxKeys: MAX_RATE_LIMITED_GROUPS,
   });
   const receive = createPostReceiver(services, largePosts);
   return async (req, res, grant, body) => {
@@ -61,25 +61,28 @@ export function createPostHandler(
       const source = proxies.sourceKeyOf(req);
       // The parse budget is also checked before the body is read, since decompressing a body takes time too.
       if (!parseBudget.hasTimeLeft(source)) throw parseBudgetExhaustedError();
-      const delay = rateLimitDelay(rate, integration, limits.tokenQueueTimeoutMs);
+      const delay = waitForRateLimit(rate, integration, limits.tokenQueueTimeoutMs);
       if (delay !== null) await delay;
-      const message = await receive({ req, res, source }, grant, body);
+      const receivedPost = await receive({ req, res, source }, grant, body);
       const dialect = callerRouteOf(req)?.dialect ?? ownDialect;
-      if (isIgnored(message)) {
-        await countWithoutMessage(services, integration, foreignExpectation(originalUrlOf(req)));
-        sendAnswer(res, dialect.ignored(message));
-      } else if ('alertPost' in message) {
-        const { alertPost, text } = message;
-        const id = await alerts.post(grant, alertPost).finally(message.release);
-        if (id === null) await countWithoutMessage(services, integration, alertPost.expectation ?? null);
-        sendAnswer(res, id === null ? dialect.ignored(NEEDLESS_SUCCESS) : dialect.success({ id, text }, req));
+      if (isIgnored(receivedPost)) {
+        await recordPostWithoutMessage(services, integration, foreignFormatExpectation(originalUrlOf(req)));
+        sendAnswer(res, dialect.ignored(receivedPost));
+      } else if ('alertPost' in receivedPost) {
+        const { alertPost, text } = receivedPost;
+        const messageId = await alerts.post(grant, alertPost).finally(receivedPost.release);
+        if (messageId === null) await recordPostWithoutMessage(services, integration, alertPost.expectation ?? null);
+        sendAnswer(
+          res,
+          messageId === null ? dialect.ignored(NEEDLESS_SUCCESS) : dialect.success({ id: messageId, text }, req),
+        );
       } else {
-        const { text } = message.message;
-        const id =
-          'discardFiles' in message
-            ? await postForm(services, grant, message)
-            : await postMessage(services, grant, message.message);
-        sendAnswer(res, dialect.success({ id, text }, req));
+        const { text } = receivedPost.message;
+        const messageId =
+          'discardFiles' in receivedPost
+            ? await postForm(services, grant, receivedPost)
+            : await postMessage(services, grant, receivedPost.message);
+        sendAnswer(res, dialect.success({ id: messageId, text }, req));
       }
     } catch (error) {
       recordIfRefused(services.refusedPosts, { req, res, integration }, error);
@@ -104,7 +107,7 @@ export function createCachedTokenFastPath(
   return (req, res) => {
     if (req.method !== 'POST' || req.headers.host === undefined) return false;
     const token = FAST_PATH_PATTERN.exec(req.url!)?.[1];
-    const integration = token === undefined ? undefined : tokens.cached(token);
+    const integration = token === undefined ? undefined : tokens.findCached(token);
     if (integration === undefined) return false;
     startDeadline(req, res, requestToResponseTimeoutMs);
     handlePost(req, res, { token: token!, integration }).catch((error: unknown) => sendPostError(res, error, log));
@@ -116,6 +119,6 @@ export function createCachedTokenFastPath(
  * Sends the error of a post. For a wrong token the answer also has `status`, as the original system's clients expect.
  */
 export function sendPostError(res: ServerResponse, error: unknown, log: Log): void {
-  const wrongToken = error instanceof KlatchError && error.code === 'invalid_token';
-  sendThrownError(res, error, { log, extraBodyFields: wrongToken ? { status: 'failure' } : {} });
+  const isWrongToken = error instanceof KlatchError && error.code === 'invalid_token';
+  sendThrownError(res, error, { log, extraBodyFields: isWrongToken ? { status: 'failure' } : {} });
 }

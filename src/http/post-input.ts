@@ -1,19 +1,19 @@
 import { isUtf8 } from 'node:buffer';
 import { KlatchError } from '../errors.ts';
 import { isObject, type JsonObject } from '../callers/core/values.ts';
-import type { Ignored } from '../callers/core/message-form.ts';
+import type { IgnoredEvent } from '../callers/core/message-form.ts';
 import { checkMessageText } from '../operations/core/message-text.ts';
 import type { JsonLimits } from '../operations/core/json-limits.ts';
 import { parseJsonRepairingControls } from '../operations/core/parse-json.ts';
 import { postFromNtfyText, postFromObject, type PostContext, type PostInput } from './callers/caller-input.ts';
-import { ownExpectation } from './callers/posted-expectation.ts';
+import { ownFormatExpectation } from './callers/posted-expectation.ts';
 import { beginsLikeObject } from './form-fields.ts';
 import { mediaType } from './json-body.ts';
 import { urlEncodedForm } from './url-encoded-form.ts';
 
 /** Text that begins like a JSON object but cannot be one: a template, or code. */
 const NOT_OBJECT_PATTERN = /^\s*\{\s*[^\s"}]/;
-const looksLikeObject = (source: string): boolean => source.trimStart().startsWith('{');
+const looksLikeObject = (text: string): boolean => text.trimStart().startsWith('{');
 
 /**
  * Fields of forms that hold the whole post as JSON: `payload` of Slack and GitHub, `payload_json` of Discord, `data` of
@@ -51,27 +51,27 @@ export function isMultipartForm(body: Buffer, contentType: string | undefined): 
  *
  * Throws KlatchError with a sentence that names the field and the limit.
  */
-export function parseNonMultipartPost(body: Buffer, context: PostContext): PostInput | Ignored {
+export function parseNonMultipartPost(body: Buffer, context: PostContext): PostInput | IgnoredEvent {
   const contentType = context.headers['content-type'];
   const type = mediaType(contentType);
   const isJson = type === 'application/json' || type.endsWith('+json');
-  const source = decodeBody(body, isJson ? undefined : contentType);
-  if (isJson || (looksLikeObject(source) && !NOT_OBJECT_PATTERN.test(source))) {
-    const parsed = parseJsonRepairingControls(source, context.jsonLimits, 'The body');
+  const bodyText = decodeBody(body, isJson ? undefined : contentType);
+  if (isJson || (looksLikeObject(bodyText) && !NOT_OBJECT_PATTERN.test(bodyText))) {
+    const parsed = parseJsonRepairingControls(bodyText, context.jsonLimits, 'The body');
     if (isObject(parsed.value)) return postFromObject(parsed.value, context);
     if (isJson) throw invalid(parsed.problem ?? 'The body must be a JSON object with text, such as {"text": "hello"}');
   }
   if (type === 'application/x-www-form-urlencoded') {
-    const form = urlEncodedForm(source);
+    const form = urlEncodedForm(bodyText);
     const isSurelyForm = [...form.names].every((name) => KNOWN_FIELDS.has(name));
     const post = postFromFormFields({ ...form, isSurelyForm }, context);
     if (post !== null) return post;
   }
-  const ofNtfy = postFromNtfyText(source, context);
-  if (ofNtfy !== null) return ofNtfy;
-  const text = checkMessageText(source, context.maxTextCodePoints);
+  const ntfyPost = postFromNtfyText(bodyText, context);
+  if (ntfyPost !== null) return ntfyPost;
+  const text = checkMessageText(bodyText, context.maxTextCodePoints);
   const input = { text, label: null, iconUrl: null, cardsJson: null };
-  const expectation = ownExpectation(null, context.url);
+  const expectation = ownFormatExpectation(null, context.url);
   return expectation === null ? input : { ...input, expectation };
 }
 
@@ -86,7 +86,7 @@ interface Form {
 export function postFromMultipartFields(
   fields: ReadonlyMap<string, string>,
   context: PostContext,
-): PostInput | Ignored {
+): PostInput | IgnoredEvent {
   const field = (name: string): string | null => fields.get(name) ?? null;
   const post = postFromFormFields({ names: new Set(fields.keys()), field, isSurelyForm: true }, context);
   if (post !== null) return post;
@@ -95,7 +95,7 @@ export function postFromMultipartFields(
 }
 
 /** The post in a form; null: the form has none of the fields that make it a post. */
-function postFromFormFields(form: Form, context: PostContext): PostInput | Ignored | null {
+function postFromFormFields(form: Form, context: PostContext): PostInput | IgnoredEvent | null {
   for (const name of JSON_FIELDS) {
     const value = jsonField(name, form.field(name), context.jsonLimits);
     if (value !== null) return postFromObject(value, context);
@@ -112,10 +112,16 @@ function postFromFormFields(form: Form, context: PostContext): PostInput | Ignor
  * The JSON object in a field of a form; null: the field is absent or holds no JSON object. Throws if `payload` holds
  * none, since its name promises JSON; another field may be part of somebody's own form.
  */
-function jsonField(name: (typeof JSON_FIELDS)[number], source: string | null, limits: JsonLimits): JsonObject | null {
-  if (source === null) return null;
+function jsonField(
+  name: (typeof JSON_FIELDS)[number],
+  fieldText: string | null,
+  limits: JsonLimits,
+): JsonObject | null {
+  if (fieldText === null) return null;
   // Text without an opening brace at its start is not parsed: the parser takes 5 ms for 1 MiB of white space.
-  const value = looksLikeObject(source) ? parseJsonRepairingControls(source, limits, `${name}:`).value : undefined;
+  const value = looksLikeObject(fieldText)
+    ? parseJsonRepairingControls(fieldText, limits, `${name}:`).value
+    : undefined;
   if (isObject(value)) return value;
   if (name === 'payload') throw invalid('payload: must be a JSON object with text');
   return null;
@@ -126,8 +132,8 @@ function jsonField(name: (typeof JSON_FIELDS)[number], source: string | null, li
  */
 function decodeBody(body: Buffer, contentType: string | undefined): string {
   // The fast path of nearly all bodies. The decoder below handles a byte order mark and invalid bytes.
-  const named = contentType?.includes('=') === true;
-  if (!named && body[0] !== 0xef && isUtf8(body)) return body.toString('utf8');
+  const hasParameters = contentType?.includes('=') === true;
+  if (!hasParameters && body[0] !== 0xef && isUtf8(body)) return body.toString('utf8');
   const charset = /;\s*charset\s*=\s*"?([^";\s]+)/i.exec(contentType ?? '')?.[1] ?? 'utf-8';
   let decoder: InstanceType<typeof TextDecoder>;
   try {

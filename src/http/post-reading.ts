@@ -1,4 +1,4 @@
-import { isIgnored, type Ignored } from '../callers/core/message-form.ts';
+import { isIgnored, type IgnoredEvent } from '../callers/core/message-form.ts';
 import type { WebhookMessage } from '../operations/messages/post-webhook.ts';
 import { reportedAlert, type ReportedAlert } from './callers/alert-report.ts';
 import type { DecodedFile } from './callers/body-files.ts';
@@ -30,14 +30,15 @@ export function readPost(
   { body, fields }: { readonly body: Buffer; readonly fields: FormFields | null },
   context: PostContext,
   charge: <Result>(work: () => Result) => Result,
-): PostWithFiles | ReportedAlert | Ignored {
+): PostWithFiles | ReportedAlert | IgnoredEvent {
   const { headers, hopLimit } = context;
   const input = fields === null ? parseNonMultipartPost(body, context) : postFromMultipartFields(fields, context);
   if (isIgnored(input)) return input;
   const hops = nextHopCount(headers, hopLimit);
-  const keyed = idempotencyKey(headers, body);
-  if (reportsAlert(input)) return reportedAlert(input, { ...input, ...keyed, hops }, charge);
-  if (input.files === undefined) return { message: { ...input, ...keyed, hops, attachments: [] }, files: [] };
+  const idempotencyFields = idempotencyKey(headers, body);
+  if (reportsAlert(input)) return reportedAlert(input, { ...input, ...idempotencyFields, hops }, charge);
+  if (input.files === undefined)
+    return { message: { ...input, ...idempotencyFields, hops, attachments: [] }, files: [] };
   const { files, ...post } = input;
-  return { message: { ...post, ...keyed, hops, attachments: [] }, files };
+  return { message: { ...post, ...idempotencyFields, hops, attachments: [] }, files };
 }

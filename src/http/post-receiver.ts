@@ -1,4 +1,4 @@
-import type { Ignored } from '../callers/core/message-form.ts';
+import type { IgnoredEvent } from '../callers/core/message-form.ts';
 import { KlatchError } from '../errors.ts';
 import type { SourceKey } from '../model/source-key.ts';
 import { GIT_EVENT_LIMITS, WEBHOOK_POST_LIMITS } from '../operations/core/input-limits.ts';
@@ -9,52 +9,53 @@ import type { ReportedAlert } from './callers/alert-report.ts';
 import { storeBodyFiles, type PostWithStoredFiles } from './callers/body-files.ts';
 import { callerRouteOf } from './callers/caller-route.ts';
 import { mayBeGitEvent, postContext } from './callers/post-context.ts';
-import { postSignature } from './callers/post-signature.ts';
-import { LARGE_BODY_BYTES, type LargePostReader, type ThreadCharge } from './large-posts/large-post-reader.ts';
-import { readFormOrBody, type FormRequest } from './post-form.ts';
+import { createPostSignature } from './callers/post-signature.ts';
+import { LARGE_BODY_BYTES, type LargePostReader, type ThreadTimeCharger } from './large-posts/large-post-reader.ts';
+import { readFormOrBody, type PostRequest } from './post-form.ts';
 import { isMultipartForm } from './post-input.ts';
 import { readFormFields, readPost, type PostWithFiles } from './post-reading.ts';
 import { parseBudgetExhaustedError } from './responses.ts';
 import type { TokenGrant } from './token-auth.ts';
 
 /** The result of reading a body that is no form with files. `release` is present if a thread writes the texts. */
-type ReadPost = PostWithFiles | (ReportedAlert & { readonly release?: () => void }) | Ignored;
+type PostReadResult = PostWithFiles | (ReportedAlert & { readonly release?: () => void }) | IgnoredEvent;
 
 /** Reads a post and verifies its signatures. `readBefore` is the body, if it was read already to find the token. */
 type PostReceiver = (
-  request: Omit<FormRequest, 'signature'>,
+  request: Omit<PostRequest, 'signature'>,
   grant: TokenGrant,
-  readBefore: Buffer | undefined,
-) => Promise<ReadPost | PostWithStoredFiles>;
+  bodyReadBefore: Buffer | undefined,
+) => Promise<PostReadResult | PostWithStoredFiles>;
 
 export function createPostReceiver(services: Services, largePosts: LargePostReader): PostReceiver {
   const { parseBudget, config } = services;
   const { limits, http } = config;
   const size = bodySizeLimit(http, WEBHOOK_POST_LIMITS);
-  const eventSize = eventBodySizeLimit(http);
+  const gitEventSizeLimit = eventBodySizeLimit(http);
   // A form is read in two steps with a wait between them. Each step is charged to the source's parse budget separately:
   // in one piece, the second step would be charged to no source.
-  const read = ({ req, source, signature }: FormRequest, body: Buffer): Promise<ReadPost> => {
-    const isUnsigned = signature?.isSigned === false;
+  const read = ({ req, source, signature }: PostRequest, body: Buffer): Promise<PostReadResult> => {
+    const isUnsigned = signature?.isSignatureVerified === false;
     const context = postContext(req, limits, { isUnsigned });
     if (body.length > LARGE_BODY_BYTES) {
       const jsonLimits = mayBeGitEvent(req) ? GIT_EVENT_LIMITS : WEBHOOK_POST_LIMITS;
-      return largePosts.read(body, { ...context, jsonLimits }, threadCharge(parseBudget, source));
+      return largePosts.read(body, { ...context, jsonLimits }, threadTimeCharger(parseBudget, source));
     }
     const withBudget = <T>(work: () => T | Promise<T>): Promise<T> =>
       parseBudget.run(source, parseBudgetExhaustedError, work);
-    const readBody = (fields: ReadonlyMap<string, string> | null): Promise<ReadPost> =>
+    const readPostWithFields = (fields: ReadonlyMap<string, string> | null): Promise<PostReadResult> =>
       withBudget(() => readPost({ body, fields }, context, (work) => parseBudget.measure(source, work)));
-    if (!isMultipartForm(body, req.headers['content-type'])) return readBody(null);
-    return withBudget(() => readFormFields(body, req.headers)).then(readBody);
+    if (!isMultipartForm(body, req.headers['content-type'])) return readPostWithFields(null);
+    return withBudget(() => readFormFields(body, req.headers)).then(readPostWithFields);
   };
-  return async ({ req, res, source }, grant, readBefore) => {
+  return async ({ req, res, source }, grant, bodyReadBefore) => {
     try {
-      const signature = postSignature(req, grant.integration.incomingSecret, callerRouteOf(req)?.format ?? null);
+      const signature = createPostSignature(req, grant.integration.incomingSecret, callerRouteOf(req)?.format ?? null);
       const request = { req, res, source, signature };
-      if (readBefore !== undefined) signature?.verifyBody(readBefore);
+      if (bodyReadBefore !== undefined) signature?.verifyBody(bodyReadBefore);
       const received =
-        readBefore ?? (await readFormOrBody(services, request, { grant, size: mayBeGitEvent(req) ? eventSize : size }));
+        bodyReadBefore ??
+        (await readFormOrBody(services, request, { grant, size: mayBeGitEvent(req) ? gitEventSizeLimit : size }));
       const post = Buffer.isBuffer(received) ? await read(request, received) : received;
       if (!('message' in post) || post.files === undefined || post.files.length === 0) return post;
       return await storeBodyFiles(services, grant.integration, post.message, post.files);
@@ -86,11 +87,11 @@ async function revalidateTokenAndReject(
 }
 
 /** Charges time of the thread to the source like time of the event loop. */
-function threadCharge(parseBudget: ParseBudget, source: SourceKey): ThreadCharge {
+function threadTimeCharger(parseBudget: ParseBudget, source: SourceKey): ThreadTimeCharger {
   return {
-    admit: () => {
+    requireBudget: () => {
       if (!parseBudget.hasTimeLeft(source)) throw parseBudgetExhaustedError();
     },
-    charge: (ms) => parseBudget.chargeAll(source, ms),
+    charge: (ms) => parseBudget.chargeUncapped(source, ms),
   };
 }

@@ -73,8 +73,8 @@ function statusClassOf(res: ServerResponse): StatusClass {
 
 /** The kind of a request by its path as it was sent; `/v1/webhooks/<token>` may end with a slash. */
 function routeKindOf(url: string): RouteKind {
-  const query = url.indexOf('?');
-  const path = query === -1 ? url : url.slice(0, query);
+  const queryStart = url.indexOf('?');
+  const path = queryStart === -1 ? url : url.slice(0, queryStart);
   if (path.startsWith('/v1/api/')) return 'api';
   if (path === FILES_PATH || path.startsWith(`${FILES_PATH}/`)) return 'files';
   if (!path.startsWith(TOKEN_PATH_PREFIX)) {

@@ -92,11 +92,11 @@ export function sendError(res: ServerResponse, error: KlatchError, extraBodyFiel
   }
   const path = originalUrlOf(res.req);
   const code = PATHS_WITH_ERROR_CODE.some((prefix) => path.startsWith(prefix)) ? { code: error.code } : {};
-  const shown =
+  const shownStatus =
     STATUSES_SHOWN_AS_UPLOAD_LOCKED.has(error.status) && isUploadStatusRequest(res.req)
       ? errorKinds.upload_locked.status
       : error.status;
-  sendJson(res, shown, { message: error.message, ...code, ...status, ...extraBodyFields }, headers);
+  sendJson(res, shownStatus, { message: error.message, ...code, ...status, ...extraBodyFields }, headers);
 }
 
 /** Answers 405 with the allowed methods; OPTIONS gets the same list in a 204. */

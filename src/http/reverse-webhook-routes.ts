@@ -87,7 +87,7 @@ function addSingleHookRoutes(router: Router, services: Services, { withToken, re
       withTokenAndHookId(withToken, async (req, res, hook) => {
         limitGroupHookChanges(services, hook);
         const update = await readInput(req, res, parseHookUpdate);
-        const { health, shown } = await applyHookUpdate(services, hook, update);
+        const { health, newSecrets: shown } = await applyHookUpdate(services, hook, update);
         sendJson(res, 200, { status: 'Ok', ...health, ...shown });
       }),
     )

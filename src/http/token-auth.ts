@@ -1,14 +1,14 @@
 import type { Request, RequestHandler, Response } from 'express';
 import { KlatchError } from '../errors.ts';
 import type { TrustedProxies } from '../model/trusted-proxies.ts';
-import type { KnownIntegration } from '../operations/core/access.ts';
+import type { IntegrationWithOpenedSecret } from '../operations/core/access.ts';
 import type { Services } from '../operations/core/services.ts';
 import { AuthThrottle } from './auth-throttle.ts';
 
 /** A valid token with its integration, for a handler. */
 export interface TokenGrant {
   readonly token: string;
-  readonly integration: KnownIntegration;
+  readonly integration: IntegrationWithOpenedSecret;
 }
 
 export type TokenHandler = (req: Request, res: Response, grant: TokenGrant) => Promise<void>;
@@ -34,7 +34,7 @@ export class TokenAuth {
   /** For posts: accepts a cached token, since the message log checks the token again when it writes the post. */
   withPossiblyCachedToken(tokenOf: TokenFinder = tokenInPath): WithToken {
     const { tokens } = this.#services;
-    return this.#authorizeBy((token) => tokens.cached(token) ?? tokens.find(token), tokenOf);
+    return this.#authorizeBy((token) => tokens.findCached(token) ?? tokens.find(token), tokenOf);
   }
 
   /**
@@ -49,21 +49,21 @@ export class TokenAuth {
    * The request's integration as the database knows it; null for an unknown token, after a delay for a source that
    * tries many tokens.
    */
-  async verify(req: Request): Promise<KnownIntegration | null> {
+  async verify(req: Request): Promise<IntegrationWithOpenedSecret | null> {
     const integration = await this.#services.tokens.findBypassingCache(tokenInPath(req));
     if (integration === null) await this.#authThrottle.delayRejection(this.#proxies.sourceKeyOf(req));
     return integration;
   }
 
   #authorizeBy(
-    find: (token: string) => KnownIntegration | Promise<KnownIntegration | null>,
+    find: (token: string) => IntegrationWithOpenedSecret | Promise<IntegrationWithOpenedSecret | null>,
     tokenOf: TokenFinder = tokenInPath,
   ): WithToken {
     return (handler) => async (req, res) => {
       const token = tokenOf(req);
-      const found = find(token);
+      const integrationOrPromise = find(token);
       // For a cached token `found` is no promise, so it costs no turn of the event loop.
-      const integration = found instanceof Promise ? await found : found;
+      const integration = integrationOrPromise instanceof Promise ? await integrationOrPromise : integrationOrPromise;
       if (integration === null) {
         await this.#authThrottle.delayRejection(this.#proxies.sourceKeyOf(req));
         throw new KlatchError('invalid_token');

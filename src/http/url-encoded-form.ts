@@ -1,6 +1,6 @@
 /** The most fields that are read. Further fields are ignored: no program sends more. */
-const MAX_FIELDS = 200;
-const MAX_NAME_LENGTH = 64;
+const MAX_FORM_FIELDS = 200;
+const MAX_FIELD_NAME_LENGTH = 64;
 const AMPERSAND = 0x26;
 const EQUALS = 0x3d;
 
@@ -18,25 +18,25 @@ interface UrlEncodedForm {
  * Finds the fields in one pass, and decodes none. URLSearchParams took seconds for 1 MiB of fields without a value, and
  * 115 ms for 1 MiB of `+`. A search for each name took 30 ms.
  */
-export function urlEncodedForm(source: string): UrlEncodedForm {
-  const starts = new Map<string, number>();
-  for (let at = 0; at < source.length && starts.size < MAX_FIELDS; at += 1) {
+export function urlEncodedForm(formText: string): UrlEncodedForm {
+  const valueStartByName = new Map<string, number>();
+  for (let at = 0; at < formText.length && valueStartByName.size < MAX_FORM_FIELDS; at += 1) {
     const nameStart = at;
     let nameEnd = -1;
-    for (; at < source.length && source.charCodeAt(at) !== AMPERSAND; at += 1) {
-      if (nameEnd === -1 && source.charCodeAt(at) === EQUALS) nameEnd = at;
+    for (; at < formText.length && formText.charCodeAt(at) !== AMPERSAND; at += 1) {
+      if (nameEnd === -1 && formText.charCodeAt(at) === EQUALS) nameEnd = at;
     }
-    const hasName = nameEnd !== -1 && nameEnd - nameStart <= MAX_NAME_LENGTH;
-    const name = hasName ? source.slice(nameStart, nameEnd) : '';
-    if (!starts.has(name)) starts.set(name, nameEnd + 1);
+    const hasName = nameEnd !== -1 && nameEnd - nameStart <= MAX_FIELD_NAME_LENGTH;
+    const name = hasName ? formText.slice(nameStart, nameEnd) : '';
+    if (!valueStartByName.has(name)) valueStartByName.set(name, nameEnd + 1);
   }
   return {
-    names: new Set(starts.keys()),
+    names: new Set(valueStartByName.keys()),
     field: (name) => {
-      const start = name === '' ? undefined : starts.get(name);
-      if (start === undefined) return null;
-      const end = source.indexOf('&', start);
-      return decodeFormValue(source.slice(start, end === -1 ? undefined : end));
+      const valueStart = name === '' ? undefined : valueStartByName.get(name);
+      if (valueStart === undefined) return null;
+      const valueEnd = formText.indexOf('&', valueStart);
+      return decodeFormValue(formText.slice(valueStart, valueEnd === -1 ? undefined : valueEnd));
     },
   };
 }
@@ -48,7 +48,7 @@ const PERCENT = 0x25;
 /** Decodes a value as the URL standard does: a percent sign without two digits stays, broken UTF-8 becomes U+FFFD. */
 function decodeFormValue(encoded: string): string {
   const bytes = Buffer.from(encoded);
-  let length = 0;
+  let decodedLength = 0;
   for (let at = 0; at < bytes.length; at += 1) {
     let byte = bytes[at]!;
     if (byte === PLUS) byte = SPACE;
@@ -60,10 +60,10 @@ function decodeFormValue(encoded: string): string {
         at += 2;
       }
     }
-    bytes[length] = byte;
-    length += 1;
+    bytes[decodedLength] = byte;
+    decodedLength += 1;
   }
-  return bytes.toString('utf8', 0, length);
+  return bytes.toString('utf8', 0, decodedLength);
 }
 
 /** Returns -1 for a byte that is no hexadecimal digit. */

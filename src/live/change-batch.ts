@@ -4,12 +4,12 @@ import { changeNotification } from './frames.ts';
 import { EncodedFrames } from './encoded-frames.ts';
 
 /** Approximate memory of a change's frames besides their text, in bytes. */
-const MEMORY_OVERHEAD_BYTES = 100;
+const FRAME_MEMORY_OVERHEAD_BYTES = 100;
 /** How often a change's text is in memory: as the text itself, and in its frames for two transports. */
 const COPIES_PER_TEXT = 3;
 
 /** The frame of a change that has more fields for the message's sender than for other accounts. */
-interface OwnFrame {
+interface SenderFrame {
   readonly index: number;
   readonly accountId: AccountId;
   readonly text: string;
@@ -24,24 +24,25 @@ export class ChangeBatch {
   readonly #revs: readonly Rev[];
   readonly #frames: EncodedFrames;
   readonly #texts: readonly string[];
-  readonly #ownFrames: readonly OwnFrame[];
+  readonly #senderFrames: readonly SenderFrame[];
 
   constructor(conversationId: ConversationId, afterRev: Rev, page: ChangePage) {
     const texts = page.changes.map((change) => changeNotification(conversationId, change));
-    const ownFrames = page.changes.flatMap((change, index) => ownFrameOf(conversationId, change, index) ?? []);
+    const senderFrames = page.changes.flatMap((change, index) => senderFrameOf(conversationId, change, index) ?? []);
     this.afterRev = afterRev;
     this.upToRev = page.rev;
     this.#frames = new EncodedFrames(texts);
     this.memoryBytes = texts.reduce(
-      (sum, text) => sum + COPIES_PER_TEXT * text.length + MEMORY_OVERHEAD_BYTES,
-      MEMORY_OVERHEAD_BYTES + ownFrames.reduce((sum, { text }) => sum + text.length + MEMORY_OVERHEAD_BYTES, 0),
+      (sum, text) => sum + COPIES_PER_TEXT * text.length + FRAME_MEMORY_OVERHEAD_BYTES,
+      FRAME_MEMORY_OVERHEAD_BYTES +
+        senderFrames.reduce((sum, { text }) => sum + text.length + FRAME_MEMORY_OVERHEAD_BYTES, 0),
     );
     this.#revs = page.changes.map((change) => change.rev);
     this.#texts = texts;
-    this.#ownFrames = ownFrames;
+    this.#senderFrames = senderFrames;
   }
 
-  get count(): number {
+  get changeCount(): number {
     return this.#revs.length;
   }
 
@@ -50,10 +51,10 @@ export class ChangeBatch {
    * are encoded again for each of its sessions, and not cached.
    */
   framesFor(accountId: AccountId): EncodedFrames {
-    const own = this.#ownFrames.filter((frame) => frame.accountId === accountId);
-    if (own.length === 0) return this.#frames;
+    const senderFrames = this.#senderFrames.filter((frame) => frame.accountId === accountId);
+    if (senderFrames.length === 0) return this.#frames;
     const texts = [...this.#texts];
-    for (const { index, text } of own) texts[index] = text;
+    for (const { index, text } of senderFrames) texts[index] = text;
     return new EncodedFrames(texts);
   }
 
@@ -68,7 +69,7 @@ export class ChangeBatch {
 }
 
 /** A change's frame for the message's sender; null if the sender gets the same frame as everybody. */
-function ownFrameOf(conversationId: ConversationId, change: Change, index: number): OwnFrame | null {
+function senderFrameOf(conversationId: ConversationId, change: Change, index: number): SenderFrame | null {
   if (change.type !== 'message' || change.message.clientId === null) return null;
   const accountId = change.message.sender.id;
   return { index, accountId, text: changeNotification(conversationId, change, accountId) };

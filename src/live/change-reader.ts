@@ -62,13 +62,13 @@ export class ChangeReader {
   async readForFanOut(
     conversationId: ConversationId,
     rev: Rev,
-  ): Promise<{ batch: ChangeBatch | null; more: boolean } | null> {
+  ): Promise<{ batch: ChangeBatch | null; hasMore: boolean } | null> {
     while (!this.#stopController.signal.aborted) {
       try {
         this.counts.fan_out += 1;
         const page = await this.#fanOutSemaphore.run(() => this.#read(conversationId, rev));
         if (page === null) return null;
-        return { batch: page.rev > rev ? new ChangeBatch(conversationId, rev, page) : null, more: page.more };
+        return { batch: page.rev > rev ? new ChangeBatch(conversationId, rev, page) : null, hasMore: page.more };
       } catch (error) {
         logFailureByKind(this.#log, 'live: changes could not be read', error);
         await this.pause();

@@ -3,9 +3,9 @@ import type { LiveConnection } from './transport/live-connection.ts';
 /** Tells whether a connection gave a sign of life between two checks. */
 export class ConnectionActivity {
   readonly #connection: LiveConnection;
-  #bytesRead = 0;
+  #bytesReadAtLastCheck = 0;
   /** The `bytesSent` of the connection at the last check. Null: its send queue was not full then. */
-  #bytesSent: number | null = null;
+  #bytesSentAtLastCheck: number | null = null;
 
   constructor(connection: LiveConnection) {
     this.#connection = connection;
@@ -19,10 +19,10 @@ export class ConnectionActivity {
    */
   wasActive(isInputPaused: boolean): boolean {
     const { bytesRead, bytesSent, isFull } = this.#connection;
-    const hasSent = this.#bytesSent !== null && this.#bytesSent !== bytesSent;
-    const isActive = bytesRead !== this.#bytesRead || hasSent || (isInputPaused && !isFull);
-    this.#bytesRead = bytesRead;
-    this.#bytesSent = isFull ? bytesSent : null;
+    const hasSent = this.#bytesSentAtLastCheck !== null && this.#bytesSentAtLastCheck !== bytesSent;
+    const isActive = bytesRead !== this.#bytesReadAtLastCheck || hasSent || (isInputPaused && !isFull);
+    this.#bytesReadAtLastCheck = bytesRead;
+    this.#bytesSentAtLastCheck = isFull ? bytesSent : null;
     return isActive;
   }
 }

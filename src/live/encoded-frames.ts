@@ -29,19 +29,19 @@ const FRAME_FORMATS: Readonly<Record<LiveTransport, FrameFormat>> = {
  * get the same bytes.
  */
 export class EncodedFrames {
-  readonly count: number;
+  readonly frameCount: number;
   readonly #texts: readonly string[];
   readonly #encoded: Partial<Record<LiveTransport, ConcatenatedFrames>> = {};
 
   constructor(texts: readonly string[]) {
     this.#texts = texts;
-    this.count = texts.length;
+    this.frameCount = texts.length;
   }
 
   /** The frames for a transport, without the first `skip`. */
-  bytes(kind: LiveTransport, skip: number): Buffer {
+  bytes(kind: LiveTransport, framesToSkip: number): Buffer {
     const { bytes, frameEnds } = (this.#encoded[kind] ??= encode(this.#texts, FRAME_FORMATS[kind]));
-    return skip === 0 ? bytes : bytes.subarray(frameEnds[skip - 1]);
+    return framesToSkip === 0 ? bytes : bytes.subarray(frameEnds[framesToSkip - 1]);
   }
 }
 
@@ -52,10 +52,10 @@ function encode(texts: readonly string[], { frameOverheadBytes, write }: FrameFo
   // memory.
   const bytes = Buffer.allocUnsafeSlow(total);
   const frameEnds = new Uint32Array(texts.length);
-  let at = 0;
+  let offset = 0;
   for (const [index, text] of texts.entries()) {
-    at = write(bytes, at, { text, length: lengths[index]! });
-    frameEnds[index] = at;
+    offset = write(bytes, offset, { text, length: lengths[index]! });
+    frameEnds[index] = offset;
   }
   return { bytes, frameEnds };
 }

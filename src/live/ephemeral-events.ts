@@ -6,11 +6,11 @@ import { findAccountSummary, listPresenceMemberships, type AccountSummary } from
 import type { Pool } from '../storage/db/pool.ts';
 import type { FeedRegistry } from './feed-registry.ts';
 import {
-  accountNotification,
+  accountChangedNotification,
   presenceNotification,
   readPositionNotification,
   typingNotification,
-  updatedNotification,
+  settingsUpdatedNotification,
 } from './frames.ts';
 import type { LiveSessions } from './live-sessions.ts';
 import { EncodedFrames } from './encoded-frames.ts';
@@ -58,7 +58,7 @@ export class EphemeralEvents {
     ttl: ACCOUNT_SUMMARY_TTL_MS,
   });
   readonly #queuedAccounts = new Map<AccountId, QueuedAccountChange>();
-  #isSendingAccounts = false;
+  #isSendingAccountChanges = false;
   #unsubscribe: () => void = () => {};
 
   constructor(options: { bus: Bus; pool: Pool; sessions: LiveSessions; feeds: FeedRegistry; log: Log }) {
@@ -71,7 +71,7 @@ export class EphemeralEvents {
 
   start(): void {
     this.#unsubscribe = this.#bus.subscribe({
-      ephemeral: (signal) => this.#onEphemeral(signal),
+      ephemeral: (event) => this.#onEphemeral(event),
       accountsChanged: (ids) => {
         for (const id of ids) {
           this.#accountSummaries.delete(id);
@@ -105,28 +105,29 @@ export class EphemeralEvents {
 
   /** Begins to send the queued changes of accounts, unless changes are being sent. Called about every second. */
   startSendingAccountChanges(): void {
-    if (this.#queuedAccounts.size > 0 && !this.#isSendingAccounts) void this.#sendAccountChanges();
+    if (this.#queuedAccounts.size > 0 && !this.#isSendingAccountChanges) void this.#sendAccountChanges();
   }
 
-  #onEphemeral(signal: EphemeralEvent): void {
-    if (signal.kind === 'typing') {
-      void this.#sendTyping(signal);
+  #onEphemeral(event: EphemeralEvent): void {
+    if (event.kind === 'typing') {
+      void this.#sendTyping(event);
       return;
     }
-    const { conversationId, accountId } = signal;
-    const frame =
-      signal.kind === 'read'
-        ? readPositionNotification(conversationId, signal.seq)
-        : updatedNotification(conversationId);
+    const { conversationId, accountId } = event;
+    const notification =
+      event.kind === 'read'
+        ? readPositionNotification(conversationId, event.seq)
+        : settingsUpdatedNotification(conversationId);
     for (const session of this.#sessions.ofAccount(accountId))
-      if (session.subscriptions?.follows(conversationId) === true) session.send(frame);
+      if (session.subscriptions?.follows(conversationId) === true) session.send(notification);
   }
 
   async #sendTyping({ conversationId, accountId }: Membership): Promise<void> {
     const feed = this.#feeds.get(conversationId);
-    const name = `${conversationId}:${accountId}`;
-    if (feed === null || feed.attached.size > MAX_EPHEMERAL_CONVERSATION_SIZE || this.#typingThrottle.has(name)) return;
-    this.#typingThrottle.set(name, true);
+    const throttleKey = `${conversationId}:${accountId}`;
+    if (feed === null || feed.attached.size > MAX_EPHEMERAL_CONVERSATION_SIZE || this.#typingThrottle.has(throttleKey))
+      return;
+    this.#typingThrottle.set(throttleKey, true);
     const accountSummary = await this.#accountSummary(accountId);
     if (accountSummary === null) return;
     const frame = new EncodedFrames([typingNotification(conversationId, accountSummary)]);
@@ -134,8 +135,8 @@ export class EphemeralEvents {
   }
 
   async #accountSummary(id: AccountId): Promise<AccountSummary | null> {
-    const known = this.#accountSummaries.get(id);
-    if (known !== undefined) return known;
+    const cachedSummary = this.#accountSummaries.get(id);
+    if (cachedSummary !== undefined) return cachedSummary;
     try {
       const found = await this.#pool.run((sql) => findAccountSummary(sql, id), QUERY_TIMEOUT_MS);
       if (found !== null) this.#accountSummaries.set(id, found);
@@ -147,17 +148,20 @@ export class EphemeralEvents {
   }
 
   async #sendAccountChanges(): Promise<void> {
-    this.#isSendingAccounts = true;
+    this.#isSendingAccountChanges = true;
     const changes = new Map([...this.#queuedAccounts].slice(0, ACCOUNTS_PER_QUERY));
     for (const id of changes.keys()) this.#queuedAccounts.delete(id);
     try {
-      const request = {
+      const membershipQuery = {
         accounts: [...changes.keys()],
         conversations: this.#feeds.ids(),
         maxMembers: MAX_EPHEMERAL_CONVERSATION_SIZE,
       };
-      const audiences = await this.#pool.run((sql) => listPresenceMemberships(sql, request), QUERY_TIMEOUT_MS);
-      for (const [id, found] of Map.groupBy(audiences, (each) => each.id)) {
+      const presenceMemberships = await this.#pool.run(
+        (sql) => listPresenceMemberships(sql, membershipQuery),
+        QUERY_TIMEOUT_MS,
+      );
+      for (const [id, found] of Map.groupBy(presenceMemberships, (each) => each.id)) {
         const { nick, name } = found[0]!;
         const followers = found.flatMap((each) => [...(this.#feeds.get(each.conversationId)?.attached ?? [])]);
         const sessions = new Set<SendableSession>(followers.map(({ session }) => session));
@@ -166,12 +170,12 @@ export class EphemeralEvents {
     } catch (error) {
       logFailureByKind(this.#log, 'live: changes of accounts could not be sent, and will be sent again', error);
       for (const [id, change] of changes) {
-        const newer = this.#queuedAccounts.get(id);
+        const newerChange = this.#queuedAccounts.get(id);
         this.#queue(id, change);
-        if (newer !== undefined) this.#queue(id, newer);
+        if (newerChange !== undefined) this.#queue(id, newerChange);
       }
     }
-    this.#isSendingAccounts = false;
+    this.#isSendingAccountChanges = false;
   }
 }
 
@@ -184,10 +188,10 @@ function sendAccountChange(
   { online, isRenamed }: QueuedAccountChange,
   sessions: ReadonlySet<SendableSession>,
 ): void {
-  const renamed = isRenamed ? new EncodedFrames([accountNotification(account)]) : null;
-  const presence = online === null ? null : new EncodedFrames([presenceNotification(account, online)]);
+  const renamedFrames = isRenamed ? new EncodedFrames([accountChangedNotification(account)]) : null;
+  const presenceFrames = online === null ? null : new EncodedFrames([presenceNotification(account, online)]);
   for (const session of sessions) {
-    if (renamed !== null) session.sendEncoded(renamed, 0);
-    if (presence !== null && session.accountId !== account.id) session.sendEncoded(presence, 0);
+    if (renamedFrames !== null) session.sendEncoded(renamedFrames, 0);
+    if (presenceFrames !== null && session.accountId !== account.id) session.sendEncoded(presenceFrames, 0);
   }
 }

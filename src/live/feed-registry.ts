@@ -70,24 +70,24 @@ export class FeedRegistry {
     this.reader = new ChangeReader(options.pool, { counts, log, witness, observeEpoch });
   }
 
-  get size(): number {
+  get feedCount(): number {
     return this.#feeds.size;
   }
 
   start(): void {
     this.#unsubscribe = this.#bus.subscribe({
-      messagesCommitted: (heads) => {
-        for (const id of heads.keys()) this.#recordChange(id)?.wake();
+      messagesCommitted: (headByConversation) => {
+        for (const conversationId of headByConversation.keys()) this.#recordChange(conversationId)?.wake();
       },
-      nonMessageChangesCommitted: (ids) => {
-        for (const id of ids) {
-          const feed = this.#recordChange(id);
+      nonMessageChangesCommitted: (conversationIds) => {
+        for (const conversationId of conversationIds) {
+          const feed = this.#recordChange(conversationId);
           feed?.invalidateCache();
           feed?.wake();
         }
       },
-      resync: (kinds) => {
-        if (!kinds.has('messagesCommitted') && !kinds.has('nonMessageChangesCommitted')) return;
+      resync: (eventKinds) => {
+        if (!eventKinds.has('messagesCommitted') && !eventKinds.has('nonMessageChangesCommitted')) return;
         for (const recorder of this.#recorders) recorder.record(null);
         for (const feed of this.#feeds.values()) feed.invalidateCache();
         void this.#poll();
@@ -115,11 +115,11 @@ export class FeedRegistry {
    * feeds may be ahead of the database. So later subscribers get new feeds.
    */
   observeEpoch(epoch: LogEpoch): void {
-    const before = this.#epoch;
+    const previousEpoch = this.#epoch;
     // The epoch is the same. Or this read began before the epoch was raised, and another read has found the new epoch.
-    if (before !== null && epoch <= before) return;
+    if (previousEpoch !== null && epoch <= previousEpoch) return;
     this.#epoch = epoch;
-    if (before === null) return;
+    if (previousEpoch === null) return;
     for (const feed of this.#feeds.values()) feed.invalidateCache();
     this.#feeds.clear();
     this.onNewEpoch();

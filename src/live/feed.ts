@@ -83,24 +83,24 @@ export class Feed {
       return hit;
     }
     const alignedRev = (rev - (rev % READ_ALIGNMENT_REVS)) as Rev;
-    const shared = await this.#readPage(alignedRev);
-    if (typeof shared === 'string' || shared.upToRev > rev || alignedRev === rev) return shared;
+    const sharedBatch = await this.#readPage(alignedRev);
+    if (typeof sharedBatch === 'string' || sharedBatch.upToRev > rev || alignedRev === rev) return sharedBatch;
     return this.#readPage(rev);
   }
 
-  #readPage(from: Rev): Promise<ChangeBatch | ReadFailure> {
-    const pending = this.#pendingReadsByRev.get(from);
+  #readPage(afterRev: Rev): Promise<ChangeBatch | ReadFailure> {
+    const pending = this.#pendingReadsByRev.get(afterRev);
     if (pending !== undefined) {
       this.#reader.counts.shared += 1;
       return pending;
     }
     const cacheGeneration = this.#cacheGeneration;
-    const read = this.#reader.readForCatchUp(this.conversationId, from).then((batch) => {
-      this.#pendingReadsByRev.delete(from);
+    const read = this.#reader.readForCatchUp(this.conversationId, afterRev).then((batch) => {
+      this.#pendingReadsByRev.delete(afterRev);
       if (typeof batch !== 'string' && cacheGeneration === this.#cacheGeneration) this.#cache(batch);
       return batch;
     });
-    this.#pendingReadsByRev.set(from, read);
+    this.#pendingReadsByRev.set(afterRev, read);
     return read;
   }
 
@@ -118,7 +118,7 @@ export class Feed {
         if (cacheGeneration === this.#cacheGeneration) this.#cache(page.batch);
         this.#broadcast(page.batch);
       }
-      this.#hasUnreadChanges ||= page.more;
+      this.#hasUnreadChanges ||= page.hasMore;
     }
     this.#isReading = false;
   }

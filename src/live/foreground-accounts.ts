@@ -7,9 +7,9 @@ export class ForegroundAccounts {
 
   /** Adds a foreground session. True: it is the account's first one on this node. */
   addSession(accountId: AccountId): boolean {
-    const before = this.#foregroundSessionCounts.get(accountId) ?? 0;
-    this.#foregroundSessionCounts.set(accountId, before + 1);
-    return before === 0;
+    const countBefore = this.#foregroundSessionCounts.get(accountId) ?? 0;
+    this.#foregroundSessionCounts.set(accountId, countBefore + 1);
+    return countBefore === 0;
   }
 
   /** Removes a foreground session. True: it was the account's last one on this node. */

@@ -38,7 +38,7 @@ export function readPositionNotification(conversation: ConversationId, seq: Seq)
 }
 
 /** The account has changed its own settings of the conversation, on one of its devices. */
-export function updatedNotification(conversation: ConversationId): string {
+export function settingsUpdatedNotification(conversation: ConversationId): string {
   return serializeNotification('conversation.updated', { conversation });
 }
 
@@ -51,7 +51,7 @@ export function presenceNotification(account: EventAccount, online: boolean): st
 }
 
 /** The account has another nick or name. */
-export function accountNotification(account: EventAccount): string {
+export function accountChangedNotification(account: EventAccount): string {
   return serializeNotification('account.changed', { account });
 }
 

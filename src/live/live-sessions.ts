@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import type { LiveConfig } from '../config/config.ts';
+import type { LiveConnectionsConfig } from '../config/config.ts';
 import type { Log } from '../log.ts';
 import type { AccountId, ConversationId, SessionOrTokenId } from '../model/ids.ts';
 import type { SourceKey } from '../model/source-key.ts';
@@ -20,9 +20,9 @@ import { Session, type SessionHost, type SessionState } from './session.ts';
  * The rate of requests before the sign-in for each source. It lets a thousand clients of one network reconnect at once
  * after a restart. A separate rate slows clients that present invalid tokens.
  */
-const UNAUTHENTICATED_REQUEST_RATE = { perSecond: 500, burst: 5_000, keys: 10_000 };
+const UNAUTHENTICATED_REQUEST_RATE = { perSecond: 500, burst: 5_000, maxKeys: 10_000 };
 const MAX_REJECTION_DELAY_MS = 5_000;
-const MAX_SOURCES = 10_000;
+const MAX_RATE_LIMITED_SOURCES = 10_000;
 const countedSessionStates = ['unauthenticated', 'authenticated', 'subscribed', 'closing'] as const;
 
 /** Callbacks about sessions that start and end. */
@@ -45,7 +45,7 @@ export interface SessionEvents {
 
 /** All sessions of this node, with indexes by account and by sign-in. */
 export class LiveSessions implements SessionHost {
-  readonly config: LiveConfig;
+  readonly config: LiveConnectionsConfig;
   readonly services: Services;
   readonly operations: ReadonlyMap<string, Operation>;
   readonly counts: LiveCounts;
@@ -77,7 +77,7 @@ export class LiveSessions implements SessionHost {
     this.#events = deps.events;
     this.quotas = new ConnectionQuotas(this.config);
     const perSecond = services.config.limits.unknownTokensPerSecondPerSource;
-    this.#rejectedTokenRate = new RateLimiter({ perSecond, burst: perSecond, keys: MAX_SOURCES });
+    this.#rejectedTokenRate = new RateLimiter({ perSecond, burst: perSecond, maxKeys: MAX_RATE_LIMITED_SOURCES });
   }
 
   get livenessClockMs(): number {
@@ -115,20 +115,20 @@ export class LiveSessions implements SessionHost {
     addTo(this.#bySession, caller.sessionId, session);
     this.quotas.releaseUnauthenticated(session.connection.source);
     this.#events.onSessionAuthenticated();
-    this.foregroundChanged(session, caller.accountId);
+    this.onForegroundChanged(session, caller.accountId);
     return true;
   }
 
-  foregroundChanged(session: Session, accountId = session.accountId): void {
+  onForegroundChanged(session: Session, accountId = session.accountId): void {
     const { foregroundAccounts } = this;
     if (session.isForeground) {
       if (foregroundAccounts.addSession(accountId)) this.#events.firstForegroundSessionStarted(accountId);
     } else if (foregroundAccounts.removeSession(accountId)) this.#events.lastForegroundSessionBackgrounded(accountId);
   }
 
-  reserveRequest(caller: AccountCaller | null, source: SourceKey, maxMs: number): number | null {
-    if (caller === null) return this.#unauthenticatedRequestRate.reserve(source, maxMs);
-    return this.services.sessionRequestLimiter.reserve(caller.sessionId, maxMs);
+  reserveRequest(caller: AccountCaller | null, source: SourceKey, maxWaitMs: number): number | null {
+    if (caller === null) return this.#unauthenticatedRequestRate.reserve(source, maxWaitMs);
+    return this.services.sessionRequestLimiter.reserve(caller.sessionId, maxWaitMs);
   }
 
   async delayRejection(source: SourceKey): Promise<void> {
@@ -184,14 +184,14 @@ export class LiveSessions implements SessionHost {
    */
   async closeAll(reason: CloseReason, timeoutMs: number): Promise<void> {
     if (this.#all.size === 0) return;
-    const empty = new Promise<void>((resolve) => {
+    const whenEmpty = new Promise<void>((resolve) => {
       this.#onEmpty = resolve;
     });
     for (const session of this.#all) session.closeAfterRequest(reason);
     const timer = setTimeout(() => {
       for (const session of this.#all) session.destroy();
     }, timeoutMs);
-    await empty;
+    await whenEmpty;
     clearTimeout(timer);
   }
 

@@ -90,7 +90,7 @@ export class Live {
           upgrades: this.#upgrades,
           proxies,
           limit,
-          name: `endpoints[${index}]`,
+          configKey: `endpoints[${index}]`,
         }),
     );
   }
@@ -111,8 +111,8 @@ export class Live {
     this.#ephemeralEvents.start();
     this.presence.start();
     this.#unsubscribe = bus.subscribe({
-      resync: (kinds) => {
-        if (EVENTS_WHOSE_LOSS_REVALIDATES.some((event) => kinds.has(event))) void this.#revalidate();
+      resync: (eventKinds) => {
+        if (EVENTS_WHOSE_LOSS_REVALIDATES.some((event) => eventKinds.has(event))) void this.#revalidate();
       },
     });
     const tickMs = Math.min(

@@ -38,11 +38,13 @@ export class MembershipSync {
 
   start(): void {
     this.#unsubscribe = this.#bus.subscribe({
-      membersChanged: (keys) => {
-        for (const { conversationId, accountId } of keys) {
-          const followers = this.#sessions.ofAccount(accountId).filter((session) => session.subscriptions !== null);
-          for (const { subscriptions } of followers) subscriptions!.suspend(conversationId);
-          if (followers.length > 0) this.recheck(conversationId, accountId);
+      membersChanged: (memberKeys) => {
+        for (const { conversationId, accountId } of memberKeys) {
+          const subscribedSessions = this.#sessions
+            .ofAccount(accountId)
+            .filter((session) => session.subscriptions !== null);
+          for (const { subscriptions } of subscribedSessions) subscriptions!.suspend(conversationId);
+          if (subscribedSessions.length > 0) this.recheck(conversationId, accountId);
         }
       },
     });
@@ -71,8 +73,8 @@ export class MembershipSync {
     }
   }
 
-  #recheckDifferingMemberships(accountId: AccountId, found: readonly MemberKey[]): void {
-    const current = new Set(found.map((key) => key.conversationId));
+  #recheckDifferingMemberships(accountId: AccountId, memberKeys: readonly MemberKey[]): void {
+    const current = new Set(memberKeys.map((key) => key.conversationId));
     for (const { subscriptions } of this.#sessions.ofAccount(accountId)) {
       if (subscriptions === null) continue;
       for (const id of subscriptions.conversations) if (!current.has(id)) this.recheck(id, accountId);
@@ -101,11 +103,11 @@ export class MembershipSync {
     const found = await this.#pool.run((sql) => findMemberships(sql, keys));
     const byKey = new Map(found.map((each) => [mapKey(each), each]));
     for (const key of keys) {
-      const name = mapKey(key);
+      const keyText = mapKey(key);
       // The membership changed again during this query: the answer of the next query decides.
-      if (this.#pendingRechecks.has(name)) continue;
+      if (this.#pendingRechecks.has(keyText)) continue;
       for (const { subscriptions } of this.#sessions.ofAccount(key.accountId)) {
-        subscriptions?.applyMembership(key.conversationId, byKey.get(name) ?? null);
+        subscriptions?.applyMembership(key.conversationId, byKey.get(keyText) ?? null);
       }
     }
   }

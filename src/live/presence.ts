@@ -1,7 +1,7 @@
 import type { Bus, PresenceUpdate } from '../bus/bus.ts';
 import { splitSnapshot } from '../bus/presence-format.ts';
 import type { AccountId } from '../model/ids.ts';
-import { MAX_SILENCE_MS, RemotePresence } from './remote-presence.ts';
+import { MAX_NODE_SILENCE_MS, RemotePresence } from './remote-presence.ts';
 
 /** A client that reconnects within this time does not count as offline. */
 const OFFLINE_GRACE_MS = 5_000;
@@ -9,7 +9,7 @@ const OFFLINE_GRACE_MS = 5_000;
  * The interval at which each node sends the number of its last change: a node that missed that change asks for a
  * snapshot.
  */
-const POSITION_INTERVAL_MS = 5_000;
+const CHANGE_NUMBER_INTERVAL_MS = 5_000;
 /**
  * The least time between two snapshots (the whole set of online accounts) that this node sends. All nodes receive each
  * snapshot, so one snapshot answers all requests that came in this time.
@@ -25,7 +25,7 @@ const STALENESS_MARGIN_MS = 5_000;
  * dead connection has missed its heartbeats, or until the other nodes drop a node that died.
  */
 export function maxPresenceStalenessMs(heartbeatMs: number): number {
-  return Math.max(2 * heartbeatMs + OFFLINE_GRACE_MS, MAX_SILENCE_MS) + STALENESS_MARGIN_MS;
+  return Math.max(2 * heartbeatMs + OFFLINE_GRACE_MS, MAX_NODE_SILENCE_MS) + STALENESS_MARGIN_MS;
 }
 
 interface PresenceDeps {
@@ -59,7 +59,7 @@ export class Presence {
   #lastChangeNumber = Date.now();
   #isSnapshotWanted = false;
   #lastSnapshotMs = Number.NEGATIVE_INFINITY;
-  #lastPositionMs = Number.NEGATIVE_INFINITY;
+  #lastChangeNumberSentAtMs = Number.NEGATIVE_INFINITY;
   #lastListedLiveNodesMs = Number.NEGATIVE_INFINITY;
   #isListingLiveNodes = false;
   #isStopped = false;
@@ -132,11 +132,11 @@ export class Presence {
       this.#offlineDueMsByAccount.delete(accountId);
       if (this.#announced.delete(accountId)) this.#announce(accountId, false);
     }
-    for (const from of this.#remote.takeDueRequests()) this.#publish({ kind: 'request', snapshotOfNode: from });
+    for (const nodeName of this.#remote.takeDueRequests()) this.#publish({ kind: 'request', snapshotOfNode: nodeName });
     if (this.#isSnapshotWanted && nowMs - this.#lastSnapshotMs >= SNAPSHOT_INTERVAL_MS) this.#publishSnapshot(nowMs);
-    if (nowMs - this.#lastPositionMs >= POSITION_INTERVAL_MS) {
-      this.#lastPositionMs = nowMs;
-      this.#publish({ kind: 'position', number: this.#lastChangeNumber });
+    if (nowMs - this.#lastChangeNumberSentAtMs >= CHANGE_NUMBER_INTERVAL_MS) {
+      this.#lastChangeNumberSentAtMs = nowMs;
+      this.#publish({ kind: 'position', changeNumber: this.#lastChangeNumber });
     }
     if (
       this.#remote.nodeCount > 0 &&
@@ -150,7 +150,7 @@ export class Presence {
 
   #announce(accountId: AccountId, online: boolean): void {
     this.#lastChangeNumber += 1;
-    this.#publish({ kind: 'change', number: this.#lastChangeNumber, accountId, online });
+    this.#publish({ kind: 'change', changeNumber: this.#lastChangeNumber, accountId, online });
     if (!this.#remote.has(accountId)) this.#deps.onChange(accountId, online);
   }
 
@@ -171,8 +171,8 @@ export class Presence {
 
   async #dropEndedNodes(): Promise<void> {
     this.#isListingLiveNodes = true;
-    const live = await this.#deps.listLiveNodes().catch(() => null);
+    const liveNodes = await this.#deps.listLiveNodes().catch(() => null);
     this.#isListingLiveNodes = false;
-    if (!this.#isStopped) this.#remote.dropEnded(live);
+    if (!this.#isStopped) this.#remote.dropEnded(liveNodes);
   }
 }

@@ -8,5 +8,5 @@ export interface SendableSession {
   readonly accountId: AccountId;
   readonly isOpen: boolean;
   send(text: string): void;
-  sendEncoded(frames: EncodedFrames, skip: number): void;
+  sendEncoded(frames: EncodedFrames, framesToSkip: number): void;
 }

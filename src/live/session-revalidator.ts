@@ -42,8 +42,8 @@ export class SessionRevalidator {
       accountsChanged: (ids) => {
         const sessions = ids.flatMap((id) => this.#sessions.ofAccount(id));
         if (sessions.length === 0) return;
-        const revalidated = this.#revalidateSessions(sessions);
-        for (const session of sessions) this.#accountChangeRevalidationBySession.set(session, revalidated);
+        const revalidation = this.#revalidateSessions(sessions);
+        for (const session of sessions) this.#accountChangeRevalidationBySession.set(session, revalidation);
       },
     });
   }
@@ -59,9 +59,9 @@ export class SessionRevalidator {
   async revalidateAll(): Promise<void> {
     const all = [...this.#sessions.all].filter((session) => session.caller !== null && session.isOpen);
     for (let start = 0; start < all.length; start += SESSIONS_PER_QUERY) {
-      const some = all.slice(start, start + SESSIONS_PER_QUERY);
-      await this.#touchIdle(some);
-      await this.#revalidateSessions(some);
+      const sessionChunk = all.slice(start, start + SESSIONS_PER_QUERY);
+      await this.#touchIdle(sessionChunk);
+      await this.#revalidateSessions(sessionChunk);
     }
   }
 

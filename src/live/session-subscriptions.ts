@@ -68,8 +68,8 @@ export class SessionSubscriptions {
       const heads = await list();
       if (!this.session.isOpen) return [];
       return heads.map(({ conversationId, rev: head, firstSeq, epochRev }) => {
-        const unknown = start === 'now' ? head : (0 as Rev);
-        const rev = Math.min(since.get(conversationId) ?? unknown, head) as Rev;
+        const defaultRev = start === 'now' ? head : (0 as Rev);
+        const rev = Math.min(since.get(conversationId) ?? defaultRev, head) as Rev;
         const feed = this.#feeds.acquire(conversationId, head, recorder.mayHaveChanged(conversationId));
         this.#subscriptions.set(conversationId, new Subscription(this, feed, rev));
         return { conversationId, rev, firstSeq, epochRev };
@@ -104,16 +104,16 @@ export class SessionSubscriptions {
   }
 
   /** Applies the account's current membership. `found` is null if the account is not a member. */
-  applyMembership(conversationId: ConversationId, found: MembershipWithRevs | null): void {
+  applyMembership(conversationId: ConversationId, membership: MembershipWithRevs | null): void {
     // The session has not started following: its start returns the conversation for a recheck.
     if (this.#membershipChangesBeforeStart !== null) return;
     const subscription = this.#subscriptions.get(conversationId);
-    if (found === null) {
+    if (membership === null) {
       if (subscription === undefined) return;
       this.#remove(subscription);
       this.session.send(leftNotification(conversationId));
     } else if (subscription === undefined) {
-      if (!this.isFull) this.#addJoined(found);
+      if (!this.isFull) this.#addJoined(membership);
     } else {
       subscription.isAwaitingMembershipCheck = false;
       this.#resume(subscription);
@@ -140,9 +140,10 @@ export class SessionSubscriptions {
   /** Sends the changes of a batch that the subscription lacks. */
   deliver(subscription: Subscription, batch: ChangeBatch): void {
     if (batch.upToRev <= subscription.rev) return;
-    const skip = batch.countUpTo(subscription.rev);
+    const changesToSkip = batch.countUpTo(subscription.rev);
     subscription.rev = batch.upToRev;
-    if (skip < batch.count) this.session.sendEncoded(batch.framesFor(this.session.accountId), skip);
+    if (changesToSkip < batch.changeCount)
+      this.session.sendEncoded(batch.framesFor(this.session.accountId), changesToSkip);
   }
 
   /**

@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import type { LiveConfig } from '../config/config.ts';
+import type { LiveConnectionsConfig } from '../config/config.ts';
 import { KlatchError } from '../errors.ts';
 import type { Log } from '../log.ts';
 import type { AccountId, ConversationId, LogEpoch } from '../model/ids.ts';
@@ -13,7 +13,7 @@ import {
   type LiveSession,
 } from '../operations/core/caller.ts';
 import { translateLostRead } from '../operations/core/database-errors.ts';
-import { ANONYMOUS_FRAME_BYTES, ANONYMOUS_FRAME_LIMITS, FRAME_LIMITS } from '../operations/core/input-limits.ts';
+import { MAX_ANONYMOUS_FRAME_BYTES, ANONYMOUS_FRAME_LIMITS, FRAME_LIMITS } from '../operations/core/input-limits.ts';
 import type { Operation } from '../operations/core/operation.ts';
 import type { Services } from '../operations/core/services.ts';
 import { listHeadsOfAccount } from '../storage/groups/conversation-heads.ts';
@@ -44,7 +44,7 @@ export type SessionState = 'unauthenticated' | 'authenticated' | 'subscribed' | 
 
 /** The parts that sessions share, and the registry of all sessions. */
 export interface SessionHost {
-  readonly config: LiveConfig;
+  readonly config: LiveConnectionsConfig;
   readonly services: Services;
   readonly operations: ReadonlyMap<string, Operation>;
   readonly counts: LiveCounts;
@@ -55,13 +55,13 @@ export interface SessionHost {
   /** Registers a session of the caller's account; false: the account has too many sessions. */
   register(session: Session, caller: AccountCaller): boolean;
   /** Reserves a request's turn: returns its wait in ms, or null when the wait exceeds `maxMs`. */
-  reserveRequest(caller: AccountCaller | null, source: SourceKey, maxMs: number): number | null;
+  reserveRequest(caller: AccountCaller | null, source: SourceKey, maxWaitMs: number): number | null;
   /** Resolves when a client that tries tokens may get the answer that its token is invalid. */
   delayRejection(source: SourceKey): Promise<void>;
   /** Resolves once the session was looked up after the last change of its account; null: there was no change. */
   whenRevalidated(session: Session): Promise<void> | null;
   /** Called when an open session goes to the foreground or background. */
-  foregroundChanged(session: Session): void;
+  onForegroundChanged(session: Session): void;
   /** Reads the account's membership from the database, and applies it to all its sessions. */
   recheckMembership(conversationId: ConversationId, accountId: AccountId): void;
   /** Called when a session begins to close, and when it is closed. */
@@ -159,7 +159,7 @@ export class Session implements LiveSession, ConnectionListener {
   setForeground(isForeground: boolean): void {
     if (isForeground === this.#isForeground) return;
     this.#isForeground = isForeground;
-    if (this.isOpen) this.#host.foregroundChanged(this);
+    if (this.isOpen) this.#host.onForegroundChanged(this);
   }
 
   async onTokenRejected(): Promise<void> {
@@ -216,10 +216,10 @@ export class Session implements LiveSession, ConnectionListener {
     this.connection.send(text);
   }
 
-  sendEncoded(frames: EncodedFrames, skip: number): void {
+  sendEncoded(frames: EncodedFrames, framesToSkip: number): void {
     if (this.#closeIfTooSlow()) return;
-    this.#host.counts.countSent(this.connection.kind, frames.count - skip);
-    this.connection.sendEncoded(frames, skip);
+    this.#host.counts.countSent(this.connection.kind, frames.frameCount - framesToSkip);
+    this.connection.sendEncoded(frames, framesToSkip);
   }
 
   /** Sends the queued frames and the reason, then closes the connection. */
@@ -296,7 +296,7 @@ export class Session implements LiveSession, ConnectionListener {
   }
 
   get #isQueueFull(): boolean {
-    const maxBytes = this.#caller === null ? ANONYMOUS_FRAME_BYTES : this.#host.config.maxFrameBytes;
+    const maxBytes = this.#caller === null ? MAX_ANONYMOUS_FRAME_BYTES : this.#host.config.maxFrameBytes;
     return this.#requestQueue.length >= MAX_QUEUED_REQUESTS || this.#queuedRequestTextLength >= maxBytes;
   }
 
@@ -363,7 +363,7 @@ export class Session implements LiveSession, ConnectionListener {
     const limits = this.#caller === null ? ANONYMOUS_FRAME_LIMITS : FRAME_LIMITS;
     try {
       const refusal = (): KlatchError => new KlatchError('rate_limited');
-      return await parseBudget.runQueued(source, { maxMs: MAX_RATE_DELAY_MS, refusal }, () =>
+      return await parseBudget.runQueued(source, { maxWaitMs: MAX_RATE_DELAY_MS, refusal }, () =>
         parseJsonOrUndefined(text, limits),
       );
     } catch (error) {

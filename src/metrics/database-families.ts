@@ -1,14 +1,14 @@
 import type { DeliveryReportCache } from '../operations/core/delivery-report-cache.ts';
 import type { Database } from '../storage/database.ts';
 import type { PoolMetrics } from '../storage/db/pool.ts';
-import { counter, gauge, histogram, singleSample, type Family, type Sample } from './family.ts';
+import { counter, gauge, histogram, singleSample, type MetricFamily, type MetricSample } from './family.ts';
 
 /** Metrics on the connections and calls of this process to the database. */
-export function databaseFamilies({ pools }: Database, report: DeliveryReportCache): Family[] {
+export function databaseFamilies({ pools }: Database, report: DeliveryReportCache): MetricFamily[] {
   const labels = ['pool'];
-  const eachPool = <Value>(value: (pool: PoolMetrics) => Value) => {
-    return (): readonly Sample<Value>[] =>
-      pools.map(([name, pool]) => ({ labels: { pool: name }, value: value(pool) }));
+  const collectPerPool = <Value>(readValue: (pool: PoolMetrics) => Value) => {
+    return (): readonly MetricSample<Value>[] =>
+      pools.map(([name, pool]) => ({ labels: { pool: name }, value: readValue(pool) }));
   };
   return [
     gauge(
@@ -17,15 +17,15 @@ export function databaseFamilies({ pools }: Database, report: DeliveryReportCach
     ),
     gauge(
       { name: 'klatch_pool_connections', help: 'Connections that a pool has.', labels },
-      eachPool((pool) => pool.size),
+      collectPerPool((pool) => pool.maxConnections),
     ),
     gauge(
       { name: 'klatch_pool_busy_connections', help: 'Connections of a pool that are in use.', labels },
-      eachPool((pool) => pool.busy),
+      collectPerPool((pool) => pool.busyConnections),
     ),
     gauge(
       { name: 'klatch_pool_waiting_calls', help: 'Calls that wait for a connection of a pool.', labels },
-      eachPool((pool) => pool.waiting),
+      collectPerPool((pool) => pool.waitingCalls),
     ),
     histogram(
       {
@@ -33,7 +33,7 @@ export function databaseFamilies({ pools }: Database, report: DeliveryReportCach
         help: 'How long those calls waited that found no connection of a pool free, and got one.',
         labels,
       },
-      eachPool((pool) => pool.counts.waitS.read()),
+      collectPerPool((pool) => pool.counts.waitS.read()),
     ),
     counter(
       {
@@ -41,13 +41,13 @@ export function databaseFamilies({ pools }: Database, report: DeliveryReportCach
         help: 'Calls that got no connection of a pool: too many waited, or none was free in time.',
         labels,
       },
-      eachPool((pool) => pool.counts.refused),
+      collectPerPool((pool) => pool.counts.refusedCalls),
     ),
   ];
 }
 
 /** Metrics on lost history: whether changes were found missing. */
-export function lostHistoryFamilies({ witness }: Database): Family[] {
+export function lostHistoryFamilies({ witness }: Database): MetricFamily[] {
   return [
     gauge(
       {

@@ -3,10 +3,21 @@ import type { LaneManager } from '../delivery/lane-manager.ts';
 import type { DeliveryReportCache } from '../operations/core/delivery-report-cache.ts';
 import type { DnsResolver } from '../outbound/dns-resolver.ts';
 import type { LaneReport } from '../storage/hooks/lane-report.ts';
-import { byLabel, counter, gauge, histogram, singleSample, type Family, type Sample } from './family.ts';
+import {
+  samplesByLabel,
+  counter,
+  gauge,
+  histogram,
+  singleSample,
+  type MetricFamily,
+  type MetricSample,
+} from './family.ts';
 
 /** Metrics on the deliveries of this process. */
-export function deliveryFamilies(lanes: LaneManager, expired: { readonly lostEvents: number }): Family[] {
+export function deliveryFamilies(
+  lanes: LaneManager,
+  housekeepingCounts: { readonly lostEvents: number },
+): MetricFamily[] {
   const { counts } = lanes;
   return [
     counter(
@@ -15,11 +26,11 @@ export function deliveryFamilies(lanes: LaneManager, expired: { readonly lostEve
         help: 'Attempts to deliver by outcome; unregistered: the receiver answered 410, and its hook was removed.',
         labels: ['outcome'],
       },
-      () => byLabel('outcome', counts.attemptsByOutcome),
+      () => samplesByLabel('outcome', counts.attemptsByOutcome),
     ),
     counter(
       { name: 'klatch_delivery_failures_total', help: 'Failed attempts by category.', labels: ['category'] },
-      () => byLabel('category', counts.failedAttemptsByCategory),
+      () => samplesByLabel('category', counts.failedAttemptsByCategory),
     ),
     counter({ name: 'klatch_delivery_retries_total', help: 'Attempts that were not the first of their message.' }, () =>
       singleSample(counts.retries),
@@ -36,7 +47,7 @@ export function deliveryFamilies(lanes: LaneManager, expired: { readonly lostEve
         name: 'klatch_hook_events_expired_total',
         help: 'Events that were removed after 7 days, or as too many, before a hook that asks for them got them.',
       },
-      () => singleSample(expired.lostEvents),
+      () => singleSample(housekeepingCounts.lostEvents),
     ),
     histogram(
       {
@@ -50,7 +61,7 @@ export function deliveryFamilies(lanes: LaneManager, expired: { readonly lostEve
   ];
 }
 
-function laneFamilies(lanes: LaneManager): Family[] {
+function laneFamilies(lanes: LaneManager): MetricFamily[] {
   return [
     gauge({ name: 'klatch_deliveries_in_flight', help: 'Deliveries in flight.' }, () =>
       singleSample(lanes.load.inFlight),
@@ -79,26 +90,26 @@ function laneFamilies(lanes: LaneManager): Family[] {
 }
 
 /** Metrics on the hooks of all processes, which are read from the database. */
-export function hookFamilies(report: DeliveryReportCache): Family[] {
-  const known = (values: (latest: LaneReport) => readonly Sample<number>[]) => async () => {
+export function hookFamilies(report: DeliveryReportCache): MetricFamily[] {
+  const collectIfKnown = (samplesOf: (latest: LaneReport) => readonly MetricSample<number>[]) => async () => {
     const latest = await report.read();
-    return latest === null ? [] : values(latest.report);
+    return latest === null ? [] : samplesOf(latest.report);
   };
   return [
     gauge(
       { name: 'klatch_hooks', help: 'Reverse webhooks by state, of all processes.', labels: ['state'] },
-      known(({ hooks }) => byLabel('state', hooks)),
+      collectIfKnown(({ hooks }) => samplesByLabel('state', hooks)),
     ),
     gauge(
       { name: 'klatch_hooks_pending', help: 'Reverse webhooks with something to deliver, of all processes.' },
-      known(({ pendingHooks }) => singleSample(pendingHooks)),
+      collectIfKnown(({ pendingHooks }) => singleSample(pendingHooks)),
     ),
     gauge(
       {
         name: 'klatch_oldest_pending_age_seconds',
         help: 'Age of the oldest message or event that a hook which is not paused has to deliver; 0 when there is none.',
       },
-      known(({ oldestPendingAt }) =>
+      collectIfKnown(({ oldestPendingAt }) =>
         singleSample(oldestPendingAt === null ? 0 : Math.max(0, Date.now() - oldestPendingAt.getTime()) / 1_000),
       ),
     ),
@@ -116,7 +127,7 @@ export function hookFamilies(report: DeliveryReportCache): Family[] {
 }
 
 /** Metrics on the DNS look-ups of receivers' names. */
-export function dnsLookupFamilies({ counts }: DnsResolver): Family[] {
+export function dnsLookupFamilies({ counts }: DnsResolver): MetricFamily[] {
   return [
     counter(
       {
@@ -124,11 +135,11 @@ export function dnsLookupFamilies({ counts }: DnsResolver): Family[] {
         help: 'Look-ups that the resolver answered, with an address (found) or without (failed).',
         labels: ['result'],
       },
-      () => byLabel('result', { found: counts.found, failed: counts.failed }),
+      () => samplesByLabel('result', { found: counts.found, failed: counts.failed }),
     ),
     counter(
       { name: 'klatch_dns_lookup_cache_hits_total', help: 'Names that were remembered, known failures too.' },
-      () => singleSample(counts.cached),
+      () => singleSample(counts.cacheHits),
     ),
     counter(
       {

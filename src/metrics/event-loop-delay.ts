@@ -1,7 +1,7 @@
 import { Histogram } from '../histogram.ts';
 
-const INTERVAL_MS = 50;
-const BOUNDS_S = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
+const MEASURE_INTERVAL_MS = 50;
+const DELAY_BUCKET_BOUNDS_S = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
 
 /**
  * Measures the delay of a timer in the event loop. Every request and delivery waits for this time in addition to its
@@ -9,18 +9,18 @@ const BOUNDS_S = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.
  * ones.
  */
 export class EventLoopDelay {
-  readonly delayS = new Histogram(BOUNDS_S);
+  readonly delayS = new Histogram(DELAY_BUCKET_BOUNDS_S);
   #timer: NodeJS.Timeout | null = null;
 
   start(): void {
     if (this.#timer !== null) return;
-    let due = performance.now() + INTERVAL_MS;
+    let due = performance.now() + MEASURE_INTERVAL_MS;
     this.#timer = setInterval(() => {
       const now = performance.now();
       this.delayS.observe(Math.max(0, now - due) / 1_000);
       // Node, too, counts the next interval from the time at which the timer ran.
-      due = now + INTERVAL_MS;
-    }, INTERVAL_MS);
+      due = now + MEASURE_INTERVAL_MS;
+    }, MEASURE_INTERVAL_MS);
     this.#timer.unref();
   }
 

@@ -1,14 +1,14 @@
-import { gauge, singleSample, type Family } from './family.ts';
+import { gauge, singleSample, type MetricFamily } from './family.ts';
 
-/** Metrics on overdue expectations of groups. `overdue` null: the number has not been determined yet. */
-export function expectationFamilies(expectations: { readonly overdue: number | null }): Family[] {
+/** Metrics on overdue expectations of groups. `overdueCount` null: the number has not been determined yet. */
+export function expectationFamilies(expectations: { readonly overdueCount: number | null }): MetricFamily[] {
   return [
     gauge(
       {
         name: 'klatch_expectations_overdue',
         help: 'Expectations of groups for which no post came in time, of all servers together.',
       },
-      () => (expectations.overdue === null ? [] : singleSample(expectations.overdue)),
+      () => (expectations.overdueCount === null ? [] : singleSample(expectations.overdueCount)),
     ),
   ];
 }

@@ -2,7 +2,7 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import { KlatchError } from '../errors.ts';
 import { jsonResponseHeaders } from '../http/responses.ts';
 import type { Log } from '../log.ts';
-import { createRegistry, type Family } from './family.ts';
+import { createRegistry, type MetricFamily } from './family.ts';
 
 const PATH = '/metrics';
 
@@ -10,7 +10,7 @@ const PATH = '/metrics';
  * Answers `GET /metrics` and nothing else. Concurrent scrapes share one fetch of the values. `familiesOnceStarted` is
  * null while the server is starting.
  */
-export function metricsListener(familiesOnceStarted: readonly Family[] | null, log: Log): RequestListener {
+export function metricsListener(familiesOnceStarted: readonly MetricFamily[] | null, log: Log): RequestListener {
   if (familiesOnceStarted === null) return (req, res) => refuse(req, res, new KlatchError('starting'));
   const registry = createRegistry(familiesOnceStarted);
   let rendering: Promise<string> | null = null;

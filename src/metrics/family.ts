@@ -2,19 +2,19 @@ import { Registry, type Metric } from 'prom-client';
 import type { HistogramCounts } from '../histogram.ts';
 
 /** One value of a family; its labels distinguish it from the others. */
-export interface Sample<Value> {
+export interface MetricSample<Value> {
   readonly labels?: Readonly<Record<string, string>>;
   readonly value: Value;
 }
 
 /** Reads the samples of a metric. Resolves without samples if the value is unknown, which is not the same as 0. */
-type Collect<Value> = () => readonly Sample<Value>[] | Promise<readonly Sample<Value>[]>;
+type Collect<Value> = () => readonly MetricSample<Value>[] | Promise<readonly MetricSample<Value>[]>;
 
 /**
  * All samples of one metric. Other parts of the server count in plain counters, which cost the hot paths almost
  * nothing; a scrape reads the counters. A label must have a bounded set of values: no hook, group, host, path or token.
  */
-export interface Family {
+export interface MetricFamily {
   readonly name: string;
   readonly type: 'counter' | 'gauge' | 'histogram';
   /** One sentence about the metric. */
@@ -36,15 +36,15 @@ interface MetricDescription {
   readonly labels?: readonly string[];
 }
 
-export function counter(description: MetricDescription, collect: Collect<number>): Family {
+export function counter(description: MetricDescription, collect: Collect<number>): MetricFamily {
   return plainFamily('counter', description, collect);
 }
 
-export function gauge(description: MetricDescription, collect: Collect<number>): Family {
+export function gauge(description: MetricDescription, collect: Collect<number>): MetricFamily {
   return plainFamily('gauge', description, collect);
 }
 
-export function histogram(description: MetricDescription, collect: Collect<HistogramCounts>): Family {
+export function histogram(description: MetricDescription, collect: Collect<HistogramCounts>): MetricFamily {
   const { name, labels = [] } = description;
   const lines = async (): Promise<readonly ExpositionLine[]> =>
     (await collect()).flatMap(({ labels = {}, value }) => histogramLines(name, labels, value));
@@ -52,15 +52,15 @@ export function histogram(description: MetricDescription, collect: Collect<Histo
 }
 
 /** One value without labels. */
-export function singleSample<Value>(value: Value): readonly Sample<Value>[] {
+export function singleSample<Value>(value: Value): readonly MetricSample<Value>[] {
   return [{ value }];
 }
 
 /** A sample for each entry of a table of counts. */
-export function byLabel<Name extends string>(
+export function samplesByLabel<Name extends string>(
   label: string,
   values: Readonly<Record<Name, number>>,
-): readonly Sample<number>[] {
+): readonly MetricSample<number>[] {
   return Object.entries<number>(values).map(([name, value]) => ({ labels: { [label]: name }, value }));
 }
 
@@ -68,7 +68,7 @@ export function byLabel<Name extends string>(
  * A registry of prom-client with these families. It uses none of prom-client's metric types, which keep counts of their
  * own.
  */
-export function createRegistry(families: readonly Family[]): Registry {
+export function createRegistry(families: readonly MetricFamily[]): Registry {
   const registry = new Registry();
   for (const { name, help, type, lines } of families) {
     const get = async (): Promise<unknown> => ({ name, help, type, aggregator: 'sum', values: await lines() });
@@ -77,7 +77,11 @@ export function createRegistry(families: readonly Family[]): Registry {
   return registry;
 }
 
-function plainFamily(type: 'counter' | 'gauge', description: MetricDescription, collect: Collect<number>): Family {
+function plainFamily(
+  type: 'counter' | 'gauge',
+  description: MetricDescription,
+  collect: Collect<number>,
+): MetricFamily {
   const { name, labels = [] } = description;
   const lines = async (): Promise<readonly ExpositionLine[]> =>
     (await collect()).map(({ labels = {}, value }) => ({ metricName: name, labels, value }));

@@ -1,8 +1,8 @@
 import type { Uploads } from '../files/uploads.ts';
-import { byLabel, counter, gauge, singleSample, type Family } from './family.ts';
+import { samplesByLabel, counter, gauge, singleSample, type MetricFamily } from './family.ts';
 
 /** Metrics on uploads into the store, and on downloads through this process. */
-export function fileFamilies(uploads: Uploads): Family[] {
+export function fileFamilies(uploads: Uploads): MetricFamily[] {
   const { counts } = uploads;
   return [
     gauge({ name: 'klatch_uploads_in_progress', help: 'Uploads from which bytes arrive right now.' }, () =>
@@ -14,7 +14,7 @@ export function fileFamilies(uploads: Uploads): Family[] {
         help: 'Requests that sent a file or a part of one, by outcome; paused: a part was stored, and the rest follows.',
         labels: ['outcome'],
       },
-      () => byLabel('outcome', counts.uploads),
+      () => samplesByLabel('outcome', counts.uploads),
     ),
     counter({ name: 'klatch_file_received_bytes_total', help: 'Bytes of files that came from clients.' }, () =>
       singleSample(counts.bytesReceived),

@@ -2,9 +2,9 @@ import type { ConnectionLimit } from '../connection-limit.ts';
 import { routeKinds, statusClasses, type RequestCounts } from '../http/request-counts.ts';
 import type { IntegrationTokenCache } from '../operations/core/access.ts';
 import type { SessionCache } from '../operations/core/session-cache.ts';
-import { byLabel, counter, gauge, histogram, singleSample, type Family } from './family.ts';
+import { samplesByLabel, counter, gauge, histogram, singleSample, type MetricFamily } from './family.ts';
 
-export interface HttpSources {
+export interface HttpMetricSources {
   readonly requests: RequestCounts;
   readonly connections: () => number;
   readonly limit: ConnectionLimit;
@@ -13,7 +13,7 @@ export interface HttpSources {
 }
 
 /** Metrics on the HTTP interface: requests, answers and refusals. */
-export function httpFamilies({ requests, connections, limit, tokens, sessions }: HttpSources): Family[] {
+export function httpFamilies({ requests, connections, limit, tokens, sessions }: HttpMetricSources): MetricFamily[] {
   const { byRoute, errors } = requests;
   return [
     counter(
@@ -43,7 +43,7 @@ export function httpFamilies({ requests, connections, limit, tokens, sessions }:
         name: 'klatch_connections_dropped_total',
         help: 'Connections that were closed at once, since clients hold three quarters of the files that the process may open.',
       },
-      () => singleSample(limit.droppedTotal),
+      () => singleSample(limit.droppedConnectionCount),
     ),
     counter(
       {
@@ -51,7 +51,7 @@ export function httpFamilies({ requests, connections, limit, tokens, sessions }:
         help: 'Requests that were answered with an error, by its code (src/errors.ts).',
         labels: ['code'],
       },
-      () => byLabel('code', errors),
+      () => samplesByLabel('code', errors),
     ),
     counter({ name: 'klatch_unknown_tokens_total', help: 'Requests with a token that does not exist.' }, () =>
       singleSample(tokens.counts.unknown),

@@ -1,9 +1,9 @@
 import type { RefusedPostRecorder } from '../operations/core/refused-post-recorder.ts';
 import type { MessageLog } from '../storage/messages/message-log.ts';
-import { byLabel, counter, gauge, histogram, singleSample, type Family } from './family.ts';
+import { samplesByLabel, counter, gauge, histogram, singleSample, type MetricFamily } from './family.ts';
 
 /** Metrics on the intake of posts into the message log. */
-export function intakeFamilies(log: MessageLog): Family[] {
+export function intakeFamilies(log: MessageLog): MetricFamily[] {
   const { counts } = log;
   return [
     counter(
@@ -12,7 +12,7 @@ export function intakeFamilies(log: MessageLog): Family[] {
         help: 'Posts that were committed (new), or recognised by their key and not written again (repeat).',
         labels: ['outcome'],
       },
-      () => byLabel('outcome', { new: counts.posted, repeat: counts.repeats }),
+      () => samplesByLabel('outcome', { new: counts.posted, repeat: counts.repeats }),
     ),
     counter({ name: 'klatch_intake_commits_total', help: 'Commits of posts.' }, () => singleSample(counts.commits)),
     counter(
@@ -48,7 +48,7 @@ export function intakeFamilies(log: MessageLog): Family[] {
 }
 
 /** Metrics on posts that were refused before they reached the message log. */
-export function refusedPostFamilies({ counts }: RefusedPostRecorder): Family[] {
+export function refusedPostFamilies({ counts }: RefusedPostRecorder): MetricFamily[] {
   return [
     counter(
       {
@@ -56,7 +56,7 @@ export function refusedPostFamilies({ counts }: RefusedPostRecorder): Family[] {
         help: 'Posts with a valid token that were refused for their content, by the format in which they were read.',
         labels: ['format'],
       },
-      () => byLabel('format', counts.byFormat),
+      () => samplesByLabel('format', counts.byFormat),
     ),
     counter(
       {

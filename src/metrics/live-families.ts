@@ -1,11 +1,11 @@
 import type { Live } from '../live/live.ts';
 import { liveTransports } from '../model/transport.ts';
-import { byLabel, counter, gauge, singleSample, type Family, type Sample } from './family.ts';
+import { samplesByLabel, counter, gauge, singleSample, type MetricFamily, type MetricSample } from './family.ts';
 
 /**
  * Metrics on live clients: their number, the messages sent to them, and the reasons why their connections were closed.
  */
-export function liveFamilies(live: Live): Family[] {
+export function liveFamilies(live: Live): MetricFamily[] {
   const { counts, feeds, sessions } = live;
   return [
     gauge(
@@ -29,11 +29,11 @@ export function liveFamilies(live: Live): Family[] {
         help: 'Connections that were rejected, by reason.',
         labels: ['reason'],
       },
-      () => byLabel('reason', counts.rejected),
+      () => samplesByLabel('reason', counts.rejected),
     ),
     counter(
       { name: 'klatch_live_disconnects_total', help: 'Connections that ended, by reason.', labels: ['reason'] },
-      () => byLabel('reason', counts.disconnected),
+      () => samplesByLabel('reason', counts.disconnected),
     ),
     counter(
       {
@@ -41,7 +41,7 @@ export function liveFamilies(live: Live): Family[] {
         help: 'Texts from clients: requests, and signs of life.',
         labels: ['transport'],
       },
-      () => byLabel('transport', counts.framesIn),
+      () => samplesByLabel('transport', counts.framesIn),
     ),
     counter(
       {
@@ -49,10 +49,10 @@ export function liveFamilies(live: Live): Family[] {
         help: 'Texts to clients: answers, changes, signals.',
         labels: ['transport'],
       },
-      () => byLabel('transport', counts.framesOut),
+      () => samplesByLabel('transport', counts.framesOut),
     ),
     gauge({ name: 'klatch_live_feeds', help: 'Conversations that somebody follows through this process.' }, () =>
-      singleSample(feeds.size),
+      singleSample(feeds.feedCount),
     ),
     counter(
       {
@@ -60,12 +60,12 @@ export function liveFamilies(live: Live): Family[] {
         help: 'Reads of changes: for all followers at once, for one that lacks some, or spared since another had read it.',
         labels: ['purpose'],
       },
-      () => byLabel('purpose', counts.reads),
+      () => samplesByLabel('purpose', counts.reads),
     ),
   ];
 }
 
-function sendQueueBytesByTransport({ sessions }: Live): Sample<number>[] {
+function sendQueueBytesByTransport({ sessions }: Live): MetricSample<number>[] {
   const rows = sessions.tallyByTransportAndState();
   return liveTransports.map((kind) => ({
     labels: { transport: kind },

@@ -1,10 +1,10 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { parseDescriptorLimit } from '../connection-limit.ts';
 import type { EventLoopDelay } from './event-loop-delay.ts';
-import { counter, gauge, histogram, singleSample, type Family, type Sample } from './family.ts';
+import { counter, gauge, histogram, singleSample, type MetricFamily, type MetricSample } from './family.ts';
 
 /** Metrics of any Node.js process, under the names that common dashboards use. */
-export function processFamilies(eventLoop: EventLoopDelay): Family[] {
+export function processFamilies(eventLoop: EventLoopDelay): MetricFamily[] {
   const startedAtS = Date.now() / 1_000 - process.uptime();
   return [
     histogram(
@@ -35,7 +35,7 @@ export function processFamilies(eventLoop: EventLoopDelay): Family[] {
   ];
 }
 
-async function openFileCount(): Promise<readonly Sample<number>[]> {
+async function openFileCount(): Promise<readonly MetricSample<number>[]> {
   try {
     return singleSample((await readdir('/proc/self/fd')).length);
   } catch {
@@ -44,7 +44,7 @@ async function openFileCount(): Promise<readonly Sample<number>[]> {
   }
 }
 
-async function openFileLimit(): Promise<readonly Sample<number>[]> {
+async function openFileLimit(): Promise<readonly MetricSample<number>[]> {
   try {
     const limit = parseDescriptorLimit(await readFile('/proc/self/limits', 'utf8'));
     return limit === null ? [] : singleSample(limit);

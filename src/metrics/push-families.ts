@@ -2,11 +2,11 @@ import { deviceKinds, type DeviceKind } from '../model/device.ts';
 import { pushOutcomes, type PushCounts } from '../push/push-counts.ts';
 import type { PushQueue } from '../push/queue.ts';
 import type { PendingPushCount } from '../storage/push/push-devices.ts';
-import { counter, gauge, histogram, type Family, type Sample } from './family.ts';
+import { counter, gauge, histogram, type MetricFamily, type MetricSample } from './family.ts';
 
 /** Metrics on pushes by vendor. Waiting pushes are those of all processes; all other values are of this process. */
-export function pushFamilies(push: PushQueue): Family[] {
-  const counts = (kind: DeviceKind): PushCounts => push.counts.get(kind)!;
+export function pushFamilies(push: PushQueue): MetricFamily[] {
+  const countsOfVendor = (kind: DeviceKind): PushCounts => push.counts.get(kind)!;
   const labels = ['vendor'];
   return [
     gauge(
@@ -36,7 +36,10 @@ export function pushFamilies(push: PushQueue): Family[] {
       },
       () =>
         deviceKinds.flatMap((vendor) =>
-          pushOutcomes.map((outcome) => ({ labels: { vendor, outcome }, value: counts(vendor).outcomes[outcome] })),
+          pushOutcomes.map((outcome) => ({
+            labels: { vendor, outcome },
+            value: countsOfVendor(vendor).outcomes[outcome],
+          })),
         ),
     ),
     histogram(
@@ -45,20 +48,20 @@ export function pushFamilies(push: PushQueue): Family[] {
         help: 'From the moment a push was to be sent to its answer, connecting included.',
         labels,
       },
-      () => byVendor((kind) => counts(kind).durationS.read()),
+      () => byVendor((kind) => countsOfVendor(kind).durationS.read()),
     ),
     counter(
       { name: 'klatch_pushes_expired_total', help: 'Pushes that were given up because their time was over.', labels },
-      () => byVendor((kind) => counts(kind).expired),
+      () => byVendor((kind) => countsOfVendor(kind).expiredPushes),
     ),
     counter(
       { name: 'klatch_push_devices_removed_total', help: 'Devices that their vendor did not know any more.', labels },
-      () => byVendor((kind) => counts(kind).removed),
+      () => byVendor((kind) => countsOfVendor(kind).removedDevices),
     ),
   ];
 }
 
-function byVendor<Value>(valueOf: (kind: DeviceKind) => Value): readonly Sample<Value>[] {
+function byVendor<Value>(valueOf: (kind: DeviceKind) => Value): readonly MetricSample<Value>[] {
   return deviceKinds.map((vendor) => ({ labels: { vendor }, value: valueOf(vendor) }));
 }
 
@@ -66,7 +69,7 @@ function byVendor<Value>(valueOf: (kind: DeviceKind) => Value): readonly Sample<
 async function pendingByVendor(
   { pendingCounts: pending }: PushQueue,
   valueOf: (row: PendingPushCount | undefined) => number,
-): Promise<readonly Sample<number>[]> {
+): Promise<readonly MetricSample<number>[]> {
   const rows = await pending.read();
   return rows === null ? [] : byVendor((vendor) => valueOf(rows.find(({ kind }) => kind === vendor)));
 }

@@ -1,8 +1,8 @@
 import type { ActivationCodes } from '../operations/core/activation-codes.ts';
-import { byLabel, counter, singleSample, type Family } from './family.ts';
+import { samplesByLabel, counter, singleSample, type MetricFamily } from './family.ts';
 
 /** Metrics on sign-ins and sign-ups, and on failed attempts. */
-export function signInFamilies({ metrics }: ActivationCodes): Family[] {
+export function signInFamilies({ metrics }: ActivationCodes): MetricFamily[] {
   return [
     counter({ name: 'klatch_activations_started_total', help: 'Proofs of an address that were begun.' }, () =>
       singleSample(metrics.startedActivations),
@@ -13,7 +13,7 @@ export function signInFamilies({ metrics }: ActivationCodes): Family[] {
         help: 'Proofs of an address that were not begun, or sent no code: too many of a source, an address or the installation, too early again, or the provider was away.',
         labels: ['reason'],
       },
-      () => byLabel('reason', metrics.refused),
+      () => samplesByLabel('reason', metrics.refused),
     ),
     counter(
       {
@@ -21,7 +21,7 @@ export function signInFamilies({ metrics }: ActivationCodes): Family[] {
         help: 'Activation codes that a provider accepted (sent) or refused (failed).',
         labels: ['outcome'],
       },
-      () => byLabel('outcome', metrics.codes),
+      () => samplesByLabel('outcome', metrics.codes),
     ),
     counter({ name: 'klatch_code_failures_total', help: 'Wrong codes that people entered.' }, () =>
       singleSample(metrics.incorrectCodeAttempts),
@@ -32,7 +32,7 @@ export function signInFamilies({ metrics }: ActivationCodes): Family[] {
         help: 'Sessions that began by a code, by a link, or by a new account.',
         labels: ['way'],
       },
-      () => byLabel('way', metrics.signedIn),
+      () => samplesByLabel('way', metrics.signInsByProof),
     ),
   ];
 }

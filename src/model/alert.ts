@@ -28,7 +28,7 @@ export interface AlertUpdate {
    * When the alert began, as the sender says, or else when the report was received. It counts only if no sender's alert
    * is known, whose start would count.
    */
-  readonly occurredAt: Date;
+  readonly fallbackStartedAt: Date;
 }
 
 /** The change of an alert that an update makes. */
@@ -51,15 +51,15 @@ export const MAX_SENDER_ALERTS = 500;
  * as the newest.
  */
 export function applyAlertUpdate(before: PostedAlertState | null, update: AlertUpdate): AlertChange | null {
-  const known = before?.senderAlerts ?? [];
+  const knownAlerts = before?.senderAlerts ?? [];
   const reported = limitSenderAlerts(update.senderAlerts);
-  const isKnown = createKnownOrOutdatedCheck(known);
-  if (reported.length > 0 && reported.every(isKnown)) return null;
-  const reportedChanges = reported.filter((alert) => !isKnown(alert));
-  const senderAlerts = mergeSenderAlerts(known, { reported, reportedChanges, state: update.state });
+  const isKnownOrOutdated = createKnownOrOutdatedCheck(knownAlerts);
+  if (reported.length > 0 && reported.every(isKnownOrOutdated)) return null;
+  const reportedChanges = reported.filter((alert) => !isKnownOrOutdated(alert));
+  const senderAlerts = mergeSenderAlerts(knownAlerts, { reported, reportedChanges, state: update.state });
   const state = reported.length === 0 ? update.state : senderAlerts.some(isFiring) ? 'firing' : 'resolved';
   const isNewIncident = before === null || (before.state === 'resolved' && state === 'firing');
-  const since = isNewIncident ? incidentStart(senderAlerts, reported, update.occurredAt) : before.since;
+  const since = isNewIncident ? incidentStart(senderAlerts, reported, update.fallbackStartedAt) : before.since;
   return { before, after: { state, since, senderAlerts }, isNewIncident };
 }
 
@@ -85,13 +85,13 @@ function createKnownOrOutdatedCheck(known: readonly SenderAlert[]): (alert: Send
   const byFingerprint = Map.groupBy(known, ({ fingerprint }) => fingerprint);
   return (alert) => {
     const entriesWithFingerprint = byFingerprint.get(alert.fingerprint) ?? [];
-    const start = alert.startsAt.getTime();
-    const same = entriesWithFingerprint.find(({ startsAt }) => startsAt.getTime() === start);
-    if (same !== undefined) return isFiring(alert) || !isFiring(same);
+    const startMs = alert.startsAt.getTime();
+    const knownWithSameStart = entriesWithFingerprint.find(({ startsAt }) => startsAt.getTime() === startMs);
+    if (knownWithSameStart !== undefined) return isFiring(alert) || !isFiring(knownWithSameStart);
     // The alert is outdated if `known` has a later start. If the entries of both starts fire, it is not: the sender has
     // corrected the start, as Alertmanager takes the earliest start that it gets.
     return entriesWithFingerprint.some(
-      (entry) => entry.startsAt.getTime() > start && !(isFiring(alert) && isFiring(entry)),
+      (entry) => entry.startsAt.getTime() > startMs && !(isFiring(alert) && isFiring(entry)),
     );
   };
 }
@@ -109,9 +109,9 @@ function mergeSenderAlerts(
   const reportedFingerprints = new Set(reported.map(({ fingerprint }) => fingerprint));
   // An alert is forgotten if it still fires here, while the sender no longer reports it (a silence, a removed rule) and
   // says that nothing fires. So it counts as new if it fires again.
-  const isForgotten = (alert: SenderAlert): boolean =>
+  const isFiringButUnreported = (alert: SenderAlert): boolean =>
     state === 'resolved' && isFiring(alert) && !reportedFingerprints.has(alert.fingerprint);
-  const kept = [...merged.values()].filter((alert) => !isForgotten(alert));
+  const kept = [...merged.values()].filter((alert) => !isFiringButUnreported(alert));
   return dropSurplusAlerts(resolveSupersededFirings(kept), new Set(reported.map(senderAlertIdOf)));
 }
 
@@ -120,15 +120,15 @@ function mergeSenderAlerts(
  * before it in the list. A resolved entry resolves only those before it that also started earlier.
  */
 function resolveSupersededFirings(alerts: readonly SenderAlert[]): readonly SenderAlert[] {
-  const endsStartsBeforeMs = new Map<string, number>();
+  const resolveBeforeMsByFingerprint = new Map<string, number>();
   return alerts
     .toReversed()
     .map((alert): SenderAlert => {
       const { fingerprint, startsAt } = alert;
-      const endsBeforeMs = endsStartsBeforeMs.get(fingerprint) ?? -Infinity;
-      const ownMs = isFiring(alert) ? Infinity : startsAt.getTime();
-      endsStartsBeforeMs.set(fingerprint, Math.max(endsBeforeMs, ownMs));
-      return isFiring(alert) && startsAt.getTime() < endsBeforeMs ? { ...alert, state: 'resolved' } : alert;
+      const resolveStartsBeforeMs = resolveBeforeMsByFingerprint.get(fingerprint) ?? -Infinity;
+      const ownResolveBeforeMs = isFiring(alert) ? Infinity : startsAt.getTime();
+      resolveBeforeMsByFingerprint.set(fingerprint, Math.max(resolveStartsBeforeMs, ownResolveBeforeMs));
+      return isFiring(alert) && startsAt.getTime() < resolveStartsBeforeMs ? { ...alert, state: 'resolved' } : alert;
     })
     .reverse();
 }
@@ -140,15 +140,22 @@ function resolveSupersededFirings(alerts: readonly SenderAlert[]): readonly Send
 function dropSurplusAlerts(alerts: readonly SenderAlert[], reportedIds: ReadonlySet<string>): readonly SenderAlert[] {
   const surplus = alerts.length - MAX_SENDER_ALERTS;
   if (surplus <= 0) return alerts;
-  const others = alerts.filter((alert) => !reportedIds.has(senderAlertIdOf(alert)));
-  const inOrder = [...others.filter((alert) => !isFiring(alert)), ...others.filter(isFiring)];
-  const dropped = new Set(inOrder.slice(0, surplus));
+  const unreportedAlerts = alerts.filter((alert) => !reportedIds.has(senderAlertIdOf(alert)));
+  const alertsInDropOrder = [
+    ...unreportedAlerts.filter((alert) => !isFiring(alert)),
+    ...unreportedAlerts.filter(isFiring),
+  ];
+  const dropped = new Set(alertsInDropOrder.slice(0, surplus));
   return alerts.filter((alert) => !dropped.has(alert));
 }
 
 /** When an incident began: at the earliest start of the firing alerts, or of all reported ones if none fires. */
-function incidentStart(alerts: readonly SenderAlert[], reported: readonly SenderAlert[], occurredAt: Date): Date {
+function incidentStart(
+  alerts: readonly SenderAlert[],
+  reported: readonly SenderAlert[],
+  fallbackStartedAt: Date,
+): Date {
   const firing = alerts.filter(isFiring);
   const starts = (firing.length > 0 ? firing : reported).map(({ startsAt }) => startsAt.getTime());
-  return starts.length === 0 ? occurredAt : new Date(Math.min(...starts));
+  return starts.length === 0 ? fallbackStartedAt : new Date(Math.min(...starts));
 }

@@ -6,9 +6,9 @@ import { LRUCache } from 'lru-cache';
  */
 export class BoundedCache<Key extends {}, Value extends {}> extends LRUCache<Key, Value> {
   constructor(
-    entries: number,
+    maxEntries: number,
     options: Pick<LRUCache.Options<Key, Value, unknown>, 'ttl' | 'ttlResolution' | 'perf' | 'noDeleteOnStaleGet'> = {},
   ) {
-    super({ ...options, maxSize: entries, sizeCalculation: () => 1 });
+    super({ ...options, maxSize: maxEntries, sizeCalculation: () => 1 });
   }
 }

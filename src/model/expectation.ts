@@ -15,7 +15,7 @@ export interface PostedExpectation {
    */
   readonly within: number | 'off' | null;
   /** Whether the post is refused where the group has as many expectations as it may have. */
-  readonly isRefusedOverLimit: boolean;
+  readonly mustRefusePostAtLimit: boolean;
 }
 
 export const WITHIN_SENTENCE = 'must be a duration from 1m to 366d, such as 26h';
@@ -34,7 +34,7 @@ const UNITS_S: ReadonlyMap<string, number> = new Map(
     ] as const
   ).flatMap(([names, seconds]) => names.split(' ').map((name) => [name, seconds] as const)),
 );
-const SHOWN_UNITS = [
+const DURATION_FORMAT_UNITS = [
   ['d', 86_400],
   ['h', 3_600],
   ['m', 60],
@@ -46,15 +46,15 @@ const SHOWN_UNITS = [
  */
 export function parseWithin(text: string): number | null {
   const match = DURATION_PATTERN.exec(text.trim());
-  const unit = UNITS_S.get(match?.[2] ?? '');
-  if (match === null || unit === undefined) return null;
-  const seconds = Math.round(Number(match[1]) * unit);
+  const unitS = UNITS_S.get(match?.[2] ?? '');
+  if (match === null || unitS === undefined) return null;
+  const seconds = Math.round(Number(match[1]) * unitS);
   return seconds >= EXPECTATION_BOUNDS_S.min && seconds <= EXPECTATION_BOUNDS_S.max ? seconds : null;
 }
 
 /** Seconds as a duration, in the largest unit that divides them: `26h`. */
 export function formatWithin(seconds: number): string {
-  const [name, unit] = SHOWN_UNITS.find(([, each]) => seconds % each === 0) ?? ['s', 1];
+  const [name, unit] = DURATION_FORMAT_UNITS.find(([, each]) => seconds % each === 0) ?? ['s', 1];
   return `${seconds / unit}${name}`;
 }
 

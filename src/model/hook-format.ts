@@ -4,7 +4,7 @@ export type HookFormat = (typeof hookFormats)[number];
 export type ForeignHookFormat = Exclude<HookFormat, 'klatch'>;
 
 /** The kinds of senders whose messages a hook can leave out. */
-type SkippableKind = 'webhook' | 'bot';
+type SkippableSenderKind = 'webhook' | 'bot';
 
 /** The maximum number of a hook's triggers, and the maximum length of each in UTF-16 units. */
 export const MAX_TRIGGERS = 20;
@@ -16,11 +16,11 @@ export const MAX_MAX_AGE_S = 7 * 24 * 60 * 60;
  * The default `maxAgeS` of a hook with Mattermost's format. A command that a bot gets late does harm: the person who
  * typed it has long given up on it.
  */
-const BOT_MAX_AGE_S = 300;
+const MATTERMOST_DEFAULT_MAX_AGE_S = 300;
 
 /** Selects the messages of its group that a hook gets. */
 export interface HookFilter {
-  readonly skip: readonly SkippableKind[];
+  readonly skip: readonly SkippableSenderKind[];
   readonly triggers: readonly string[];
   /** The maximum age of a message that the hook gets, in seconds; null: any age. */
   readonly maxAgeS: number | null;
@@ -32,5 +32,9 @@ export interface HookFilter {
  */
 export function defaultFilter(format: HookFormat): HookFilter {
   if (format === 'klatch') return { skip: [], triggers: [], maxAgeS: null };
-  return { skip: ['webhook', 'bot'], triggers: [], maxAgeS: format === 'mattermost' ? BOT_MAX_AGE_S : null };
+  return {
+    skip: ['webhook', 'bot'],
+    triggers: [],
+    maxAgeS: format === 'mattermost' ? MATTERMOST_DEFAULT_MAX_AGE_S : null,
+  };
 }

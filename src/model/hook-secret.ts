@@ -15,12 +15,12 @@ export function hookSecretKey(secret: string): KeyObject {
 }
 
 /** The length of Mattermost's tokens. A token of 26 hexadecimal digits holds 104 bits. */
-const TOKEN_LENGTH = 26;
+const HOOK_TOKEN_HEX_DIGITS = 26;
 
 /**
  * A token by which a receiver that cannot verify signatures recognizes requests: 26 characters of 0-9 and a-f. It is
  * derived from the secret, so it changes with the secret, and it reveals nothing about the secret.
  */
 export function hookToken(secretKey: KeyObject): string {
-  return createHmac('sha256', secretKey).update('klatch hook token').digest('hex').slice(0, TOKEN_LENGTH);
+  return createHmac('sha256', secretKey).update('klatch hook token').digest('hex').slice(0, HOOK_TOKEN_HEX_DIGITS);
 }

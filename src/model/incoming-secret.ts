@@ -6,18 +6,18 @@ export const INCOMING_SECRET_SEAL_PURPOSE = 'incoming-secret';
 /** A group's secret for the signatures of posts, ready to verify with. */
 export interface IncomingSecret {
   /** The bytes of the secret's text: the key of GitHub, Gitea, Grafana and Sentry. */
-  readonly textKey: KeyObject;
+  readonly secretTextKey: KeyObject;
   /** The key of Standard Webhooks: the decoded base64 of a text `whsec_…`, the bytes of any other text. */
-  readonly standardKey: KeyObject;
+  readonly standardWebhooksKey: KeyObject;
   /** SHA-256 of the secret's text. GitLab sends the text itself. */
-  readonly textDigest: Buffer;
+  readonly secretTextDigest: Buffer;
   /** True: the group refuses every unsigned post, also in formats whose senders sign nothing. */
   readonly signedOnly: boolean;
 }
 
-const MIN_LENGTH = 16;
+const MIN_INCOMING_SECRET_LENGTH = 16;
 export const MAX_INCOMING_SECRET_LENGTH = 256;
-export const INCOMING_SECRET_LENGTH_PROBLEM = `must have ${MIN_LENGTH} to ${MAX_INCOMING_SECRET_LENGTH} visible ASCII characters`;
+export const INCOMING_SECRET_LENGTH_PROBLEM = `must have ${MIN_INCOMING_SECRET_LENGTH} to ${MAX_INCOMING_SECRET_LENGTH} visible ASCII characters`;
 const VISIBLE_ASCII_PATTERN = /^[\x21-\x7e]*$/;
 const STANDARD_PREFIX = 'whsec_';
 /** A secret of Standard Webhooks: `whsec_` and the base64 of 12 bytes or more. */
@@ -25,7 +25,11 @@ const STANDARD_PATTERN = /^whsec_[A-Za-z0-9+/]{16,}={0,2}$/;
 
 /** The problem with a secret that somebody chose, as a sentence; null: none. */
 export function incomingSecretProblem(text: string): string | null {
-  if (text.length < MIN_LENGTH || text.length > MAX_INCOMING_SECRET_LENGTH || !VISIBLE_ASCII_PATTERN.test(text))
+  if (
+    text.length < MIN_INCOMING_SECRET_LENGTH ||
+    text.length > MAX_INCOMING_SECRET_LENGTH ||
+    !VISIBLE_ASCII_PATTERN.test(text)
+  )
     return INCOMING_SECRET_LENGTH_PROBLEM;
   if (text.startsWith(STANDARD_PREFIX) && !STANDARD_PATTERN.test(text))
     return `must have base64 of 12 bytes or more behind ${STANDARD_PREFIX}`;
@@ -34,7 +38,12 @@ export function incomingSecretProblem(text: string): string | null {
 
 /** The secret of a text for which `incomingSecretProblem` returns null. */
 export function incomingSecretOf(text: string, signedOnly: boolean): IncomingSecret {
-  const textKey = createSecretKey(text, 'utf8');
-  const standardKey = text.startsWith(STANDARD_PREFIX) ? hookSecretKey(text) : textKey;
-  return { textKey, standardKey, textDigest: createHash('sha256').update(text).digest(), signedOnly };
+  const secretTextKey = createSecretKey(text, 'utf8');
+  const standardWebhooksKey = text.startsWith(STANDARD_PREFIX) ? hookSecretKey(text) : secretTextKey;
+  return {
+    secretTextKey,
+    standardWebhooksKey,
+    secretTextDigest: createHash('sha256').update(text).digest(),
+    signedOnly,
+  };
 }

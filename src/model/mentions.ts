@@ -11,12 +11,12 @@ const MAX_MENTIONS = 50;
  */
 export function mentionsOf(text: string): string[] {
   if (!text.includes('@')) return [];
-  const found = new Set<string>();
+  const nicks = new Set<string>();
   for (const [, nick] of text.matchAll(MENTION)) {
-    found.add(nick!.toLowerCase());
-    if (found.size === MAX_MENTIONS) break;
+    nicks.add(nick!.toLowerCase());
+    if (nicks.size === MAX_MENTIONS) break;
   }
-  return [...found];
+  return [...nicks];
 }
 
 /** The text with an invisible character after each `@` where a mention could begin, so that it mentions nobody. */

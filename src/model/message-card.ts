@@ -35,7 +35,7 @@ export interface CardLink {
 }
 
 /** The card with its parts in the order in which documents name them; the database has its own order. */
-export function orderedCard(card: MessageCard) {
+export function cardWithOrderedKeys(card: MessageCard) {
   const { title, url, mood, color, author, text, fields, links, image, footer, time } = card;
   return {
     title,

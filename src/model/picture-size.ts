@@ -14,11 +14,11 @@ const PNG_SIGNATURE = Buffer.from('89504e470d0a1a0a', 'hex');
  */
 export function readPictureSize(head: Buffer): PictureSize | null {
   const size = readPng(head) ?? readGif(head) ?? readWebp(head) ?? readJpeg(head);
-  if (size === null || !isSide(size.width) || !isSide(size.height)) return null;
+  if (size === null || !isValidSide(size.width) || !isValidSide(size.height)) return null;
   return size;
 }
 
-function isSide(px: number): boolean {
+function isValidSide(px: number): boolean {
   return px >= 1 && px <= MAX_SIDE_PX;
 }
 
@@ -42,13 +42,13 @@ function readGif(bytes: Buffer): PictureSize | null {
  */
 function readWebp(bytes: Buffer): PictureSize | null {
   if (bytes.length < 30 || ascii(bytes, 0, 4) !== 'RIFF' || ascii(bytes, 8, 12) !== 'WEBP') return null;
-  const chunk = ascii(bytes, 12, 16);
-  if (chunk === 'VP8X') return { width: bytes.readUIntLE(24, 3) + 1, height: bytes.readUIntLE(27, 3) + 1 };
-  if (chunk === 'VP8L' && bytes[20] === 0x2f) {
+  const chunkType = ascii(bytes, 12, 16);
+  if (chunkType === 'VP8X') return { width: bytes.readUIntLE(24, 3) + 1, height: bytes.readUIntLE(27, 3) + 1 };
+  if (chunkType === 'VP8L' && bytes[20] === 0x2f) {
     const bits = bytes.readUInt32LE(21);
     return { width: (bits & 0x3fff) + 1, height: ((bits >>> 14) & 0x3fff) + 1 };
   }
-  const isLossy = chunk === 'VP8 ' && bytes.readUIntBE(23, 3) === 0x9d012a;
+  const isLossy = chunkType === 'VP8 ' && bytes.readUIntBE(23, 3) === 0x9d012a;
   return isLossy ? { width: bytes.readUInt16LE(26) & 0x3fff, height: bytes.readUInt16LE(28) & 0x3fff } : null;
 }
 
@@ -59,21 +59,21 @@ const JPEG_END = 0xd9;
 function readJpeg(bytes: Buffer): PictureSize | null {
   if (bytes.length < 4 || bytes.readUInt16BE(0) !== 0xffd8) return null;
   let isTurned = false;
-  let at = 2;
-  while (at + 4 <= bytes.length && bytes[at] === 0xff) {
-    const marker = bytes[at + 1]!;
+  let offset = 2;
+  while (offset + 4 <= bytes.length && bytes[offset] === 0xff) {
+    const marker = bytes[offset + 1]!;
     if (marker === 0xff) {
       // The first of the two bytes 0xff only fills space before a marker.
-      at += 1;
+      offset += 1;
       continue;
     }
     if (marker === JPEG_START_OF_SCAN || marker === JPEG_END) return null;
-    const length = bytes.readUInt16BE(at + 2);
-    if (length < 2) return null;
-    const segment = bytes.subarray(at + 4, at + 2 + length);
+    const segmentLength = bytes.readUInt16BE(offset + 2);
+    if (segmentLength < 2) return null;
+    const segment = bytes.subarray(offset + 4, offset + 2 + segmentLength);
     if (isStartOfFrame(marker)) return readJpegFrame(segment, isTurned);
     if (marker === JPEG_APP1) isTurned ||= isExifTurned(segment);
-    at += 2 + length;
+    offset += 2 + segmentLength;
   }
   return null;
 }
@@ -103,18 +103,19 @@ const LAST_ORIENTATION = 8;
 function isExifTurned(segment: Buffer): boolean {
   if (ascii(segment, 0, 6) !== EXIF_HEADER) return false;
   const tiff = segment.subarray(6);
-  const order = ascii(tiff, 0, 2);
-  if (tiff.length < 8 || (order !== 'II' && order !== 'MM')) return false;
-  const isLittle = order === 'II';
-  const uint16 = (at: number): number => (isLittle ? tiff.readUInt16LE(at) : tiff.readUInt16BE(at));
-  const directory = isLittle ? tiff.readUInt32LE(4) : tiff.readUInt32BE(4);
-  if (directory + 2 > tiff.length) return false;
-  const entries = uint16(directory);
-  for (let index = 0; index < entries; index += 1) {
-    const at = directory + 2 + index * EXIF_ENTRY_BYTES;
-    if (at + EXIF_ENTRY_BYTES > tiff.length) return false;
-    if (uint16(at) !== EXIF_ORIENTATION_TAG) continue;
-    const orientation = uint16(at + 8);
+  const byteOrder = ascii(tiff, 0, 2);
+  if (tiff.length < 8 || (byteOrder !== 'II' && byteOrder !== 'MM')) return false;
+  const isLittleEndian = byteOrder === 'II';
+  const readUint16 = (offset: number): number =>
+    isLittleEndian ? tiff.readUInt16LE(offset) : tiff.readUInt16BE(offset);
+  const directoryOffset = isLittleEndian ? tiff.readUInt32LE(4) : tiff.readUInt32BE(4);
+  if (directoryOffset + 2 > tiff.length) return false;
+  const entryCount = readUint16(directoryOffset);
+  for (let index = 0; index < entryCount; index += 1) {
+    const entryOffset = directoryOffset + 2 + index * EXIF_ENTRY_BYTES;
+    if (entryOffset + EXIF_ENTRY_BYTES > tiff.length) return false;
+    if (readUint16(entryOffset) !== EXIF_ORIENTATION_TAG) continue;
+    const orientation = readUint16(entryOffset + 8);
     return orientation >= FIRST_TURNED_ORIENTATION && orientation <= LAST_ORIENTATION;
   }
   return false;

@@ -35,12 +35,12 @@ function parseEmail(text: string): ProofAddress | string {
   const local = text.slice(0, at).toLowerCase();
   const domain = domainToASCII(text.slice(at + 1));
   const address = `${local}@${domain}`;
-  const isWhole =
+  const isValidEmail =
     EMAIL_LOCAL_PART.test(local) &&
     DOMAIN_PATTERN.test(domain) &&
     local.length <= MAX_LOCAL_PART_LENGTH &&
     address.length <= MAX_EMAIL_LENGTH;
-  return isWhole ? { kind: 'email', address } : 'this is not an e-mail address such as alice@example.org';
+  return isValidEmail ? { kind: 'email', address } : 'this is not an e-mail address such as alice@example.org';
 }
 
 function parsePhone(text: string): ProofAddress | string {

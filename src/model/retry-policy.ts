@@ -21,8 +21,8 @@ export function retryDelayMs(
   failure: { failures: number; retryAfterMs: number | null },
   random: number,
 ): number {
-  const step = retryDelaysMs[Math.min(failure.failures, retryDelaysMs.length) - 1] ?? retryAfterMaxMs;
-  const jittered = step * (1 - JITTER + 2 * JITTER * random);
+  const baseDelayMs = retryDelaysMs[Math.min(failure.failures, retryDelaysMs.length) - 1] ?? retryAfterMaxMs;
+  const jittered = baseDelayMs * (1 - JITTER + 2 * JITTER * random);
   return Math.round(Math.max(jittered, Math.min(failure.retryAfterMs ?? 0, retryAfterMaxMs)));
 }
 

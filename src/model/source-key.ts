@@ -29,7 +29,7 @@ export function sourceKey(address: string): SourceKey {
  * The key of the /48 network around an IPv6 source: providers assign networks of this size to a site. An IPv4 source
  * stays as it is.
  */
-export function siteKey(source: SourceKey): SourceKey {
+export function siteNetworkKey(source: SourceKey): SourceKey {
   const [address, bits] = source.split('/');
   return bits === '64' ? ipv6NetworkKey(ipaddr.IPv6.parse(address!).parts, IPV6_PARTS_OF_48) : source;
 }

@@ -25,7 +25,7 @@ export class TrustedProxies {
     });
   }
 
-  has(address: string): boolean {
+  isTrustedProxy(address: string): boolean {
     if (!ipaddr.isValid(address)) return false;
     const parsed = ipaddr.process(address);
     return this.#ranges.some(([range, bits]) => range.kind() === parsed.kind() && parsed.match([range, bits] as never));
@@ -51,7 +51,7 @@ export class TrustedProxies {
     const header = request.headers['x-forwarded-for'];
     if (header === undefined) return address;
     const forwarded = (Array.isArray(header) ? header.join(',') : header).split(',');
-    while (this.has(address)) {
+    while (this.isTrustedProxy(address)) {
       const next = forwarded.pop()?.trim();
       if (next === undefined || !ipaddr.isValid(next)) break;
       address = next;

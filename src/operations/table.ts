@@ -1,6 +1,6 @@
 import { searchForAccounts } from './accounts/account-search.ts';
-import { addBlock, listOwnBlocks, removeBlock } from './accounts/blocks.ts';
-import { createToken, listTokens, revokeToken } from './accounts/bot-tokens.ts';
+import { blockAccount, listBlockedAccounts, unblockAccount } from './accounts/blocks.ts';
+import { createBotToken, listBotTokens, revokeBotToken } from './accounts/bot-tokens.ts';
 import { createBot, listOwnBots, removeBot } from './accounts/bots.ts';
 import { listOwnDevices, registerDevice, removeDevice } from './accounts/devices.ts';
 import { changeOwnProfile, findAccount, showOwnProfile } from './accounts/profile.ts';
@@ -18,8 +18,8 @@ import type { Operation } from './core/operation.ts';
 import { archiveGroup, unarchiveGroup } from './groups/archive.ts';
 import { listOwnConversations, showOwnConversation } from './groups/conversations.ts';
 import { listGroupExpectations, removeGroupExpectation, setGroupExpectation } from './groups/expectations.ts';
-import { leaveGroup, setRole, transferGroup } from './groups/group-roles.ts';
-import { rotateToken, showToken } from './groups/group-token.ts';
+import { leaveGroup, setMemberRole, transferGroup } from './groups/group-roles.ts';
+import { rotateIntegrationToken, showIntegrationToken } from './groups/group-token.ts';
 import { removeIncomingSecret, setIncomingSecret, showIncomingSecret } from './groups/incoming-secret.ts';
 import { createGroup, editGroup, groupInfo, listAllGroups } from './groups/groups.ts';
 import { previewInvite } from './groups/invite-preview.ts';
@@ -58,12 +58,12 @@ export function operationTable(): ReadonlyMap<string, Operation> {
     [createAppPassword, listOwnSessions, endOwnSession, endOtherSessions],
     [showOwnProfile, changeOwnProfile],
     [registerDevice, listOwnDevices, removeDevice],
-    [addBlock, removeBlock, listOwnBlocks],
+    [blockAccount, unblockAccount, listBlockedAccounts],
     [createBot, listOwnBots, removeBot],
-    [createToken, listTokens, revokeToken],
+    [createBotToken, listBotTokens, revokeBotToken],
     [createGroup, editGroup, groupInfo, listAllGroups, archiveGroup, unarchiveGroup],
-    [listGroupMembers, addMember, removeMember, setRole, transferGroup, leaveGroup],
-    [findPublicGroups, joinGroup, showToken, rotateToken],
+    [listGroupMembers, addMember, removeMember, setMemberRole, transferGroup, leaveGroup],
+    [findPublicGroups, joinGroup, showIntegrationToken, rotateIntegrationToken],
     [showIncomingSecret, setIncomingSecret, removeIncomingSecret],
     [createInvite, listGroupInvites, revokeInvite, previewInvite],
     [setGroupExpectation, listGroupExpectations, removeGroupExpectation],

@@ -100,7 +100,7 @@ export class AddressPolicy {
   ) {
     this.#machine = machine;
     this.#ownPublicHosts = ownPublicHosts ?? null;
-    for (const entry of allow) this.#add(entry);
+    for (const entry of allow) this.#addAllowEntry(entry);
   }
 
   /**
@@ -141,8 +141,8 @@ export class AddressPolicy {
     if (literal !== null) return this.violatedRule(literal, host);
     const normalised = URL.parse(`http://${host}/`)?.hostname;
     if (normalised === undefined) return 'not a host';
-    const spelled = ipLiteralOf(normalised);
-    if (spelled !== null) return this.violatedRule(spelled, host);
+    const normalisedLiteral = ipLiteralOf(normalised);
+    if (normalisedLiteral !== null) return this.violatedRule(normalisedLiteral, host);
     return this.#ownPublicHosts?.includes(normalised) === true && !this.#isHostNameAllowListed(host) ? OWN_RULE : null;
   }
 
@@ -157,11 +157,11 @@ export class AddressPolicy {
     return this.#isHostNameAllowListed(host);
   }
 
-  #add(entry: string): void {
+  #addAllowEntry(entry: string): void {
     const text = entry.trim().toLowerCase();
     const named = NAMED_RANGES.get(text);
     const range = parseRange(text);
-    if (named !== undefined) for (const cidr of named) this.#add(cidr);
+    if (named !== undefined) for (const cidr of named) this.#addAllowEntry(cidr);
     else if (range !== null) this.#allowRange(range);
     else this.#allowHost(text, entry);
   }

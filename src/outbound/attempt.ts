@@ -30,7 +30,7 @@ type MissingAnswer = 'too large' | 'incomplete';
 
 interface AttemptBounds {
   readonly responseHeadersTimeoutMs: number;
-  readonly responseBytes: number;
+  readonly maxResponseBytes: number;
   readonly responseBodyReadMs: number;
 }
 
@@ -75,8 +75,8 @@ export class AttemptInFlight implements AssignableHandler {
   #timer: NodeJS.Timeout;
   #connection: ReuseTrackingConnection | null = null;
   #controller: Dispatcher.DispatchController | null = null;
-  #startedAt = 0;
-  #isReused = false;
+  #gotConnectionAtMs = 0;
+  #isConnectionReused = false;
   #bytesReadBeforeRequest = 0;
   #interimResponses = 0;
   #receivedBodyBytes = 0;
@@ -107,7 +107,7 @@ export class AttemptInFlight implements AssignableHandler {
   assign(connection: ReuseTrackingConnection): boolean {
     if (this.#isSettled) return false;
     if (this.#connection === null) {
-      this.#startedAt = performance.now();
+      this.#gotConnectionAtMs = performance.now();
       this.#timer.refresh();
     }
     this.#connection = connection;
@@ -118,7 +118,7 @@ export class AttemptInFlight implements AssignableHandler {
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller;
     if (!this.#isSettled && this.#mayWrite()) {
-      this.#isReused = this.#connection?.beginRequestDetectingReuse() ?? false;
+      this.#isConnectionReused = this.#connection?.beginRequestDetectingReuse() ?? false;
       this.#bytesReadBeforeRequest = this.#connection?.bytesRead ?? 0;
     } else {
       controller.abort(new Error('not sent'));
@@ -155,7 +155,7 @@ export class AttemptInFlight implements AssignableHandler {
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
     this.#receivedBodyBytes += chunk.length;
-    const maxBytes = this.#answerChunks === null ? this.#bounds.responseBytes : this.#callbacks.keptAnswerBytes!;
+    const maxBytes = this.#answerChunks === null ? this.#bounds.maxResponseBytes : this.#callbacks.keptAnswerBytes!;
     if (this.#receivedBodyBytes <= maxBytes) {
       this.#answerChunks?.push(chunk);
       return;
@@ -202,7 +202,7 @@ export class AttemptInFlight implements AssignableHandler {
     if (this.#needsNewSocket || error instanceof ConnectFailure || this.#connection === null) return false;
     // If there is no controller, undici found its idle socket broken before it wrote anything.
     if (this.#controller === null) return true;
-    return this.#isReused && this.#connection.bytesRead === this.#bytesReadBeforeRequest;
+    return this.#isConnectionReused && this.#connection.bytesRead === this.#bytesReadBeforeRequest;
   }
 
   #retryOnNewSocket(): void {
@@ -233,7 +233,7 @@ export class AttemptInFlight implements AssignableHandler {
   }
 
   #finish(delivered: boolean, category: FailureCategory | null, detail: string | null): void {
-    const durationMs = this.#connection === null ? 0 : Math.round(performance.now() - this.#startedAt);
+    const durationMs = this.#connection === null ? 0 : Math.round(performance.now() - this.#gotConnectionAtMs);
     this.#settle(() => {
       const outcome = {
         delivered,

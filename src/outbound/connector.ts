@@ -28,7 +28,7 @@ interface ConnectorOptions {
 }
 
 /** The most addresses of a name that are tried. */
-const MAX_ADDRESSES = 8;
+const MAX_TRIED_ADDRESSES = 8;
 const TCP_KEEP_ALIVE_MS = 60_000;
 
 /**
@@ -81,14 +81,14 @@ export class Connector {
       isIP(host) === 0 ? this.#resolve(host) : [host],
       this.#options.policy.refreshPublicHostsIfDue(),
     ]);
-    let rule: string | null = null;
+    let firstViolatedRule: string | null = null;
     const allowed = addresses.filter((address) => {
       const refusal = this.#options.policy.violatedRule(address, host);
-      rule ??= refusal;
+      firstViolatedRule ??= refusal;
       return refusal === null;
     });
-    if (allowed.length === 0) throw new ConnectFailure('address policy', `${rule} address`);
-    return allowed.slice(0, MAX_ADDRESSES);
+    if (allowed.length === 0) throw new ConnectFailure('address policy', `${firstViolatedRule} address`);
+    return allowed.slice(0, MAX_TRIED_ADDRESSES);
   }
 
   async #resolve(host: string): Promise<readonly string[]> {
@@ -103,7 +103,7 @@ export class Connector {
     return new Promise((resolve) => {
       const isSecure = target.protocol === 'https:';
       const socket = isSecure ? this.#startTls(target, address) : connectTcp(endpointOf(target, address));
-      let isHandshaking = false;
+      let isTlsHandshaking = false;
       const settle = (outcome: Socket | ConnectFailure): void => {
         // The socket is open already: undici handles its errors and its end.
         if (!this.#openingSockets.delete(socket)) return;
@@ -117,10 +117,10 @@ export class Connector {
         .setNoDelay(true)
         .setKeepAlive(true, TCP_KEEP_ALIVE_MS)
         // This listener stays for the life of the socket: an error may come before undici has attached its listeners.
-        .on('error', (error: Error) => settle(toConnectFailure(error, address, isHandshaking)))
+        .on('error', (error: Error) => settle(toConnectFailure(error, address, isTlsHandshaking)))
         .once('close', () => settle(new ConnectFailure('connection', `closed while connecting to ${address}`)))
         .once('connect', () => {
-          isHandshaking = isSecure;
+          isTlsHandshaking = isSecure;
         })
         .once(isSecure ? 'secureConnect' : 'connect', () => settle(socket));
     });

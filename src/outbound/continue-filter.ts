@@ -28,7 +28,7 @@ export class ContinueFilter {
   }
 
   /** Must be called before a request is written: the next bytes that are read are the beginning of its answer. */
-  begin(): void {
+  expectResponse(): void {
     this.#isAwaitingResponse = true;
     this.#buffered = null;
     this.#skippedContinues = 0;
@@ -69,6 +69,6 @@ export class ContinueFilter {
 function startsLikeContinue(data: Buffer): boolean {
   // The first digit of the status suffices for nearly every answer: it is not 1 as in 100.
   if (data.length > STATUS_CODE_OFFSET && data[STATUS_CODE_OFFSET] !== DIGIT_ONE) return false;
-  const start = data.toString('latin1', 0, STATUS_PREFIX_LENGTH);
-  return 'HTTP/1.1 100'.startsWith(start) || 'HTTP/1.0 100'.startsWith(start);
+  const statusPrefix = data.toString('latin1', 0, STATUS_PREFIX_LENGTH);
+  return 'HTTP/1.1 100'.startsWith(statusPrefix) || 'HTTP/1.0 100'.startsWith(statusPrefix);
 }

@@ -20,7 +20,7 @@ export interface DeliveryClientOptions {
   /** The time-out from the start of an attempt, including the connection, until the headers of the answer. */
   readonly responseHeadersTimeoutMs: number;
   /** How many bytes of an answer's body are read, and for how long, to keep the connection usable. */
-  readonly responseBytes: number;
+  readonly maxResponseBytes: number;
   readonly responseBodyReadMs: number;
   readonly userAgent: string;
   /** The PEM certificate of an authority that is trusted in addition to those of the system and of Node.js. */

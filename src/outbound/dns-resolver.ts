@@ -52,7 +52,7 @@ interface DnsLookupCounts {
   found: number;
   failed: number;
   /** Look-ups that the cache answered, including cached failures. */
-  cached: number;
+  cacheHits: number;
   /** Callers that got no answer in time, or were rejected because too many were waiting. */
   callersTimedOutOrRejected: number;
   /** How long the look-ups in the resolver took, in seconds. */
@@ -88,8 +88,8 @@ interface CachedLookup {
 /** A name counts as slow if its last look-up took longer than this. */
 const SLOW_LOOKUP_MS = 1_000;
 /** The share of the look-up slots that slow names may use, and the share for slow and unknown names together. */
-const SLOW_SHARE = 0.5;
-const UNPROVEN_SHARE = 0.75;
+const SLOW_NAMES_SLOT_SHARE = 0.5;
+const UNPROVEN_NAMES_SLOT_SHARE = 0.75;
 
 /**
  * Looks host names up, with a bounded cache, bounded waits and a bounded share of libuv's threads.
@@ -106,7 +106,7 @@ export class DnsResolver {
   readonly counts: DnsLookupCounts = {
     found: 0,
     failed: 0,
-    cached: 0,
+    cacheHits: 0,
     callersTimedOutOrRejected: 0,
     durationS: new Histogram(DURATION_BOUNDS_S),
   };
@@ -115,7 +115,7 @@ export class DnsResolver {
   readonly #lookups = new Map<string, PendingLookup>();
   readonly #queue = new Set<PendingLookup>();
   readonly #running: { [history in LookupHistory]: number } = { slow: 0, proven: 0, unknown: 0 };
-  #waiting = 0;
+  #waitingCallers = 0;
 
   constructor(options: DnsResolverOptions) {
     this.#options = {
@@ -132,16 +132,16 @@ export class DnsResolver {
    */
   lookup(host: string): Promise<readonly ResolvedAddress[]> {
     const name = host.toLowerCase();
-    const known = this.#cache.get(name);
-    if (known !== undefined && known.expiresAt > this.#options.now()) {
-      this.counts.cached += 1;
-      return asPromise(known.outcome);
+    const cached = this.#cache.get(name);
+    if (cached !== undefined && cached.expiresAt > this.#options.now()) {
+      this.counts.cacheHits += 1;
+      return asPromise(cached.outcome);
     }
-    if (this.#waiting >= this.#options.maxCachedAndMaxWaiting) {
+    if (this.#waitingCallers >= this.#options.maxCachedAndMaxWaiting) {
       this.counts.callersTimedOutOrRejected += 1;
       return Promise.reject(new DnsLookupError('EBUSY'));
     }
-    return this.#waitForLookup(this.#joinOrQueueLookup(name, known?.history ?? 'unknown'));
+    return this.#waitForLookup(this.#joinOrQueueLookup(name, cached?.history ?? 'unknown'));
   }
 
   #joinOrQueueLookup(host: string, history: LookupHistory): PendingLookup {
@@ -150,7 +150,7 @@ export class DnsResolver {
     const pending: PendingLookup = { host, history, waiters: new Set(), started: false };
     this.#lookups.set(host, pending);
     this.#queue.add(pending);
-    this.#startNext();
+    this.#startQueuedLookups();
     return pending;
   }
 
@@ -158,14 +158,14 @@ export class DnsResolver {
     return new Promise((resolve, reject) => {
       const settle = (outcome: LookupOutcome): void => {
         clearTimeout(timer);
-        this.#waiting -= 1;
+        this.#waitingCallers -= 1;
         pending.waiters.delete(waiter);
         if (outcome instanceof DnsLookupError) reject(outcome);
         else resolve(outcome);
       };
       const waiter: Waiter = { settle };
       const timer = setTimeout(() => this.#onTimeout(pending, waiter), this.#options.timeoutMs);
-      this.#waiting += 1;
+      this.#waitingCallers += 1;
       pending.waiters.add(waiter);
     });
   }
@@ -182,7 +182,7 @@ export class DnsResolver {
     this.#lookups.delete(pending.host);
   }
 
-  #startNext(): void {
+  #startQueuedLookups(): void {
     for (const pending of this.#queue) {
       if (!this.#hasCapacity(pending.history)) continue;
       this.#queue.delete(pending);
@@ -196,8 +196,9 @@ export class DnsResolver {
     const { maxConcurrentLookups } = this.#options;
     const { slow, proven, unknown } = this.#running;
     if (slow + proven + unknown >= maxConcurrentLookups) return false;
-    if (history !== 'proven' && slow + unknown >= Math.ceil(maxConcurrentLookups * UNPROVEN_SHARE)) return false;
-    return history !== 'slow' || slow < Math.max(1, Math.floor(maxConcurrentLookups * SLOW_SHARE));
+    if (history !== 'proven' && slow + unknown >= Math.ceil(maxConcurrentLookups * UNPROVEN_NAMES_SLOT_SHARE))
+      return false;
+    return history !== 'slow' || slow < Math.max(1, Math.floor(maxConcurrentLookups * SLOW_NAMES_SLOT_SHARE));
   }
 
   async #run(pending: PendingLookup): Promise<void> {
@@ -210,7 +211,7 @@ export class DnsResolver {
     this.#lookups.delete(pending.host);
     this.#cacheOutcome(pending.host, outcome, durationMs > SLOW_LOOKUP_MS);
     for (const waiter of pending.waiters) waiter.settle(outcome);
-    this.#startNext();
+    this.#startQueuedLookups();
   }
 
   async #resolve(host: string): Promise<LookupOutcome> {

@@ -29,7 +29,7 @@ const REFUSED_CODES: ReadonlySet<string> = new Set([
 ]);
 const DNS_CODES: ReadonlySet<string> = new Set(['ENOTFOUND', 'ENODATA', 'EAI_AGAIN', 'EAI_FAIL', 'EAI_NODATA']);
 const TIMEOUT_CODES: ReadonlySet<string> = new Set(['ETIMEDOUT', 'UND_ERR_CONNECT_TIMEOUT', 'UND_ERR_HEADERS_TIMEOUT']);
-const TLS_CODE =
+const TLS_ERROR_CODE_PATTERN =
   /^(?:CERT_|CRL_|ERR_TLS|ERR_SSL|ERR_OSSL|EPROTO$|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_|HOSTNAME_MISMATCH$|INVALID_(?:CA|PURPOSE)$|PATH_LENGTH|ERROR_IN_CERT)/;
 
 /** Thrown when no connection could be opened. Nothing of the request was written, so the request may be repeated. */
@@ -53,7 +53,7 @@ export function failureCategoryOf(error: Error): FailureCategory {
   if (REFUSED_CODES.has(code)) return 'refused';
   if (DNS_CODES.has(code)) return 'dns';
   if (TIMEOUT_CODES.has(code)) return 'timeout';
-  return TLS_CODE.test(code) ? 'tls' : 'connection';
+  return TLS_ERROR_CODE_PATTERN.test(code) ? 'tls' : 'connection';
 }
 
 /**

@@ -68,7 +68,7 @@ export class ReuseTrackingConnection extends Client {
   #socket: Socket | null = null;
   #continueFilter: ContinueFilter | null = null;
   #requestsOnSocket = 0;
-  #openedAt = 0;
+  #socketOpenedAtMs = 0;
 
   /** @param options the options of undici's `Client`; `connect` is replaced */
   constructor(origin: URL, options: Client.Options, opening: { connector: Connector; idle: IdleConnections }) {
@@ -86,7 +86,7 @@ export class ReuseTrackingConnection extends Client {
 
   /** The age of the current socket in milliseconds. */
   get ageMs(): number {
-    return performance.now() - this.#openedAt;
+    return performance.now() - this.#socketOpenedAtMs;
   }
 
   override dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean {
@@ -103,7 +103,7 @@ export class ReuseTrackingConnection extends Client {
 
   /** Counts a request that is about to be written. Returns true if the socket has carried a request before. */
   beginRequestDetectingReuse(): boolean {
-    this.#continueFilter?.begin();
+    this.#continueFilter?.expectResponse();
     this.#requestsOnSocket += 1;
     return this.#requestsOnSocket > 1;
   }
@@ -137,7 +137,7 @@ export class ReuseTrackingConnection extends Client {
     this.#socket = socket;
     this.#continueFilter = new ContinueFilter(socket);
     this.#requestsOnSocket = 0;
-    this.#openedAt = performance.now();
+    this.#socketOpenedAtMs = performance.now();
     socket.once('close', () => {
       if (this.#socket === socket) this.#idle.delete(this);
     });

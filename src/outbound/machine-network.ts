@@ -6,7 +6,7 @@ import { OWN_RULE, type Address, type OwnOrNeighbourAddresses } from './own-addr
 /** What the operating system knows about the network. `routes` has the format of /proc/net/ipv6_route. */
 export interface MachineNetworkFacts {
   readonly interfaces: readonly { readonly address: string; readonly cidr: string | null }[];
-  readonly routes: string;
+  readonly routesText: string;
 }
 
 /** `read`: reads the facts from the operating system. `now`: a monotonic clock in milliseconds. Tests replace both. */
@@ -24,7 +24,7 @@ const REFRESH_MS = 10_000;
  * The most bytes of the routes that are read: about 7,000 routes. A router with more is still protected by the prefixes
  * of its interfaces.
  */
-const MAX_ROUTE_BYTES = 1024 * 1024;
+const MAX_ROUTES_FILE_BYTES = 1024 * 1024;
 /**
  * The shortest prefix of a route that counts as on-link: registries assign at most a /32 to one network. A wider route
  * without a gateway leads into a tunnel, and would make the whole internet a neighbour.
@@ -47,7 +47,7 @@ export class MachineNetwork implements OwnOrNeighbourAddresses {
   readonly #now: () => number;
   #ownAddresses: ReadonlySet<string> = new Set();
   #linkPrefixes: readonly Ipv6Prefix[] = [];
-  #readAt = Number.NEGATIVE_INFINITY;
+  #lastReadAtMs = Number.NEGATIVE_INFINITY;
 
   constructor({ read = readFacts, now = () => performance.now() }: MachineNetworkOptions = {}) {
     this.#read = read;
@@ -62,39 +62,39 @@ export class MachineNetwork implements OwnOrNeighbourAddresses {
   }
 
   #refresh(): void {
-    if (this.#now() - this.#readAt < REFRESH_MS) return;
-    const { interfaces, routes } = this.#read();
+    if (this.#now() - this.#lastReadAtMs < REFRESH_MS) return;
+    const { interfaces, routesText: routes } = this.#read();
     this.#ownAddresses = new Set(interfaces.map(({ address }) => parse(address).toNormalizedString()));
     this.#linkPrefixes = [...interfaces.flatMap(({ cidr }) => prefixOf(cidr)), ...linkPrefixesIn(routes)].filter(
       ([, length]) => length >= WIDEST_LINK_PREFIX,
     );
-    this.#readAt = this.#now();
+    this.#lastReadAtMs = this.#now();
   }
 }
 
 function readFacts(): MachineNetworkFacts {
   const interfaces = Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? []);
-  return { interfaces, routes: readIpv6Routes() };
+  return { interfaces, routesText: readIpv6Routes() };
 }
 
 /** Reads the kernel's IPv6 routes; empty without IPv6, since the kernel then has no such file. */
 function readIpv6Routes(): string {
-  let file: number;
+  let fileDescriptor: number;
   try {
-    file = openSync(ROUTES_FILE, 'r');
+    fileDescriptor = openSync(ROUTES_FILE, 'r');
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return '';
     throw error;
   }
   try {
-    const buffer = Buffer.allocUnsafe(MAX_ROUTE_BYTES);
+    const buffer = Buffer.allocUnsafe(MAX_ROUTES_FILE_BYTES);
     let length = 0;
     for (let read = -1; read !== 0 && length < buffer.length; length += read) {
-      read = readSync(file, buffer, length, buffer.length - length, null);
+      read = readSync(fileDescriptor, buffer, length, buffer.length - length, null);
     }
     return buffer.toString('latin1', 0, length);
   } finally {
-    closeSync(file);
+    closeSync(fileDescriptor);
   }
 }
 

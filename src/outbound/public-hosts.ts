@@ -37,9 +37,9 @@ export class OwnPublicHosts implements OwnOrNeighbourAddresses {
    */
   readonly #hosts: ReadonlySet<string>;
   readonly #addressesByHost = new Map<string, readonly string[]>();
-  readonly #failing = new Set<string>();
+  readonly #failingHosts = new Set<string>();
   #refreshing: Promise<void> | null = null;
-  #nextRefreshAt = Number.NEGATIVE_INFINITY;
+  #nextRefreshAtMs = Number.NEGATIVE_INFINITY;
 
   constructor({ baseUri, publicEndpoints }: PublicUris, options: OwnPublicHostsOptions) {
     this.#options = options;
@@ -64,11 +64,11 @@ export class OwnPublicHosts implements OwnOrNeighbourAddresses {
    */
   async refreshIfDueAwaitFirst(): Promise<void> {
     const now = this.#options.now ?? (() => performance.now());
-    const isFirst = this.#nextRefreshAt === Number.NEGATIVE_INFINITY;
-    if (this.#refreshing === null && now() >= this.#nextRefreshAt) {
+    const isFirst = this.#nextRefreshAtMs === Number.NEGATIVE_INFINITY;
+    if (this.#refreshing === null && now() >= this.#nextRefreshAtMs) {
       const names = [...this.#hosts].filter((host) => isIP(host) === 0);
       this.#refreshing = Promise.all(names.map((host) => this.#resolve(host))).then(() => {
-        this.#nextRefreshAt = now() + (this.#failing.size > 0 ? FAILURE_REFRESH_MS : REFRESH_MS);
+        this.#nextRefreshAtMs = now() + (this.#failingHosts.size > 0 ? FAILURE_REFRESH_MS : REFRESH_MS);
         this.#refreshing = null;
       });
     }
@@ -82,10 +82,10 @@ export class OwnPublicHosts implements OwnOrNeighbourAddresses {
         host,
         found.map(({ address }) => normalize(address)),
       );
-      this.#failing.delete(host);
+      this.#failingHosts.delete(host);
     } catch (error) {
-      if (!this.#failing.has(host)) this.#options.onFirstFailure?.(host, error as Error);
-      this.#failing.add(host);
+      if (!this.#failingHosts.has(host)) this.#options.onFirstFailure?.(host, error as Error);
+      this.#failingHosts.add(host);
     }
   }
 }

@@ -5,7 +5,7 @@ import { isSlowReceiver, maxSlowReceiverSlots } from '../outbound/slow-receivers
 /** The largest share of the slots for pushes in flight that one account may use. */
 const ACCOUNT_IN_FLIGHT_SHARE = 1 / 8;
 /** The time after its last slow push for which an account counts as slow. */
-const SLOW_TTL_MS = 5 * 60_000;
+const SLOW_ACCOUNT_TTL_MS = 5 * 60_000;
 /** The most slow accounts that are remembered. The account that was slow longest ago is forgotten first. */
 const MAX_REMEMBERED_SLOW_ACCOUNTS = 10_000;
 /**
@@ -16,8 +16,8 @@ const MAX_REMEMBERED_WAITING_ACCOUNTS = 10_000;
 /** The assumed duration of a push to an account that is not slow. */
 const ASSUMED_DURATION_IF_NOT_SLOW_MS = 250;
 /** The shortest and the longest wait of a push that got no slot. Each further wait costs a claim and a settlement. */
-const MIN_WAIT_MS = 50;
-const MAX_WAIT_MS = 60_000;
+const MIN_RETRY_WAIT_MS = 50;
+const MAX_RETRY_WAIT_MS = 60_000;
 
 /**
  * The result of a push, from which the limiter decides whether the account is slow. `category`: that of a failure, or
@@ -34,10 +34,10 @@ export interface EndedPushResult {
  * time out. An account is slow for some minutes after a slow push. Slow accounts share half of the slots.
  */
 export class AccountLimiter {
-  readonly #maxPerAccount: number;
+  readonly #maxInFlightPerAccount: number;
   readonly #maxSlowInFlight: number;
   readonly #now: () => number;
-  readonly #active = new Map<AccountId, number>();
+  readonly #inFlightByAccount = new Map<AccountId, number>();
   /** The duration of the last slow push of each slow account, in milliseconds. */
   readonly #lastSlowDurationMsByAccount: BoundedCache<AccountId, number>;
   /** For each account, the latest of the retry times that its pushes without a slot got. */
@@ -47,15 +47,15 @@ export class AccountLimiter {
   #slowInFlight = 0;
 
   /**
-   * @param inFlight the number of slots: pushes of all accounts that may be in flight at once.
+   * @param maxInFlight the number of slots: pushes of all accounts that may be in flight at once.
    * @param now monotonic clock in milliseconds; tests set their own.
    */
-  constructor(inFlight: number, now: () => number = () => performance.now()) {
-    this.#maxPerAccount = Math.max(1, Math.floor(inFlight * ACCOUNT_IN_FLIGHT_SHARE));
-    this.#maxSlowInFlight = maxSlowReceiverSlots(inFlight);
+  constructor(maxInFlight: number, now: () => number = () => performance.now()) {
+    this.#maxInFlightPerAccount = Math.max(1, Math.floor(maxInFlight * ACCOUNT_IN_FLIGHT_SHARE));
+    this.#maxSlowInFlight = maxSlowReceiverSlots(maxInFlight);
     this.#now = now;
     this.#lastSlowDurationMsByAccount = new BoundedCache(MAX_REMEMBERED_SLOW_ACCOUNTS, {
-      ttl: SLOW_TTL_MS,
+      ttl: SLOW_ACCOUNT_TTL_MS,
       ttlResolution: 0,
       perf: { now },
     });
@@ -63,12 +63,12 @@ export class AccountLimiter {
 
   /** Takes a slot for a push, and returns the function that releases it; null when there is no free slot. */
   take(account: AccountId): ((ended: EndedPushResult) => void) | null {
-    const slow = this.#lastSlowDurationMsByAccount.has(account);
-    const active = this.#active.get(account) ?? 0;
-    if (active >= this.#maxPerAccount || (slow && this.#slowInFlight >= this.#maxSlowInFlight)) return null;
-    this.#active.set(account, active + 1);
-    if (slow) this.#slowInFlight += 1;
-    return (ended) => this.#release(account, slow, ended);
+    const isSlow = this.#lastSlowDurationMsByAccount.has(account);
+    const inFlight = this.#inFlightByAccount.get(account) ?? 0;
+    if (inFlight >= this.#maxInFlightPerAccount || (isSlow && this.#slowInFlight >= this.#maxSlowInFlight)) return null;
+    this.#inFlightByAccount.set(account, inFlight + 1);
+    if (isSlow) this.#slowInFlight += 1;
+    return (ended) => this.#release(account, isSlow, ended);
   }
 
   /**
@@ -77,34 +77,34 @@ export class AccountLimiter {
    */
   reserveRetryWaitMs(account: AccountId): number {
     const lastMs = this.#lastSlowDurationMsByAccount.get(account);
-    const attemptMs = this.#lastGrantedRetryAtMsByAccount.get(account) ?? 0;
-    const accountAttemptMs = this.#computeNextAttemptAtMs(
-      attemptMs,
-      (lastMs ?? ASSUMED_DURATION_IF_NOT_SLOW_MS) / this.#maxPerAccount,
+    const lastRetryAtMs = this.#lastGrantedRetryAtMsByAccount.get(account) ?? 0;
+    const accountRetryAtMs = this.#computeNextAttemptAtMs(
+      lastRetryAtMs,
+      (lastMs ?? ASSUMED_DURATION_IF_NOT_SLOW_MS) / this.#maxInFlightPerAccount,
     );
-    this.#lastGrantedRetryAtMsByAccount.set(account, accountAttemptMs);
-    if (lastMs === undefined) return this.#waitMsUntilAttempt(accountAttemptMs);
+    this.#lastGrantedRetryAtMsByAccount.set(account, accountRetryAtMs);
+    if (lastMs === undefined) return this.#waitMsUntilAttempt(accountRetryAtMs);
     this.#lastGrantedRetryAtMsOfSlowAccounts = this.#computeNextAttemptAtMs(
       this.#lastGrantedRetryAtMsOfSlowAccounts,
       lastMs / this.#maxSlowInFlight,
     );
-    return this.#waitMsUntilAttempt(Math.max(accountAttemptMs, this.#lastGrantedRetryAtMsOfSlowAccounts));
+    return this.#waitMsUntilAttempt(Math.max(accountRetryAtMs, this.#lastGrantedRetryAtMsOfSlowAccounts));
   }
 
   #release(account: AccountId, wasSlow: boolean, ended: EndedPushResult): void {
-    const active = this.#active.get(account)! - 1;
-    if (active === 0) this.#active.delete(account);
-    else this.#active.set(account, active);
+    const inFlight = this.#inFlightByAccount.get(account)! - 1;
+    if (inFlight === 0) this.#inFlightByAccount.delete(account);
+    else this.#inFlightByAccount.set(account, inFlight);
     if (wasSlow) this.#slowInFlight -= 1;
     if (isSlowReceiver(ended)) this.#lastSlowDurationMsByAccount.set(account, ended.durationMs);
   }
 
-  #computeNextAttemptAtMs(lastAttemptMs: number, stepMs: number): number {
+  #computeNextAttemptAtMs(lastAttemptAtMs: number, stepMs: number): number {
     const nowMs = this.#now();
-    return Math.min(Math.max(lastAttemptMs, nowMs) + stepMs, nowMs + MAX_WAIT_MS);
+    return Math.min(Math.max(lastAttemptAtMs, nowMs) + stepMs, nowMs + MAX_RETRY_WAIT_MS);
   }
 
-  #waitMsUntilAttempt(attemptMs: number): number {
-    return Math.max(MIN_WAIT_MS, attemptMs - this.#now());
+  #waitMsUntilAttempt(attemptAtMs: number): number {
+    return Math.max(MIN_RETRY_WAIT_MS, attemptAtMs - this.#now());
   }
 }

@@ -11,7 +11,7 @@ const CACHE_TTL_MS = 60_000;
 export class AnyDeviceCheck {
   readonly #pool: Pool;
   #hasAnyDevice = false;
-  #checkedMs = -Infinity;
+  #checkedAtMs = -Infinity;
 
   constructor(pool: Pool) {
     this.#pool = pool;
@@ -25,15 +25,15 @@ export class AnyDeviceCheck {
   /** Must be called when an account registers a device. */
   onDeviceRegistered(): void {
     this.#hasAnyDevice = true;
-    this.#checkedMs = performance.now();
+    this.#checkedAtMs = performance.now();
   }
 
   /** True if any device is registered. Queries the database unless the answer "a device is registered" is cached. */
-  async check(): Promise<boolean> {
+  async isAnyDeviceRegistered(): Promise<boolean> {
     const nowMs = performance.now();
-    if (this.#hasAnyDevice && nowMs - this.#checkedMs < CACHE_TTL_MS) return true;
+    if (this.#hasAnyDevice && nowMs - this.#checkedAtMs < CACHE_TTL_MS) return true;
     this.#hasAnyDevice = await this.#pool.run(hasDevices);
-    this.#checkedMs = nowMs;
+    this.#checkedAtMs = nowMs;
     return this.#hasAnyDevice;
   }
 }

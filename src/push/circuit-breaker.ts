@@ -19,7 +19,7 @@ export class CircuitBreaker {
   readonly #minBackoffMs: number;
   readonly #now: () => number;
   #backoffsInRow = 0;
-  #backoffStartedMs = -Infinity;
+  #backoffStartedAtMs = -Infinity;
   #backoffUntilMs = -Infinity;
 
   constructor(retryDelaysMs: readonly number[], now: () => number = () => performance.now()) {
@@ -52,16 +52,16 @@ export class CircuitBreaker {
    * Records that a push that was sent at `sentMs` failed because the vendor as a whole has a problem. Returns true for
    * the first such failure.
    */
-  recordFailureDetectingOutage(sentMs: number, retryAfterMs: number | null): boolean {
+  recordFailureDetectingOutage(sentAtMs: number, retryAfterMs: number | null): boolean {
     const now = this.#now();
     const isFirst = this.#backoffsInRow === 0;
-    if (isFirst || sentMs >= this.#backoffStartedMs) {
+    if (isFirst || sentAtMs >= this.#backoffStartedAtMs) {
       const remainingBackoffMs = Math.min(
         this.#minBackoffMs * 2 ** Math.min(this.#backoffsInRow, 20),
         MAX_BACKOFF_WITHOUT_RETRY_AFTER_MS,
       );
       this.#backoffsInRow += 1;
-      this.#backoffStartedMs = now;
+      this.#backoffStartedAtMs = now;
       this.#backoffUntilMs = now + remainingBackoffMs;
     }
     const retryAfterBoundMs = Math.min(retryAfterMs ?? 0, MAX_RETRY_AFTER_MS);

@@ -16,8 +16,8 @@ export class DeviceTokenCache {
 
   /** Decrypts a token. Throws WrongSecretError, as the sealer does. */
   open(sealed: string): string {
-    const known = this.#tokenBySealed.get(sealed);
-    if (known !== undefined) return known;
+    const cachedToken = this.#tokenBySealed.get(sealed);
+    if (cachedToken !== undefined) return cachedToken;
     const token = this.#sealer.open(DEVICE_TOKEN_SEAL_PURPOSE, sealed);
     this.#tokenBySealed.set(sealed, token);
     return token;

@@ -49,13 +49,14 @@ export function createPushFanOut(deps: PushFanOutDeps): LogFollower {
     bus,
     log,
     events: ['messagesCommitted'],
-    findConversations: (page) => pool.run((sql) => findUnpushedConversations(sql, { ...page, maxAgeMs })),
+    findConversations: ({ after: afterId, limit }) =>
+      pool.run((sql) => findUnpushedConversations(sql, { afterId, limit, maxAgeMs })),
     process: (conversations) => writePendingRows(deps, conversations),
     maxBatchSize: MAX_BATCH_CONVERSATIONS,
     // Conversations are processed in turn. So each one is processed, even if messages come faster than the fan-out can
     // process them.
-    newMessagesFirst: false,
-    beforeTurn: () => anyDeviceCheck.check(),
+    notifiedBeforeSwept: false,
+    beforeTurn: () => anyDeviceCheck.isAnyDeviceRegistered(),
     debounceMs: () =>
       anyDeviceCheck.hadDeviceAtLastCheck ? pushDebounceMs : Math.max(pushDebounceMs, NO_DEVICES_POLL_MS),
     pauseFactor: () => (postsWaiting() > 0 ? BUSY_PAUSE_FACTOR : PAUSE_FACTOR),
@@ -76,9 +77,9 @@ async function writePendingRows(
   { pool, config, deviceKinds: kindsToNotify, foreground, onPendingRows }: PushFanOutDeps,
   conversations: readonly ConversationId[],
 ): Promise<readonly ConversationId[]> {
-  const { rows, conversationsWithMore } = await fanOut(pool, conversations, {
+  const { writtenPushes: rows, conversationsWithMore } = await fanOut(pool, conversations, {
     kindsToNotify,
-    foreground: [...foreground()],
+    foregroundAccounts: [...foreground()],
     foregroundDelayMs: FOREGROUND_HOLD_MS,
     maxAgeMs: config.pushExpiresAfterMs,
   });

@@ -10,7 +10,7 @@ const CACHE_TTL_MS = 250;
 export class ForegroundCache {
   readonly #collect: () => Iterable<AccountId>;
   #accounts: ReadonlySet<AccountId> = new Set();
-  #collectedMs = -Infinity;
+  #collectedAtMs = -Infinity;
 
   constructor(collect: () => Iterable<AccountId>) {
     this.#collect = collect;
@@ -18,9 +18,9 @@ export class ForegroundCache {
 
   has(account: AccountId): boolean {
     const nowMs = performance.now();
-    if (nowMs - this.#collectedMs >= CACHE_TTL_MS) {
+    if (nowMs - this.#collectedAtMs >= CACHE_TTL_MS) {
       this.#accounts = new Set(this.#collect());
-      this.#collectedMs = nowMs;
+      this.#collectedAtMs = nowMs;
     }
     return this.#accounts.has(account);
   }

@@ -5,7 +5,7 @@ const UNANSWERED_THRESHOLD = 5;
 /** The first and the greatest length of the pause, which doubles with each further failure. */
 const MIN_BACKOFF_MS = 10_000;
 const MAX_BACKOFF_MS = 10 * 60_000;
-const MAX_HOSTS = 1_000;
+const MAX_REMEMBERED_HOSTS = 1_000;
 
 interface HostFailureState {
   readonly failures: number;
@@ -19,7 +19,7 @@ interface HostFailureState {
  * pushes of others.
  */
 export class UnresponsiveHostBackoff {
-  readonly #hosts = new BoundedCache<string, HostFailureState>(MAX_HOSTS);
+  readonly #hosts = new BoundedCache<string, HostFailureState>(MAX_REMEMBERED_HOSTS);
   readonly #now: () => number;
 
   /** `now`: a monotonic clock in milliseconds; tests set their own. */
@@ -33,7 +33,7 @@ export class UnresponsiveHostBackoff {
   }
 
   /** Records whether a host answered, with any status, a request that began at `startedMs`. */
-  record(origin: string, answered: boolean, startedMs: number): void {
+  recordRequest(origin: string, answered: boolean, startedAtMs: number): void {
     if (answered) {
       this.#hosts.delete(origin);
       return;
@@ -41,7 +41,7 @@ export class UnresponsiveHostBackoff {
     const previous = this.#hosts.get(origin);
     // Many requests may be in flight when a host's pause begins. Their failures do not count, since they began before
     // the pause.
-    if (previous !== undefined && previous.failures >= UNANSWERED_THRESHOLD && startedMs <= previous.lastFailureAtMs)
+    if (previous !== undefined && previous.failures >= UNANSWERED_THRESHOLD && startedAtMs <= previous.lastFailureAtMs)
       return;
     const failures = (previous?.failures ?? 0) + 1;
     const lastFailureAtMs = this.#now();

@@ -21,7 +21,7 @@ interface NotificationRenderOptions {
  */
 export function buildNotification(
   { claim, title, messages, ageMs }: NotifiedContent,
-  rules: NotificationRenderOptions,
+  options: NotificationRenderOptions,
 ): PushNotification {
   const { conversationId, firstSeq, lastSeq, nick, level, unreadInAllConversations } = claim;
   const mentioning = messages.filter(({ mentions }) => mentions.includes(nick));
@@ -30,10 +30,10 @@ export function buildNotification(
     conversationId,
     firstSeq,
     lastSeq,
-    ...renderTitleAndText(shown, title, rules),
+    ...renderTitleAndText(shown, title, options),
     accountUnreadCount: unreadInAllConversations,
     urgent: title === null || mentioning.length > 0,
-    expiresAt: new Date(Date.now() + rules.pushExpiresAfterMs - ageMs),
+    expiresAt: new Date(Date.now() + options.pushExpiresAfterMs - ageMs),
   };
 }
 
@@ -52,8 +52,8 @@ function renderTitleAndText(
   { content, projectName }: NotificationRenderOptions,
 ): Pick<PushNotification, 'title' | 'text'> {
   if (content === 'none') return { title: projectName, text: null };
-  const where = title ?? sender;
-  if (content === 'sender') return { title: where, text: title === null ? null : sender };
+  const conversationTitle = title ?? sender;
+  if (content === 'sender') return { title: conversationTitle, text: title === null ? null : sender };
   const body = text.trim() === '' ? files.join(', ') : text;
-  return { title: where, text: title === null ? body : `${sender}: ${body}` };
+  return { title: conversationTitle, text: title === null ? body : `${sender}: ${body}` };
 }

@@ -11,12 +11,12 @@ export type FailedOutcome = Extract<PushOutcome, { outcome: 'failed' }>;
 export const delivered: PushOutcome = { outcome: 'delivered' };
 
 /** The outcome of a push to a device that the vendor no longer knows. */
-export function unregistered(category: string, code: number | null): PushOutcome {
+export function unregisteredOutcome(category: string, code: number | null): PushOutcome {
   return { outcome: 'unregistered', category, code };
 }
 
 /** The outcome of a push that the vendor refuses, so that a retry does not help. */
-export function refused(category: string, code: number | null): PushOutcome {
+export function refusedOutcome(category: string, code: number | null): PushOutcome {
   return { outcome: 'refused', category, code };
 }
 
@@ -24,7 +24,7 @@ export function refused(category: string, code: number | null): PushOutcome {
  * The outcome of a push that must be retried. By default the problem concerns only this device, and not the vendor as a
  * whole.
  */
-export function failed(
+export function failedOutcome(
   category: string,
   more: { code?: number | null; retryAfterMs?: number | null; vendorWide?: boolean } = {},
 ): FailedOutcome {
@@ -36,7 +36,7 @@ export function failed(
 export function transportFailure(error: unknown): FailedOutcome {
   const { name = '' } = error as { name?: string };
   const isLate = name === 'TimeoutError' || name === 'AbortError';
-  return failed(isLate ? 'timeout' : failureCategoryOf(error as Error), { vendorWide: true });
+  return failedOutcome(isLate ? 'timeout' : failureCategoryOf(error as Error), { vendorWide: true });
 }
 
 /**

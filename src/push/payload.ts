@@ -20,14 +20,14 @@ export function buildPayload(
   render: (text: PayloadText) => object,
 ): string {
   const title = truncateToJsonBytes(notification.title, MAX_TITLE_BYTES);
-  const whole = { title, text: notification.text?.toWellFormed() ?? null };
-  if (whole.text === null || whole.text.length <= maxBytes) {
-    const payload = JSON.stringify(render(whole));
-    if (whole.text === null || Buffer.byteLength(payload) <= maxBytes) return payload;
+  const untruncated = { title, text: notification.text?.toWellFormed() ?? null };
+  if (untruncated.text === null || untruncated.text.length <= maxBytes) {
+    const payload = JSON.stringify(render(untruncated));
+    if (untruncated.text === null || Buffer.byteLength(payload) <= maxBytes) return payload;
   }
   const overheadBytes = Buffer.byteLength(JSON.stringify(render({ title, text: '' })));
   return JSON.stringify(
-    render({ title, text: truncateToJsonBytes(whole.text, Math.max(0, maxBytes - overheadBytes)) }),
+    render({ title, text: truncateToJsonBytes(untruncated.text, Math.max(0, maxBytes - overheadBytes)) }),
   );
 }
 

@@ -39,7 +39,7 @@ export class ReadPushCancellation {
 
   start(): void {
     if (this.#running !== null) return;
-    this.#unsubscribe = this.#deps.bus.subscribe({ ephemeral: (signal) => this.#enqueue(signal) });
+    this.#unsubscribe = this.#deps.bus.subscribe({ ephemeral: (event) => this.#enqueue(event) });
     this.#running = this.#run();
   }
 
@@ -50,9 +50,9 @@ export class ReadPushCancellation {
     await this.#running;
   }
 
-  #enqueue(signal: EphemeralEvent): void {
-    if (signal.kind !== 'read' || !this.#deps.hasAnyDevice() || this.#queue.size >= MAX_QUEUED_READ_POSITIONS) return;
-    const { conversationId, accountId, seq } = signal;
+  #enqueue(event: EphemeralEvent): void {
+    if (event.kind !== 'read' || !this.#deps.hasAnyDevice() || this.#queue.size >= MAX_QUEUED_READ_POSITIONS) return;
+    const { conversationId, accountId, seq } = event;
     const key = `${conversationId}:${accountId}`;
     if ((this.#queue.get(key)?.seq ?? 0) < seq) this.#queue.set(key, { conversationId, accountId, seq });
     this.#wake();

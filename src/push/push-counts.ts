@@ -10,9 +10,9 @@ export interface PushCounts {
   /** The durations of pushes, from the call of the vendor's driver until the answer. */
   readonly durationS: Histogram;
   /** Devices that this server removed, since the vendor no longer knew them. */
-  removed: number;
+  removedDevices: number;
   /** Pushes that expired before they were sent. */
-  expired: number;
+  expiredPushes: number;
   lastError: LastError | null;
 }
 
@@ -20,8 +20,8 @@ export function newPushCounts(): PushCounts {
   return {
     outcomes: { delivered: 0, failed: 0, unregistered: 0, refused: 0 },
     durationS: new Histogram(DURATION_BOUNDS_S),
-    removed: 0,
-    expired: 0,
+    removedDevices: 0,
+    expiredPushes: 0,
     lastError: null,
   };
 }

@@ -25,7 +25,7 @@ import { ReadPushCancellation } from './push-cancellation.ts';
 const EXPIRY_INTERVAL_TTL_SHARE = 0.1;
 const MIN_EXPIRY_INTERVAL_MS = 1_000;
 const MAX_EXPIRY_INTERVAL_MS = 60_000;
-const MAX_EXPIRED_ROWS = 1_000;
+const MAX_ROWS_PER_EXPIRY_RUN = 1_000;
 /** How long `stop` waits for the vendors' drivers to close. */
 const VENDOR_CLOSE_TIMEOUT_MS = 2_000;
 
@@ -96,13 +96,13 @@ export class PushQueue {
   /** Starts the queue. If no vendor is configured, the queue only expires rows from earlier. */
   start(): void {
     if (this.#expiryTimer !== null) return;
-    const everyMs = Math.min(
+    const expiryIntervalMs = Math.min(
       Math.max(this.#deps.config.pushExpiresAfterMs * EXPIRY_INTERVAL_TTL_SHARE, MIN_EXPIRY_INTERVAL_MS),
       MAX_EXPIRY_INTERVAL_MS,
     );
     this.#expiryTimer = setInterval(() => {
       this.#runningExpiry = this.#runningExpiry.then(() => this.#expirePending());
-    }, everyMs);
+    }, expiryIntervalMs);
     if (this.#vendorQueues.size === 0) return;
     for (const queue of this.#vendorQueues.values()) queue.start();
     this.#cancellation.start();
@@ -115,8 +115,13 @@ export class PushQueue {
    */
   async stop(withinMs: number): Promise<void> {
     if (this.#expiryTimer !== null) clearInterval(this.#expiryTimer);
-    const queues = [...this.#vendorQueues.values()].map((queue) => queue.stop());
-    const stopping = Promise.all([this.#fanOut.stop(), this.#cancellation.stop(), this.#runningExpiry, ...queues]);
+    const stoppingQueues = [...this.#vendorQueues.values()].map((queue) => queue.stop());
+    const stopping = Promise.all([
+      this.#fanOut.stop(),
+      this.#cancellation.stop(),
+      this.#runningExpiry,
+      ...stoppingQueues,
+    ]);
     await waitAtMost(stopping, withinMs);
     await waitAtMost(
       Promise.all([...this.#deps.vendors.values()].map((vendor) => vendor.stop())),
@@ -178,15 +183,15 @@ export class PushQueue {
   #reportOf(kind: DeviceKind, pendingCounts: readonly PendingPushCount[] | null): VendorReport {
     const queue = this.#vendorQueues.get(kind);
     const row = pendingCounts?.find((each) => each.kind === kind);
-    const noRows = pendingCounts === null ? null : 0;
-    const { outcomes, removed, expired, lastError } = this.#countsOf(kind);
+    const countIfNoRow = pendingCounts === null ? null : 0;
+    const { outcomes, removedDevices: removed, expiredPushes: expired, lastError } = this.#countsOf(kind);
     const backoffMs = queue?.backoffMs ?? 0;
     return {
       kind,
       configured: queue !== undefined,
       problem: queue?.vendor.problem ?? null,
-      pending: row?.pending ?? noRows,
-      due: row?.due ?? noRows,
+      pending: row?.pending ?? countIfNoRow,
+      due: row?.due ?? countIfNoRow,
       oldestPendingMs: row?.oldestAgeMs ?? null,
       inFlight: this.inFlightOf(kind),
       sent: outcomes.delivered,
@@ -206,9 +211,9 @@ export class PushQueue {
   async #expirePending(): Promise<void> {
     const { database, config, log } = this.#deps;
     try {
-      const query = { maxAgeMs: config.pushExpiresAfterMs, limit: MAX_EXPIRED_ROWS };
+      const query = { maxAgeMs: config.pushExpiresAfterMs, limit: MAX_ROWS_PER_EXPIRY_RUN };
       for (const { kind, count } of await database.general.run((sql) => expirePushes(sql, query))) {
-        this.#countsOf(kind).expired += count;
+        this.#countsOf(kind).expiredPushes += count;
         log.warn('pushes were given up, since their time is over', { vendor: kind, pushes: count });
       }
     } catch (error) {

@@ -1,7 +1,7 @@
 import type { Log } from '../log.ts';
 import { WrongSecretError } from '../storage/db/sealed.ts';
 import type { DeviceTokenCache } from './device-tokens.ts';
-import { failed, refused } from './outcomes.ts';
+import { failedOutcome, refusedOutcome } from './outcomes.ts';
 import type { PushNotification, PushOutcome, PushVendor } from './vendors/vendor.ts';
 
 /** A vendor's driver that takes longer than `push.timeout` and this time together is not waited for. */
@@ -14,7 +14,7 @@ export interface SendDeps {
 }
 
 /** A device with its sealed token. */
-interface SealedTarget {
+interface DeviceWithSealedToken {
   readonly tokenSealed: string;
   readonly app: string | null;
 }
@@ -22,11 +22,11 @@ interface SealedTarget {
 /** Sends one push. Never rejects, and resolves within `timeoutMs` and SEND_GRACE_MS, whatever the driver does. */
 export function sendPush(
   vendor: PushVendor,
-  push: { target: SealedTarget; notification: PushNotification },
+  push: { target: DeviceWithSealedToken; notification: PushNotification },
   { tokens, timeoutMs, log }: SendDeps,
 ): Promise<PushOutcome> {
   return new Promise((resolve) => {
-    const timer = setTimeout(() => resolve(failed('timeout')), timeoutMs + SEND_GRACE_MS);
+    const timer = setTimeout(() => resolve(failedOutcome('timeout')), timeoutMs + SEND_GRACE_MS);
     const conclude = (outcome: PushOutcome): void => {
       clearTimeout(timer);
       resolve(outcome);
@@ -42,8 +42,8 @@ export function sendPush(
 }
 
 function toOutcome(error: unknown, { kind }: PushVendor, log: Log): PushOutcome {
-  if (error instanceof WrongSecretError) return refused('sealed', null);
+  if (error instanceof WrongSecretError) return refusedOutcome('sealed', null);
   // The driver has a bug. Only the name of its error is logged, since its message may contain secrets.
   log.error('a push could not be sent', { vendor: kind, name: error instanceof Error ? error.name : 'unknown' });
-  return failed('internal');
+  return failedOutcome('internal');
 }

@@ -1,7 +1,7 @@
 import type { AccountId, ConversationId, Seq } from '../model/ids.ts';
 import type { Pool } from '../storage/db/pool.ts';
 import { listSignedInDevices, removeUnregisteredDevice, type SignedInDevice } from '../storage/push/push-devices.ts';
-import { failed } from './outcomes.ts';
+import { failedOutcome } from './outcomes.ts';
 import type { TestedDevice } from './vendor-report.ts';
 import { sendPush, type SendDeps } from './send-push.ts';
 import type { PushNotification, PushOutcome, PushVendors } from './vendors/vendor.ts';
@@ -31,8 +31,8 @@ export async function sendTestPushes(accountId: AccountId, deps: TestPushDeps): 
 
 function sendTestPush(device: SignedInDevice, deps: TestPushDeps): Promise<PushOutcome> {
   const vendor = deps.vendors.get(device.kind);
-  if (vendor === undefined) return Promise.resolve(failed('not_configured', { vendorWide: true }));
-  if (vendor.problem !== null) return Promise.resolve(failed('unusable', { vendorWide: true }));
+  if (vendor === undefined) return Promise.resolve(failedOutcome('not_configured', { vendorWide: true }));
+  if (vendor.problem !== null) return Promise.resolve(failedOutcome('unusable', { vendorWide: true }));
   return sendPush(vendor, { target: device, notification: buildTestNotification(deps) }, deps);
 }
 

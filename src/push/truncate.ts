@@ -8,13 +8,13 @@ export function truncateToJsonBytes(text: string, maxBytes: number): string {
   // Each UTF-16 unit takes at least one byte, so no unit after `maxBytes` can fit. One unit more is kept, so that the
   // text still counts as too long.
   const isLong = text.length > maxBytes;
-  const head = (isLong ? text.slice(0, maxBytes + 1) : text).toWellFormed();
-  if (!isLong && jsonBytesWithoutQuotes(head) <= maxBytes) return head;
-  const budget = maxBytes - Buffer.byteLength(ELLIPSIS);
-  if (budget < 0) return '';
-  const kept = joinWithinJsonBytes(graphemes(head), budget);
+  const textPrefix = (isLong ? text.slice(0, maxBytes + 1) : text).toWellFormed();
+  if (!isLong && jsonBytesWithoutQuotes(textPrefix) <= maxBytes) return textPrefix;
+  const budgetBytes = maxBytes - Buffer.byteLength(ELLIPSIS);
+  if (budgetBytes < 0) return '';
+  const kept = joinWithinJsonBytes(graphemes(textPrefix), budgetBytes);
   // If not even the first grapheme fits (a letter with thousands of marks, say), the text is cut inside that grapheme.
-  return `${kept === '' ? joinWithinJsonBytes(head, budget) : kept}${ELLIPSIS}`;
+  return `${kept === '' ? joinWithinJsonBytes(textPrefix, budgetBytes) : kept}${ELLIPSIS}`;
 }
 
 /** The bytes that a text takes in JSON, without the quotes. */
@@ -27,12 +27,12 @@ function* graphemes(text: string): Generator<string> {
 }
 
 function joinWithinJsonBytes(parts: Iterable<string>, maxBytes: number): string {
-  let kept = '';
+  let joined = '';
   let bytes = 0;
   for (const part of parts) {
     bytes += jsonBytesWithoutQuotes(part);
     if (bytes > maxBytes) break;
-    kept += part;
+    joined += part;
   }
-  return kept;
+  return joined;
 }

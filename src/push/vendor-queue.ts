@@ -52,7 +52,7 @@ const SETTLE_DELAY_MS = 20;
 /** The number of loops that claim rows: while one waits for its statement, the rows of the other are sent. */
 const CLAIM_LOOP_COUNT = 2;
 /** While this number of outcomes or more wait to be stored, no new rows are claimed. */
-const MAX_UNSETTLED = 2_000;
+const MAX_UNSETTLED_OUTCOMES = 2_000;
 
 interface VendorQueueDeps {
   readonly pool: Pool;
@@ -74,7 +74,7 @@ export class VendorQueue {
   /** Null for Google and Apple: all their pushes go to the vendor's hosts, which no account can slow down. */
   readonly #accountLimiter: AccountLimiter | null;
   #inFlight = 0;
-  #unsettled: PushSettlement[] = [];
+  #unsettledOutcomes: PushSettlement[] = [];
   #nonOutageSettleFailures = 0;
   #endSettleDelayEarly: () => void = () => {};
   /** True: the last try to store outcomes failed. */
@@ -100,18 +100,18 @@ export class VendorQueue {
     this.#deps = deps;
     this.#breaker = new CircuitBreaker(deps.config.pushRetryDelaysMs);
     this.#accountLimiter = vendor.kind === 'web' ? new AccountLimiter(deps.config.maxInFlightPerVendor) : null;
-    const failing = {
+    const failureOptions = {
       failureRetryDelayMs: DATABASE_RETRY_DELAY_MS,
       onFailure: (error: unknown) => this.#reportUnavailable(error),
     };
     const claimLoopOptions = {
-      ...failing,
+      ...failureOptions,
       stepReturningDelayMs: () => this.#claimAndGetDelayMs(),
       isDone: () => this.#isStopping,
     };
     this.#claimLoops = Array.from({ length: CLAIM_LOOP_COUNT }, () => new WorkerLoop(claimLoopOptions));
     this.#settleLoop = new WorkerLoop({
-      ...failing,
+      ...failureOptions,
       stepReturningDelayMs: () => this.#settleAndGetDelayMs(),
       isDone: () => this.#canEndAfterStop,
     });
@@ -161,12 +161,12 @@ export class VendorQueue {
    */
   get #canEndAfterStop(): boolean {
     if (!this.#isStopping || this.#inFlight > 0 || this.#requestedRows > 0) return false;
-    return this.#unsettled.length === 0 || this.#hasSettleFailed;
+    return this.#unsettledOutcomes.length === 0 || this.#hasSettleFailed;
   }
 
   get #msUntilNextClaim(): number {
     // Too few slots are free. The answer to a push, the end of another claim, or a settlement wakes the loop.
-    const isBusy = this.#inFlight > 0 || this.#requestedRows > 0 || this.#unsettled.length > 0;
+    const isBusy = this.#inFlight > 0 || this.#requestedRows > 0 || this.#unsettledOutcomes.length > 0;
     if (isBusy && this.#claimableSlots === 0) return POLL_MS;
     return Math.max(this.#nextPollAtMs - performance.now(), this.#breaker.remainingBackoffMs, 0);
   }
@@ -175,7 +175,7 @@ export class VendorQueue {
   get #claimableSlots(): number {
     const { maxInFlightPerVendor: inFlight } = this.#deps.config;
     const capacity = Math.min(inFlight, this.#breaker.allowedInFlight) - this.#inFlight - this.#requestedRows;
-    if (capacity <= 0 || this.#unsettled.length >= MAX_UNSETTLED) return 0;
+    if (capacity <= 0 || this.#unsettledOutcomes.length >= MAX_UNSETTLED_OUTCOMES) return 0;
     return this.#inFlight + this.#requestedRows > 0 && capacity < inFlight * MIN_FREE_SLOT_SHARE ? 0 : capacity;
   }
 
@@ -214,10 +214,10 @@ export class VendorQueue {
     this.#hasMoreDue = claimed.claims.length === limit;
     // If nothing was claimed although rows are due, another node is claiming them.
     const leastMs = claimed.claims.length === 0 ? CONTENDED_RETRY_MS : 0;
-    const untilMs = Math.min(Math.max(claimed.dueMs ?? POLL_MS, leastMs), POLL_MS);
+    const pollDelayMs = Math.min(Math.max(claimed.dueMs ?? POLL_MS, leastMs), POLL_MS);
     // If the queue was woken during the claim, the next claim follows at once: this claim may not have seen the newest
     // rows.
-    if (!this.#wasWokenSinceClaim) this.#nextPollAtMs = performance.now() + untilMs;
+    if (!this.#wasWokenSinceClaim) this.#nextPollAtMs = performance.now() + pollDelayMs;
     this.#isDatabaseUnavailable = false;
     for (const [index, claim] of claimed.claims.entries()) this.#dispatch(claim, claimed.subjects[index] ?? null);
   }
@@ -233,7 +233,7 @@ export class VendorQueue {
   }
 
   #addSettlement(settlement: PushSettlement): void {
-    this.#unsettled.push(settlement);
+    this.#unsettledOutcomes.push(settlement);
     this.#settleLoop.wake();
   }
 
@@ -247,7 +247,7 @@ export class VendorQueue {
     if (isInForeground && ageMs >= Math.min(maxPresenceStalenessMs, config.pushExpiresAfterMs))
       return { verdict: 'done' };
     if (ageMs >= config.pushExpiresAfterMs) {
-      this.counts.expired += 1;
+      this.counts.expiredPushes += 1;
       return { verdict: 'expired', category: 'expired', code: null };
     }
     if (!isInForeground) return null;
@@ -265,23 +265,23 @@ export class VendorQueue {
     const { tokens, config, projectName, log } = this.#deps;
     const { content, pushExpiresAfterMs, timeoutMs } = config;
     this.#inFlight += 1;
-    const sentMs = performance.now();
+    const sentAtMs = performance.now();
     const notification = buildNotification(subject, { content, projectName, pushExpiresAfterMs });
     const outcome = await sendPush(this.#vendor, { target: claim, notification }, { tokens, timeoutMs, log });
     this.#inFlight -= 1;
-    const durationMs = performance.now() - sentMs;
+    const durationMs = performance.now() - sentAtMs;
     release({ category: 'category' in outcome ? outcome.category : null, durationMs });
     countOutcome(this.counts, outcome, durationMs);
-    this.#addSettlement({ ...this.#verdictFor(outcome, claim, sentMs), claim });
+    this.#addSettlement({ ...this.#verdictFor(outcome, claim, sentAtMs), claim });
     if (this.#inFlight === 0) this.#endSettleDelayEarly();
     if (this.#claimableSlots > 0 || this.#inFlight === 0) this.#wakeClaimLoops();
   }
 
-  #verdictFor(outcome: PushOutcome, claim: PushClaim, sentMs: number): PushDisposition {
+  #verdictFor(outcome: PushOutcome, claim: PushClaim, sentAtMs: number): PushDisposition {
     if (provesVendorWorks(outcome) && this.#breaker.recordSuccessDetectingRecovery()) {
       this.#deps.log.info('a push service works again', { vendor: this.#vendor.kind });
     }
-    if (outcome.outcome === 'failed') return this.#verdictForFailedPush(outcome, claim, sentMs);
+    if (outcome.outcome === 'failed') return this.#verdictForFailedPush(outcome, claim, sentAtMs);
     if (outcome.outcome === 'delivered') return { verdict: 'done' };
     const { category, code } = outcome;
     if (outcome.outcome === 'refused') return { verdict: 'rejected', category, code };
@@ -291,14 +291,14 @@ export class VendorQueue {
   #verdictForFailedPush(
     failure: PushOutcome & { readonly outcome: 'failed' },
     claim: PushClaim,
-    sentMs: number,
+    sentAtMs: number,
   ): PushDisposition {
     const { category, code, retryAfterMs } = failure;
     const vendor = this.#vendor.kind;
     // The push may have failed only because this node is stopping. It is sent after the next start.
     if (this.#isStopping) return { verdict: 'held', waitMs: 0 };
     if (!failure.vendorWide) return { verdict: 'again', waitMs: this.#retryDelayMs(claim, retryAfterMs) };
-    if (this.#breaker.recordFailureDetectingOutage(sentMs, retryAfterMs)) {
+    if (this.#breaker.recordFailureDetectingOutage(sentAtMs, retryAfterMs)) {
       this.#deps.log.warn('a push service has a problem, and pushes wait for it', { vendor, category, code });
     }
     return { verdict: 'held', waitMs: this.#breaker.remainingBackoffMs };
@@ -311,19 +311,19 @@ export class VendorQueue {
   }
 
   async #settleAndGetDelayMs(): Promise<number> {
-    if (this.#unsettled.length > 0 && this.#inFlight > 0) await this.#awaitMoreSettlements();
-    const settlements = this.#unsettled;
+    if (this.#unsettledOutcomes.length > 0 && this.#inFlight > 0) await this.#awaitMoreSettlements();
+    const settlements = this.#unsettledOutcomes;
     if (settlements.length === 0) return POLL_MS;
     const { pool, config } = this.#deps;
-    this.#unsettled = [];
-    const removed = await pool
+    this.#unsettledOutcomes = [];
+    const removedDevices = await pool
       .run((sql) => settlePushes(sql, settlements, config.pushExpiresAfterMs))
       .catch((error: unknown) => this.#requeueOrDropSettlements(settlements, error));
     this.#nonOutageSettleFailures = 0;
     this.#hasSettleFailed = false;
     this.#isDatabaseUnavailable = false;
-    this.counts.removed += removed.length;
-    this.#logSettlements(settlements, removed.length);
+    this.counts.removedDevices += removedDevices.length;
+    this.#logSettlements(settlements, removedDevices.length);
     // Some settled rows may be due before the next poll, or may have got further messages meanwhile.
     this.wake();
     return POLL_MS;
@@ -347,17 +347,18 @@ export class VendorQueue {
     const isDatabaseUnavailable = error instanceof DatabaseUnavailableError || error instanceof CommitUnknownError;
     this.#nonOutageSettleFailures += isDatabaseUnavailable ? 0 : 1;
     if (this.#nonOutageSettleFailures <= MAX_NON_OUTAGE_SETTLE_FAILURES)
-      this.#unsettled = [...settlements, ...this.#unsettled];
+      this.#unsettledOutcomes = [...settlements, ...this.#unsettledOutcomes];
     else this.#nonOutageSettleFailures = 0;
     throw error;
   }
 
-  #logSettlements(settlements: readonly PushSettlement[], removed: number): void {
+  #logSettlements(settlements: readonly PushSettlement[], removedDeviceCount: number): void {
     const { log } = this.#deps;
     const vendor = this.#vendor.kind;
     const withVerdict = (verdict: PushDisposition['verdict']): PushSettlement[] =>
       settlements.filter((each) => each.verdict === verdict);
-    if (removed > 0) log.info('removed devices that their push service does not know', { vendor, devices: removed });
+    if (removedDeviceCount > 0)
+      log.info('removed devices that their push service does not know', { vendor, devices: removedDeviceCount });
     const rejected = withVerdict('rejected');
     const [first] = rejected;
     if (first !== undefined && 'category' in first) {
@@ -368,8 +369,8 @@ export class VendorQueue {
         code: first.code,
       });
     }
-    const expired = withVerdict('expired').length;
-    if (expired > 0) log.warn('pushes were given up, since their time is over', { vendor, pushes: expired });
+    const expiredCount = withVerdict('expired').length;
+    if (expiredCount > 0) log.warn('pushes were given up, since their time is over', { vendor, pushes: expiredCount });
   }
 
   /** Logs only the first failure of an outage of the database. */

@@ -14,7 +14,7 @@ interface WorkerLoopOptions {
 export class WorkerLoop {
   readonly #options: WorkerLoopOptions;
   #isWoken = false;
-  #wake: (isEnd: boolean) => void = () => {};
+  #wake: (isDoneRecheck: boolean) => void = () => {};
 
   constructor(options: WorkerLoopOptions) {
     this.#options = options;
@@ -50,8 +50,8 @@ export class WorkerLoop {
   async #pause(ms: number, isWakeable: boolean): Promise<void> {
     await new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, ms);
-      this.#wake = (isEnd) => {
-        if (!isWakeable && !isEnd) return;
+      this.#wake = (isDoneRecheck) => {
+        if (!isWakeable && !isDoneRecheck) return;
         clearTimeout(timer);
         resolve();
       };

@@ -47,5 +47,7 @@ function readReply(answer: JsonObject, maxTextLength: number): ReceiverReply | n
   const form = slack.read({ body: answer, headers: {}, query: new URLSearchParams() });
   if (isIgnored(form)) return null;
   const text = renderText(form, maxTextLength);
-  return text === '' ? null : { text, cardsJson: messageCardsJson(form), label: form.label, iconUrl: form.iconUrl };
+  return text === ''
+    ? null
+    : { text, cardsJson: messageCardsJson(form), label: form.senderLabel, iconUrl: form.iconUrl };
 }

@@ -7,14 +7,14 @@ const MAX_MESSAGE_BYTES = 4_096;
 /** ntfy refuses a request body longer than this, even if the message in it is short. */
 const MAX_BODY_BYTES = 8_192;
 const MAX_TITLE_LENGTH = 250;
-const MAX_CLICK_BYTES = 1_024;
+const MAX_CLICK_URL_BYTES = 1_024;
 const TOPIC = /^[-_A-Za-z0-9]{1,64}$/;
 
 /**
  * The priority and the tag of a message, by the mark that its text begins with. Programs that send alerts to ntfy
  * themselves choose them in this way.
  */
-const LOUDNESS = [
+const PRIORITY_MARKS = [
   { mark: '🔴', priority: 5, tag: 'rotating_light' },
   { mark: '🟠', priority: 4, tag: 'warning' },
   { mark: '🟢', priority: 3, tag: 'white_check_mark' },
@@ -57,15 +57,15 @@ function notification(message: ReceiverMessage, { url }: ReceiverHook, maxBytes:
   const { group } = message;
   const text = textWithFiles(message);
   const sender = shownSender(message);
-  const loudness = LOUDNESS.find(({ mark }) => text.startsWith(mark));
-  const click = firstLink(text);
+  const priorityMark = PRIORITY_MARKS.find(({ mark }) => text.startsWith(mark));
+  const clickUrl = firstLink(text);
   return {
     topic: topicOf(url),
     title: clippedText(sender === group.title ? sender : `${sender} · ${group.title}`, MAX_TITLE_LENGTH),
     message: clippedToBytes(text, maxBytes),
-    priority: loudness?.priority ?? DEFAULT_PRIORITY,
-    ...(loudness === undefined ? {} : { tags: [loudness.tag] }),
-    ...(click === '' || Buffer.byteLength(click) > MAX_CLICK_BYTES ? {} : { click }),
+    priority: priorityMark?.priority ?? DEFAULT_PRIORITY,
+    ...(priorityMark === undefined ? {} : { tags: [priorityMark.tag] }),
+    ...(clickUrl === '' || Buffer.byteLength(clickUrl) > MAX_CLICK_URL_BYTES ? {} : { click: clickUrl }),
   };
 }
 

@@ -1,7 +1,7 @@
 import type { ConnectionTarget, Transaction } from './db/connection.ts';
 import { BACKUP_SESSION_NAME } from './db/migrate.ts';
 import { listMigrations } from './db/migration-files.ts';
-import { readOnly } from './db/read-only.ts';
+import { withReadOnlyTransaction } from './db/read-only.ts';
 import { ServerGroup, type ServerUse } from './db/server-group.ts';
 import { findSchemaMismatch, readAppliedMigrations, type SchemaMismatch } from './db/schema-compatibility.ts';
 import { opensCanary, type Sealer } from './db/sealed.ts';
@@ -72,7 +72,7 @@ export async function reportDatabase(
   target: ConnectionTarget,
   options: { sealer: Sealer; timeoutMs: number; longTransactionS?: number },
 ): Promise<DatabaseReport> {
-  return readOnly(target, options.timeoutMs, async (tx) => {
+  return withReadOnlyTransaction(target, options.timeoutMs, async (tx) => {
     const row = await readReportedColumns(tx, options.longTransactionS ?? LONG_TRANSACTION_S);
     const applied = row.versionNumber < 110_000 ? [] : await readAppliedMigrations(tx);
     const schema = applied.at(-1)?.version ?? 0;

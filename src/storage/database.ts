@@ -39,25 +39,30 @@ export class Database {
     this.target = target;
     this.intake = new Pool(target, {
       name: 'intake',
-      size: 1,
-      maxWaiting: waiting,
+      maxConnections: 1,
+      maxWaitingCalls: waiting,
       timeoutMs: flushTimeoutMs,
       forceGenericPlans: true,
     });
     this.settle = new SettlementWriter(target, { timeoutMs, log });
     this.lease = new Pool(target, {
       name: 'lease',
-      size: 1,
-      maxWaiting: 8,
+      maxConnections: 1,
+      maxWaitingCalls: 8,
       timeoutMs: 2_500,
       ignoresTimelineGate: true,
     });
-    this.live = new Pool(target, { name: 'live', size: 2, maxWaiting: waiting, timeoutMs });
-    this.search = new Pool(target, { name: 'search', size: 2, maxWaiting: MAX_WAITING_SEARCHES, timeoutMs });
+    this.live = new Pool(target, { name: 'live', maxConnections: 2, maxWaitingCalls: waiting, timeoutMs });
+    this.search = new Pool(target, {
+      name: 'search',
+      maxConnections: 2,
+      maxWaitingCalls: MAX_WAITING_SEARCHES,
+      timeoutMs,
+    });
     this.general = new Pool(target, {
       name: 'general',
-      size: generalPoolSize,
-      maxWaiting: waiting,
+      maxConnections: generalPoolSize,
+      maxWaitingCalls: waiting,
       timeoutMs,
       onRevsCommitted: (revs) => this.witness.recordRevs(revs),
     });

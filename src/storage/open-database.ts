@@ -98,8 +98,8 @@ async function openEmbedded(config: Config, log: Log, isCancelled: () => boolean
   return {
     target: { host: socketDir, port, database, user, password: '', connectTimeoutMs, lockTimeoutMs },
     stopEmbeddedPostgresql: () => server.stop(),
-    superviseServer: (opened) => {
-      const supervisor = new EmbeddedSupervisor(server, options, () => opened.ping(PING_TIMEOUT_MS));
+    superviseServer: (openedDatabase) => {
+      const supervisor = new EmbeddedSupervisor(server, options, () => openedDatabase.ping(PING_TIMEOUT_MS));
       return () => supervisor.stop();
     },
   };

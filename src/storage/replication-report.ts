@@ -1,5 +1,5 @@
 import type { ConnectionTarget, ServerAddress } from './db/connection-target.ts';
-import { readOnly } from './db/read-only.ts';
+import { withReadOnlyTransaction } from './db/read-only.ts';
 
 /** How far a standby is behind its primary. */
 export interface ReplicationLag {
@@ -26,7 +26,7 @@ export async function reportReplication(
   target: ConnectionTarget,
   timeoutMs: number,
 ): Promise<ReplicationReport | null> {
-  const primary = await readOnly(target, timeoutMs, async (tx) => {
+  const primary = await withReadOnlyTransaction(target, timeoutMs, async (tx) => {
     const [row] = await tx<PrimaryRow[]>`
       select pg_is_in_recovery() as "isStandby", current_setting('synchronous_standby_names') as names,
         case when not pg_is_in_recovery() then pg_current_wal_lsn()::text end as lsn,
@@ -52,7 +52,7 @@ interface PrimaryRow {
  * standby for a while after the standby has caught up.
  */
 async function readLeastLag(target: ConnectionTarget, timeoutMs: number): Promise<ReplicationLag | null> {
-  return readOnly(target, timeoutMs, async (tx) => {
+  return withReadOnlyTransaction(target, timeoutMs, async (tx) => {
     const [row] = await tx<ReplicationLag[]>`
       with standby as (
         select greatest(0, pg_wal_lsn_diff(pg_current_wal_lsn(), flush_lsn))::float8 as bytes, flush_lag
@@ -84,7 +84,7 @@ function askStandby(
   lsn: string,
   timeoutMs: number,
 ): Promise<ReplicationLag | null> {
-  return readOnly(server, timeoutMs, async (tx) => {
+  return withReadOnlyTransaction(server, timeoutMs, async (tx) => {
     const [row] = await tx<(ReplicationLag & { isStandby: boolean })[]>`
       with received as (
         select greatest(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn()) as lsn, pg_is_in_recovery() as standby

@@ -14,30 +14,35 @@ export class DatabaseInUseError extends Error {
 interface SealedColumn {
   readonly table: string;
   /** The column with the table's primary key, a number. */
-  readonly id: string;
+  readonly idColumn: string;
   readonly column: string;
   readonly authenticatedPurpose: string;
 }
 
 /** Every column of sealed values in the schema; a test compares the list with the database. */
 export const SEALED_COLUMNS: readonly SealedColumn[] = [
-  { table: 'integration', id: 'conversation_id', column: 'token_sealed', authenticatedPurpose: 'integration-token' },
   {
     table: 'integration',
-    id: 'conversation_id',
+    idColumn: 'conversation_id',
+    column: 'token_sealed',
+    authenticatedPurpose: 'integration-token',
+  },
+  {
+    table: 'integration',
+    idColumn: 'conversation_id',
     column: 'incoming_secret_sealed',
     authenticatedPurpose: INCOMING_SECRET_SEAL_PURPOSE,
   },
-  { table: 'group_invite', id: 'id', column: 'token_sealed', authenticatedPurpose: 'group-invite' },
-  { table: 'device', id: 'id', column: 'token_sealed', authenticatedPurpose: DEVICE_TOKEN_SEAL_PURPOSE },
-  { table: 'reverse_hook', id: 'id', column: 'secret_sealed', authenticatedPurpose: 'hook-secret' },
-  { table: 'reverse_hook', id: 'id', column: 'old_secret_sealed', authenticatedPurpose: 'hook-secret' },
+  { table: 'group_invite', idColumn: 'id', column: 'token_sealed', authenticatedPurpose: 'group-invite' },
+  { table: 'device', idColumn: 'id', column: 'token_sealed', authenticatedPurpose: DEVICE_TOKEN_SEAL_PURPOSE },
+  { table: 'reverse_hook', idColumn: 'id', column: 'secret_sealed', authenticatedPurpose: 'hook-secret' },
+  { table: 'reverse_hook', idColumn: 'id', column: 'old_secret_sealed', authenticatedPurpose: 'hook-secret' },
 ];
 
 /** The sealer of the old secret, which opens the values, and that of the new one. */
 interface OldAndNewSealer {
-  readonly from: Sealer;
-  readonly to: Sealer;
+  readonly oldSealer: Sealer;
+  readonly newSealer: Sealer;
 }
 
 /** The maximum number of rows in memory at a time. */
@@ -45,7 +50,7 @@ const BATCH_ROWS = 500;
 /**
  * The time-out of a rotation. 100,000 hooks took 17 s on a busy machine of two cores; a slow disk may take much longer.
  */
-const TIMEOUT_MS = 30 * 60_000;
+const ROTATION_TIMEOUT_MS = 30 * 60_000;
 
 /**
  * Reseals all values of one secret with another one, the canary too. Resolves with the number of resealed values by the
@@ -58,16 +63,16 @@ export async function rotateSealedCountingByPurpose(
   secrets: OldAndNewSealer,
 ): Promise<ReadonlyMap<string, number>> {
   return pool.transaction(async (tx) => {
-    await excludeServers(tx);
+    await requireNoRunningServer(tx);
     // The canary comes first, because it detects a wrong secret before anything is written.
     await rotateCanary(tx, secrets);
-    const resealed = new Map<string, number>();
+    const resealedCounts = new Map<string, number>();
     for (const column of SEALED_COLUMNS) {
       const count = await rotateColumn(tx, column, secrets);
-      resealed.set(column.authenticatedPurpose, (resealed.get(column.authenticatedPurpose) ?? 0) + count);
+      resealedCounts.set(column.authenticatedPurpose, (resealedCounts.get(column.authenticatedPurpose) ?? 0) + count);
     }
-    return resealed;
-  }, TIMEOUT_MS);
+    return resealedCounts;
+  }, ROTATION_TIMEOUT_MS);
 }
 
 /**
@@ -75,7 +80,7 @@ export async function rotateSealedCountingByPurpose(
  * would continue with the old secret. A running node has a session for its leases. A starting node waits for the lock
  * of migrations, and then finds the new canary.
  */
-export async function excludeServers(tx: Transaction): Promise<void> {
+export async function requireNoRunningServer(tx: Transaction): Promise<void> {
   await tx`select pg_advisory_xact_lock(${SCHEMA_LOCK_KEY})`;
   const [row] = await tx<{ count: number }[]>`
     select count(*) as count from pg_stat_activity
@@ -100,12 +105,12 @@ async function rotateCanary(tx: Transaction, secrets: OldAndNewSealer): Promise<
 }
 
 async function rotateColumn(tx: Transaction, sealedColumn: SealedColumn, secrets: OldAndNewSealer): Promise<number> {
-  const { table, id, column, authenticatedPurpose } = sealedColumn;
+  const { table, idColumn: id, column, authenticatedPurpose } = sealedColumn;
   let count = 0;
-  for (let after = 0; ;) {
+  for (let afterId = 0; ;) {
     const rows = await tx<{ id: number; sealed: string }[]>`
       select ${tx(id)} as id, ${tx(column)} as sealed from ${tx(table)}
-      where ${tx(id)} > ${after} and ${tx(column)} is not null
+      where ${tx(id)} > ${afterId} and ${tx(column)} is not null
       order by ${tx(id)} limit ${BATCH_ROWS} for no key update`;
     const resealed = rows.flatMap((row) => {
       const neitherSecretOpensMessage = `${column} of ${table} with ${id} ${row.id} opens neither with the old secret nor with the new one`;
@@ -115,17 +120,17 @@ async function rotateColumn(tx: Transaction, sealedColumn: SealedColumn, secrets
       );
       return sealed === null ? [] : [{ id: row.id, sealed }];
     });
-    const last = rows.at(-1)?.id ?? after;
+    const last = rows.at(-1)?.id ?? afterId;
     if (resealed.length > 0) {
       // The range of ids keeps the planner from reading the whole table once for each batch.
       await tx`
         update ${tx(table)} as t set ${tx(column)} = v.sealed
         from unnest(${resealed.map((each) => each.id)}::bigint[], ${resealed.map((each) => each.sealed)}::text[]) as v (id, sealed)
-        where ${tx(`t.${id}`)} = v.id and ${tx(`t.${id}`)} > ${after} and ${tx(`t.${id}`)} <= ${last}`;
+        where ${tx(`t.${id}`)} = v.id and ${tx(`t.${id}`)} > ${afterId} and ${tx(`t.${id}`)} <= ${last}`;
     }
     count += resealed.length;
     if (rows.length < BATCH_ROWS) return count;
-    after = last;
+    afterId = last;
   }
 }
 
@@ -135,7 +140,7 @@ async function rotateColumn(tx: Transaction, sealedColumn: SealedColumn, secrets
  */
 function sealWithNewSecret(
   value: { authenticatedPurpose: string; sealed: string; neitherSecretOpensMessage: string },
-  { from, to }: OldAndNewSealer,
+  { oldSealer: from, newSealer: to }: OldAndNewSealer,
 ): string | null {
   const { authenticatedPurpose, sealed, neitherSecretOpensMessage } = value;
   if (tryOpen(to, authenticatedPurpose, sealed) !== null) return null;

@@ -6,8 +6,8 @@ import { CommitUnknownError } from '../storage/db/database-error.ts';
 import {
   advanceIntakeClock,
   countOverdueExpectations,
-  findConversationsWithNews,
-  tellGroup,
+  findGroupsWithExpectationNews,
+  postExpectationNews,
   type ExpectationNews,
 } from '../storage/groups/expectations.ts';
 import { MAX_INTAKE_CLOCK_STEP_MS } from '../storage/messages/signs-of-life.ts';
@@ -25,7 +25,7 @@ type ExpectationServices = Pick<Services, 'database' | 'bus' | 'messageLog' | 'l
  */
 export class ExpectationMonitor {
   /** The number of overdue expectations after the last complete round; null: no round has been completed. */
-  overdue: number | null = null;
+  overdueCount: number | null = null;
   readonly #services: ExpectationServices;
   /**
    * The time of the last round, on the monotonic clock, if this node accepted posts at that round. Null: it accepted
@@ -56,7 +56,7 @@ export class ExpectationMonitor {
    * Starts a round after a post that may end an overdue expectation. Does nothing if the last round found none overdue.
    */
   lookForReturned(): void {
-    if (this.overdue !== 0) this.#requestRound();
+    if (this.overdueCount !== 0) this.#requestRound();
   }
 
   /**
@@ -67,11 +67,11 @@ export class ExpectationMonitor {
     const { database, log } = this.#services;
     try {
       await this.#advanceClock();
-      for (const id of await database.general.run(findConversationsWithNews)) {
+      for (const id of await database.general.run(findGroupsWithExpectationNews)) {
         if (this.#isStopped) return;
-        await this.#tell(id);
+        await this.#postNews(id);
       }
-      this.overdue = await database.general.run(countOverdueExpectations);
+      this.overdueCount = await database.general.run(countOverdueExpectations);
     } catch (error) {
       log.debug('expectations could not be looked at, trying again in 5 s', { error });
     }
@@ -113,10 +113,10 @@ export class ExpectationMonitor {
    * Posts a group's messages about its expectations: which post is overdue, and which came again. Errors are only
    * logged, so that one group does not hold up others.
    */
-  async #tell(conversationId: ConversationId): Promise<void> {
+  async #postNews(conversationId: ConversationId): Promise<void> {
     const { database, bus, log } = this.#services;
     try {
-      const seq = await database.general.transaction((tx) => tellGroup(tx, conversationId, textOf));
+      const seq = await database.general.transaction((tx) => postExpectationNews(tx, conversationId, textOf));
       if (seq !== null) bus.publish('messagesCommitted', new Map([[conversationId, seq]]));
     } catch (error) {
       if (error instanceof CommitUnknownError) bus.publish('nonMessageChangesCommitted', [conversationId]);

@@ -94,10 +94,10 @@ export class Housekeeping {
   #removeEvents(round: { nowMs: number; beforeStep: () => Promise<void> }): ReturnType<typeof removeExpiredEvents> {
     const { database, bus, log } = this.#services;
     return removeExpiredEvents(database.general, {
-      before: new Date(round.nowMs - EVENT_RETENTION_MS),
+      writtenBefore: new Date(round.nowMs - EVENT_RETENTION_MS),
       maxEvents: MAX_EVENTS_PER_CONVERSATION,
       beforeStep: round.beforeStep,
-      onLost: (conversationId, count) => {
+      onEventsLost: (conversationId, count) => {
         this.counts.lostEvents += count;
         log.warn('events expired before reverse webhooks got them: see the delivery logs of the group', {
           group: conversationId,

@@ -60,11 +60,11 @@ export class LostHistoryDetector {
     this.#keeper.start();
     database.onNewTimeline = (timeline) => this.#enterNewTimeline(timeline);
     const { timeline } = database;
-    const mayHaveForgotten = await database.lease.run(
+    const witnessMayBeIncomplete = await database.lease.run(
       (sql) => crashedInOtherTimeline(sql, node, timeline),
       START_STATEMENT_TIMEOUT_MS,
     );
-    await this.#compareReturningEpochRaised(timeline, mayHaveForgotten, START_STATEMENT_TIMEOUT_MS);
+    await this.#compareReturningEpochRaised(timeline, witnessMayBeIncomplete, START_STATEMENT_TIMEOUT_MS);
   }
 
   /** Removes this node from the list of nodes, so that a new timeline does not wait for it. */
@@ -95,7 +95,7 @@ export class LostHistoryDetector {
    */
   async #compareReturningEpochRaised(
     timeline: number,
-    mayHaveForgotten: boolean,
+    witnessMayBeIncomplete: boolean,
     timeoutMs?: number,
   ): Promise<boolean> {
     const startedAtMs = performance.now();
@@ -106,7 +106,7 @@ export class LostHistoryDetector {
     // Timeline 0: the database server does not report its timeline. Then no barrier is possible, and the witness is
     // compared only at a start.
     if (timeline !== 0) {
-      const finding = lost.length > 0 ? 'missing' : mayHaveForgotten ? 'unknown' : 'complete';
+      const finding = lost.length > 0 ? 'missing' : witnessMayBeIncomplete ? 'unknown' : 'complete';
       await pool.run((sql) => reportFinding(sql, { node, timeline, finding }), timeoutMs);
       epochRaised = await this.#awaitEpochRaiseDecision(timeline, startedAtMs, timeoutMs);
     }

@@ -52,7 +52,7 @@ export class SearchAndMentionIndexer {
       process: (conversations) => this.#index(conversations),
       // Each transaction indexes one conversation: the transaction stays short, and locks no other conversation.
       maxBatchSize: 1,
-      newMessagesFirst: true,
+      notifiedBeforeSwept: true,
       beforeTurn: (signal) => this.#yieldToPosts(signal),
       debounceMs: () => DEBOUNCE_MS,
       pauseFactor: () => (this.#isServerBusy ? BUSY_PAUSE_FACTOR : PAUSE_FACTOR),
@@ -76,7 +76,7 @@ export class SearchAndMentionIndexer {
 
   async #index([id]: readonly ConversationId[]): Promise<ConversationId[]> {
     const result = await indexNext(this.#services.database.general, id!);
-    return result.taken && result.more ? [id!] : [];
+    return result.acquired && result.more ? [id!] : [];
   }
 
   async #yieldToPosts(signal: AbortSignal): Promise<true> {

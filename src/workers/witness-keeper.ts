@@ -72,7 +72,7 @@ export class WitnessKeeper {
     }
     if (content === null) return;
     this.#storeId = await database.lease.run(findAssignedStoreId, LOAD_TIMEOUT_MS);
-    if (content.database !== this.#storeId) {
+    if (content.storeId !== this.#storeId) {
       log.info('what the server knew of the log is of another database, and is not compared with this one');
       return;
     }
@@ -89,11 +89,11 @@ export class WitnessKeeper {
     const { bus, database } = this.#deps;
     const { witness } = database;
     this.#unsubscribe = bus.subscribe({
-      messagesCommitted: (newest) => {
-        for (const [conversationId, seq] of newest) witness.recordMessage(conversationId, seq);
+      messagesCommitted: (newestSeqs) => {
+        for (const [conversationId, seq] of newestSeqs) witness.recordMessage(conversationId, seq);
       },
-      nonMessageChangesCommitted: (ids) => {
-        for (const id of ids) witness.recordUnknownChange(id);
+      nonMessageChangesCommitted: (conversationIds) => {
+        for (const id of conversationIds) witness.recordUnknownChange(id);
       },
     });
     this.#timer = setInterval(() => this.#startWrite(), WRITE_INTERVAL_MS);
@@ -134,7 +134,7 @@ export class WitnessKeeper {
         ],
     );
     try {
-      await writeWitnessFile(dataDir, { database: this.#storeId, logEpoch: witness.logEpoch, heads });
+      await writeWitnessFile(dataDir, { storeId: this.#storeId, logEpoch: witness.logEpoch, heads });
       this.#writtenVersion = version;
       this.#hasWarned = false;
     } catch (error) {

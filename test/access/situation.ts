@@ -137,7 +137,7 @@ export class Situation {
     const upload = { id, ownerId: this.people[of].id as AccountId, name: 'x.txt', announcedBytes: 1 };
     await this.server.database.query((sql) =>
       sql.begin(async (tx) => {
-        const room = { maxAccountBytes: 1_000_000, maxTotalBytes: 1_000_000_000, maxUnfinished: 1_000 };
+        const room = { maxAccountBytes: 1_000_000, maxTotalBytes: 1_000_000_000, maxUnfinishedUploads: 1_000 };
         await insertUpload(tx, upload, room);
         await finishUpload(tx, id, { size: 1, type: 'text/plain' });
         if (conversation === null) return;

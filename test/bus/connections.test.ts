@@ -26,7 +26,7 @@ test('a server with everything in use has as many connections as the doctor and 
     // Each pool gets one call more than it has connections. Each call holds its connection until all sessions were
     // counted.
     const hold = (pool: Pool): Promise<unknown>[] =>
-      Array.from({ length: pool.size + 1 }, () =>
+      Array.from({ length: pool.maxConnections + 1 }, () =>
         pool.run(async (sql) => {
           await sql`select 1`;
           await counted;

@@ -64,7 +64,7 @@ function start(changes: Partial<LogFollowerOptions> = {}, of = pool): void {
       return [];
     },
     maxBatchSize: 1,
-    newMessagesFirst: false,
+    notifiedBeforeSwept: false,
     beforeTurn: () => Promise.resolve(true),
     debounceMs: () => 0,
     pauseFactor: () => 0,
@@ -145,7 +145,7 @@ describe('a follower of the log', () => {
     for (const group of others) await silent.append(post(group, 'of a sweep'));
     const first = Promise.withResolvers<void>();
     start({
-      newMessagesFirst,
+      notifiedBeforeSwept: newMessagesFirst,
       process: async (conversations) => {
         turns.push(conversations);
         await first.promise;

@@ -23,7 +23,7 @@ function dispatched(payloads: readonly string[]): ReceivedEvent[] {
 
 function takeAll(batch: NotificationBatch, maxBytes = MAX_PAYLOAD_BYTES): string[] {
   const texts: string[] = [];
-  for (let taken = batch.take(maxBytes); taken !== null; taken = batch.take(maxBytes)) texts.push(taken.text);
+  for (let taken = batch.take(maxBytes); taken !== null; taken = batch.take(maxBytes)) texts.push(taken.payloadText);
   return texts;
 }
 
@@ -97,10 +97,10 @@ test.each([0, 1, 12_000, 100_000])(
     const batch = new NotificationBatch();
     const accounts = Array.from({ length: count }, (_, n) => (n * 37 + 5) as AccountId);
     const updates: PresenceUpdate[] = [
-      { kind: 'change', number: 41, accountId: 7 as AccountId, online: true },
-      { kind: 'change', number: 42, accountId: 7 as AccountId, online: false },
+      { kind: 'change', changeNumber: 41, accountId: 7 as AccountId, online: true },
+      { kind: 'change', changeNumber: 42, accountId: 7 as AccountId, online: false },
       ...splitSnapshot(42, accounts),
-      { kind: 'position', number: 42 },
+      { kind: 'position', changeNumber: 42 },
       { kind: 'request', snapshotOfNode: 'b' },
       { kind: 'request', snapshotOfNode: null },
       { kind: 'leave' },

@@ -1,13 +1,13 @@
 import { describe, expect, test } from '@jest/globals';
-import { alertUpdate, singleAlertsOf } from '../../src/callers/core/alert-update.ts';
+import { makeAlertUpdate, singleAlertsOf } from '../../src/callers/core/alert-update.ts';
 
 describe('the key of an alert', () => {
-  test('is kept as it came', () => expect(alertUpdate('{}:{a="b"}', 'firing')?.key).toBe('{}:{a="b"}'));
+  test('is kept as it came', () => expect(makeAlertUpdate('{}:{a="b"}', 'firing')?.key).toBe('{}:{a="b"}'));
 
-  test('is none without text', () => expect(alertUpdate(' \u0000 ', 'firing')).toBeNull());
+  test('is none without text', () => expect(makeAlertUpdate(' \u0000 ', 'firing')).toBeNull());
 
   test('is at most 500 characters, and still another one for another group', () => {
-    const keys = ['x', 'y'].map((end) => alertUpdate('🔥'.repeat(400) + end, 'resolved')!.key);
+    const keys = ['x', 'y'].map((end) => makeAlertUpdate('🔥'.repeat(400) + end, 'resolved')!.key);
     expect(keys.map((key) => key.length)).toEqual([500, 500]);
     expect(keys[0]).not.toBe(keys[1]);
     expect(keys[0]!.isWellFormed()).toBe(true);

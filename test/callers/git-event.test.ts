@@ -27,8 +27,8 @@ test('the first line of a text ends at any end of a line, and after 200 characte
 
 describe('the filters of an address', () => {
   const readers = new Map<string, GitEventReader>([
-    ['push', () => ({ summary: 'pushed', place: 'a/b', branch: 'release/1' })],
-    ['issues', ({ action }) => (action === 'opened' ? { summary: 'opened', place: 'a/b' } : null)],
+    ['push', () => ({ summary: 'pushed', repositoryOrOrg: 'a/b', branch: 'release/1' })],
+    ['issues', ({ action }) => (action === 'opened' ? { summary: 'opened', repositoryOrOrg: 'a/b' } : null)],
   ]);
   const isShown = (name: string, action: string, query: string): boolean =>
     !isIgnored(

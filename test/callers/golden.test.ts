@@ -16,7 +16,7 @@ describe.each(formats)('$name', (format) => {
     }
     expect(fixture.ignored).toBeUndefined();
     expect(`${renderText(result)}\n`).toBe(readExpectedText(format, name));
-    if (fixture.label !== undefined) expect(result.label).toBe(fixture.label);
+    if (fixture.label !== undefined) expect(result.senderLabel).toBe(fixture.label);
     if (fixture.alert !== undefined) expect(result.alert).toEqual(fixture.alert);
     if (fixture.files !== undefined) expect(result.files).toEqual(fixture.files);
   });

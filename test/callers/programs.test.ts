@@ -5,7 +5,7 @@ import { anchorOf } from '../../scripts/callers-page.ts';
 import { detectFormat, formats } from '../../src/callers/formats.ts';
 import { hasNtfyHeaders, ntfy } from '../../src/callers/ntfy.ts';
 import { programs } from '../../src/callers/programs.ts';
-import { addresses, type CallerAddress } from '../../src/callers/programs/program.ts';
+import { callerAddresses, type CallerAddress } from '../../src/callers/programs/program.ts';
 import { teams } from '../../src/callers/teams.ts';
 import { aliases, suffixes, type CallerPath } from '../../src/http/callers/caller-paths.ts';
 import { fixtureNames, readFixture, requestOf } from './fixtures.ts';
@@ -52,8 +52,8 @@ describe.each(setups)('$name: $address.url, $fixture', ({ address, configuration
   });
 
   test('has a configuration with all that its address is made of', () => {
-    expect(Object.values(addresses)).toContain(address);
-    const given = Object.values(address.values).filter((value) => value.includes('<'));
+    expect(Object.values(callerAddresses)).toContain(address);
+    const given = Object.values(address.valuesToPaste).filter((value) => value.includes('<'));
     // Apprise and shoutrrr put the host of the server into a URL of their own form.
     const written = configuration
       .replaceAll(/\w+:\/\/<host>\/v1\/webhooks\/<token>/g, '<address>')
@@ -65,11 +65,13 @@ describe.each(setups)('$name: $address.url, $fixture', ({ address, configuration
 test('a program is there for every format and every address', () => {
   const used = new Set(setups.map(({ fixture }) => fixture.split('/')[0]));
   expect(formats.map(({ name }) => name).filter((name) => !used.has(name))).toEqual([]);
-  expect(Object.values(addresses).filter((address) => !setups.some((setup) => setup.address === address))).toEqual([]);
+  expect(
+    Object.values(callerAddresses).filter((address) => !setups.some((setup) => setup.address === address)),
+  ).toEqual([]);
 });
 
 test('addresses say what the program is given', () => {
-  for (const { values, url } of Object.values(addresses) as CallerAddress[]) {
+  for (const { valuesToPaste: values, url } of Object.values(callerAddresses) as CallerAddress[]) {
     if (Object.keys(values).length === 1) expect(Object.values(values)).toEqual([url]);
   }
 });

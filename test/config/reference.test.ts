@@ -61,7 +61,7 @@ function fill(text: string): string {
 describe('server.conf.template', () => {
   test('asks for the secret, the address and the password only', () => {
     const active = scanLines(template).filter(({ kind }) => kind === 'key');
-    expect(active.map(({ path, text }) => `${path} = ${text}`)).toEqual([
+    expect(active.map(({ keyPath: path, commentOrValue: text }) => `${path} = ${text}`)).toEqual([
       'secret = "<SERVER_SECRET>"',
       'http.base-uri = "<BASE_URI>"',
       'services.postgresql.password = "<DB_PASSWORD>"',

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { join } from 'node:path';
 import { loadConfig } from '../../src/config/load.ts';
 import type { ValueType } from '../../src/config/value-types.ts';
-import { SCHEMA, settingEntries } from '../../src/config/schema.ts';
+import { CONFIG_SCHEMA, settingEntries } from '../../src/config/schema.ts';
 import { loadHocon } from '../../packages/hocon/src/index.ts';
 import { ensureServerKeys } from '../../src/config/keys/server-key-files.ts';
 import { describeConfig, formatConfig } from '../../src/config/show.ts';
@@ -32,7 +32,7 @@ describe('the effective configuration', () => {
     using folder = new Folder();
     const settings = shown(folder);
     const at = (line: number): string => `${folder.path}/server.conf:${line}`;
-    expect(settings.map(({ key }) => key)).toEqual(Object.keys(SCHEMA));
+    expect(settings.map(({ key }) => key)).toEqual(Object.keys(CONFIG_SCHEMA));
     const find = (name: string) => settings.find(({ key }) => key === name);
     expect(find('http.base-uri')).toEqual({ key: 'http.base-uri', value: 'https://a.example/', source: at(2) });
     expect(find('http.port')).toEqual({ key: 'http.port', value: '8080', source: at(2) });
@@ -107,7 +107,7 @@ describe('the effective configuration', () => {
   test('is one line a key as text', () => {
     using folder = new Folder();
     const lines = formatConfig(shown(folder)).replaceAll(`${folder.path}/`, '').split('\n');
-    expect(lines).toHaveLength(Object.keys(SCHEMA).length + 1);
+    expect(lines).toHaveLength(Object.keys(CONFIG_SCHEMA).length + 1);
     const words = lines.map((line) => line.replace(/ {2,}/g, ' '));
     expect(words).toContain('secret = (hidden) # server.conf:1');
     expect(words).toContain('services.postgresql.bin-dir = (not set) # default');

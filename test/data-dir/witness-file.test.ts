@@ -22,7 +22,7 @@ afterEach(() => rm(dataDir, { recursive: true, force: true }));
 test('comes back as it was written, for this user alone', async () => {
   expect(await readWitnessFile(dataDir)).toBeNull();
   const heads: WitnessRow[] = [[1, 2, 3, 4, -1, 0]];
-  const content = { database: 'abc', logEpoch: 7, heads };
+  const content = { storeId: 'abc', logEpoch: 7, heads };
   await writeWitnessFile(dataDir, content);
   expect(await readWitnessFile(dataDir)).toEqual(content);
   expect((await stat(join(dataDir, 'witness.json'))).mode & 0o777).toBe(0o600);

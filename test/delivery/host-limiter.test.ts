@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { HostLimiter } from '../../src/delivery/host-limiter.ts';
-import { isSlowReceiver, SLOW_MS } from '../../src/outbound/slow-receivers.ts';
+import { isSlowReceiver, SLOW_REQUEST_THRESHOLD_MS } from '../../src/outbound/slow-receivers.ts';
 
 /** Requests slots of the limiter, and records in order the callers that got one. */
 function asker(limiter: HostLimiter): {
@@ -37,7 +37,7 @@ describe('slots', () => {
     for (const host of ['a', 'b', 'c']) ask(host);
     await settled();
     expect(granted).toEqual(['a', 'b']);
-    expect(limiter.active).toBe(2);
+    expect(limiter.inFlightCount).toBe(2);
     limiter.release('a');
     await settled();
     expect(granted).toEqual(['a', 'b', 'c']);
@@ -67,7 +67,7 @@ describe('slots', () => {
     await settled();
     expect(granted).toEqual(['first', 'second refused', 'late refused']);
     limiter.release('a');
-    expect(limiter.active).toBe(0);
+    expect(limiter.inFlightCount).toBe(0);
   });
 
   test('cannot be released twice, and not as another kind than they were taken', async () => {
@@ -88,11 +88,11 @@ describe('slots of slow lanes', () => {
     for (let n = 0; n < 16 * 40; n += 1) ask(`slow-${n % 40}`, 'slow', true);
     await settled();
     expect(granted).toHaveLength(128);
-    expect(limiter.slowActive).toBe(128);
+    expect(limiter.slowInFlightCount).toBe(128);
     for (let n = 0; n < 200; n += 1) ask(`quick-${n % 50}`, 'quick');
     await settled();
     expect(granted.filter((name) => name === 'quick')).toHaveLength(128);
-    expect(limiter.active).toBe(256);
+    expect(limiter.inFlightCount).toBe(256);
   });
 
   test('are half of a host, so that its quick lanes go on beside those that hang', async () => {
@@ -112,7 +112,7 @@ describe('slots of slow lanes', () => {
     await settled();
     expect(granted).toEqual(['slow']);
     limiter.release('a', true);
-    expect(limiter.active).toBe(0);
+    expect(limiter.inFlightCount).toBe(0);
   });
 
   test('come in turn with those of quick lanes while everything is taken', async () => {
@@ -155,8 +155,8 @@ describe('slots of slow lanes', () => {
   test('are asked for after a time-out, a failed look-up or a long attempt', () => {
     expect(isSlowReceiver({ category: 'timeout', durationMs: 100 })).toBe(true);
     expect(isSlowReceiver({ category: 'dns', durationMs: 0 })).toBe(true);
-    expect(isSlowReceiver({ category: null, durationMs: SLOW_MS + 1 })).toBe(true);
-    expect(isSlowReceiver({ category: null, durationMs: SLOW_MS })).toBe(false);
+    expect(isSlowReceiver({ category: null, durationMs: SLOW_REQUEST_THRESHOLD_MS + 1 })).toBe(true);
+    expect(isSlowReceiver({ category: null, durationMs: SLOW_REQUEST_THRESHOLD_MS })).toBe(false);
     expect(isSlowReceiver({ category: 'status', durationMs: 5 })).toBe(false);
   });
 });
@@ -227,7 +227,7 @@ describe('slots under random use', () => {
         if (!slow) return quickFree;
         return Math.min(quickFree, half(max) - hold(null, true), half(perHost) - hold(host, true));
       };
-      const { active, slowActive, waiting } = this.limiter;
+      const { inFlightCount: active, slowInFlightCount: slowActive, waiterCount: waiting } = this.limiter;
       const counted = active === this.held.length && slowActive === hold(null, true) && waiting === this.waiting.size;
       return [
         ...(counted ? [] : ['counts']),
@@ -263,7 +263,7 @@ describe('slots under random use', () => {
       await settled();
     }
     expect(use.waiting.size).toBe(0);
-    expect(use.limiter.active).toBe(0);
+    expect(use.limiter.inFlightCount).toBe(0);
   });
 
   test('are never kept from quick lanes by slow ones that never give theirs back', async () => {
@@ -283,7 +283,7 @@ describe('slots under random use', () => {
       }
       for (const ask of use.waiting) if (!ask.slow) waitedMost = Math.max(waitedMost, step - ask.askedAt);
     }
-    expect(use.limiter.slowActive).toBe(8);
+    expect(use.limiter.slowInFlightCount).toBe(8);
     expect(waitedMost).toBeLessThanOrEqual(HOSTS);
   });
 

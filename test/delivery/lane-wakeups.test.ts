@@ -36,7 +36,7 @@ const row = {
   lastSeq: 0,
 } as unknown as LaneRow;
 
-const SIGNING_KEYS = { current: createSecretKey(Buffer.alloc(24)), old: null, server: [] };
+const SIGNING_KEYS = { current: createSecretKey(Buffer.alloc(24)), old: null, serverKeys: [] };
 
 /** A lane with the given parts; the others are real or do nothing. */
 function laneWith(parts: { reader: object; client?: object; log?: Log }): Lane {

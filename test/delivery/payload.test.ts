@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { deliveryBody, deliveryId, eventBody } from '../../src/delivery/payload.ts';
-import { RequestBodyBuilder } from '../../src/delivery/request-body-builder.ts';
+import { MessageRequestBuilder } from '../../src/delivery/request-body-builder.ts';
 import type { ConversationId, HookId, LogEpoch, Rev, Seq } from '../../src/model/ids.ts';
 import type { DeliveryMessage } from '../../src/storage/hooks/lanes.ts';
 
@@ -137,7 +137,7 @@ test('no batch leaves out messages that a retention rule removes while it is rea
     nextMessage: (_: ConversationId, after: Seq) => Promise.resolve(after === 0 ? first : behind),
   };
   const row = { id: 5, conversationId: group, batch: 10, skip: [] };
-  const requests = new RequestBodyBuilder(reader as never, row as never);
+  const requests = new MessageRequestBuilder(reader as never, row as never);
   for (const resendRangeEnd of [null, 3 as Seq]) {
     const next = await requests.next(0 as Seq, { maxMessages: 10, resendRangeEnd });
     expect(next).toEqual({ skippedTo: 0, request: null, isNextMessageRemoved: true });
@@ -158,7 +158,7 @@ test('a hook that is sent post after post of a webhook looks like a loop, and no
       }),
     };
     const row = { id: 5, conversationId: group, batch: 1, skip: [] };
-    const requests = new RequestBodyBuilder(reader as never, row as never, null, () => nowMs + 10);
+    const requests = new MessageRequestBuilder(reader as never, row as never, null, () => nowMs + 10);
     for (let seq = 0; nowMs < startMs + 6 * 60_000; seq += 1, nowMs += 500) requests.peek(seq as Seq);
     return requests.isLoop(nowMs);
   };

@@ -22,7 +22,7 @@ test('what fails while the requests that are due are read is not forgotten', asy
   const taken = retryQueue.take(written);
   await new Promise(setImmediate);
   // The row of this retry is not written yet, so the read that runs now cannot return it.
-  retryQueue.add(1, new Date());
+  retryQueue.noteAddedRows(1, new Date());
   reads[0]!({ due: [{ seq: 1, lastSeq: 1, attempts: 1 } as never], count: 1, nextAt: null });
   await taken;
   retryQueue.done('finished');
@@ -38,8 +38,8 @@ test('what fails while the requests that are due are read is not forgotten', asy
 
 test('what is due is due, however often something was counted twice', () => {
   const retryQueue = new RetryQueue(slowReads().pool, { ...row, retries: 0, earliestRetryAt: null }, TEST_RETRY_POLICY);
-  retryQueue.replaced({ seq: 1 as Seq, rev: 0 });
-  retryQueue.add(1, new Date());
+  retryQueue.dropReplacedRow({ seq: 1 as Seq, rev: 0 });
+  retryQueue.noteAddedRows(1, new Date());
   expect(retryQueue.hasPendingWork).toBe(true);
   expect(retryQueue.waitMs).toBe(0);
 });
@@ -49,7 +49,7 @@ test('what is held or replaced while it is read is not taken', async () => {
   const retryQueue = new RetryQueue(pool, { ...row, retries: 3 }, TEST_RETRY_POLICY);
   const taken = retryQueue.take(written, ({ seq }) => seq === 2);
   await new Promise(setImmediate);
-  retryQueue.replaced({ seq: 1 as Seq, rev: 0 });
+  retryQueue.dropReplacedRow({ seq: 1 as Seq, rev: 0 });
   const due = [1, 2, 3].map((seq) => ({ seq, lastSeq: seq, rev: 0, lastRev: 0, attempts: 0 }) as never);
   reads[0]!({ due, count: 3, nextAt: null });
   expect(await taken).toMatchObject({ seq: 3 });

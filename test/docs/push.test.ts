@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
-import { SCHEMA } from '../../src/config/schema.ts';
+import { CONFIG_SCHEMA } from '../../src/config/schema.ts';
 import { loadHocon, valueAt, type Value } from '../../packages/hocon/src/index.ts';
 import { failureCategories } from '../../src/outbound/failure.ts';
 import { root } from '../cli/program.ts';
@@ -44,10 +44,10 @@ describe('the page about push', () => {
     expect(blocks.length).toBeGreaterThan(2);
     for (const text of blocks) {
       const tree = loadHocon([{ name: 'page', text }], { env: {} });
-      const found = Object.keys(SCHEMA).filter((key) => valueAt(tree, key.split('.')) !== null);
+      const found = Object.keys(CONFIG_SCHEMA).filter((key) => valueAt(tree, key.split('.')) !== null);
       expect(countLeaves(tree)).toBe(found.length);
     }
-    const known = Object.keys(SCHEMA);
+    const known = Object.keys(CONFIG_SCHEMA);
     for (const [, key] of page.matchAll(/`((?:services|push|limits|retention|delivery|http)\.[a-z0-9.-]+)`/g)) {
       expect([key, known.some((each) => each === key || each.startsWith(`${key!}.`))]).toEqual([key, true]);
     }

@@ -3,10 +3,10 @@ import { CLOCK_OFFSET_ERROR_MS, CLOCK_OFFSET_WARNING_MS, evaluateClock } from '.
 import { findRiskySettings } from '../../src/doctor/risky-settings.ts';
 import { evaluateDatabase } from '../../src/doctor/database.ts';
 import {
-  FREE_BYTES_ERROR,
-  FREE_BYTES_WARNING,
-  FREE_FILES_ERROR,
-  FREE_FILES_WARNING,
+  FREE_BYTES_ERROR_BELOW,
+  FREE_BYTES_WARNING_BELOW,
+  FREE_FILES_ERROR_BELOW,
+  FREE_FILES_WARNING_BELOW,
   formatBytes,
   evaluateFreeSpace,
 } from '../../src/doctor/disk.ts';
@@ -40,20 +40,20 @@ describe('room on the disk', () => {
   const room = {
     path: '/data',
     device: 1,
-    totalBytes: 100 * FREE_BYTES_WARNING,
-    freeBytes: 50 * FREE_BYTES_WARNING,
+    totalBytes: 100 * FREE_BYTES_WARNING_BELOW,
+    freeBytes: 50 * FREE_BYTES_WARNING_BELOW,
     freeFiles: 1e6,
   };
 
   test('is fine, scarce and too little by bytes', () => {
     expect(evaluateFreeSpace(room).level).toBe('ok');
-    expect(evaluateFreeSpace({ ...room, freeBytes: FREE_BYTES_WARNING - 1 }).level).toBe('warning');
-    expect(evaluateFreeSpace({ ...room, freeBytes: FREE_BYTES_ERROR - 1 }).level).toBe('error');
+    expect(evaluateFreeSpace({ ...room, freeBytes: FREE_BYTES_WARNING_BELOW - 1 }).level).toBe('warning');
+    expect(evaluateFreeSpace({ ...room, freeBytes: FREE_BYTES_ERROR_BELOW - 1 }).level).toBe('error');
   });
 
   test('is fine, scarce and too little by files, where the file system counts them', () => {
-    expect(evaluateFreeSpace({ ...room, freeFiles: FREE_FILES_WARNING - 1 }).level).toBe('warning');
-    expect(evaluateFreeSpace({ ...room, freeFiles: FREE_FILES_ERROR - 1 }).level).toBe('error');
+    expect(evaluateFreeSpace({ ...room, freeFiles: FREE_FILES_WARNING_BELOW - 1 }).level).toBe('warning');
+    expect(evaluateFreeSpace({ ...room, freeFiles: FREE_FILES_ERROR_BELOW - 1 }).level).toBe('error');
     expect(evaluateFreeSpace({ ...room, freeFiles: null })).toMatchObject({
       level: 'ok',
       found: '/data: 200 GiB free (50 %)',
@@ -106,7 +106,12 @@ describe('open files', () => {
 
   test('are too few, scarce, nearly used up, or enough', () => {
     const judge = (limit: number, open: number | null = null): CheckResult =>
-      evaluateOpenFiles({ limit, open, neededWithoutCallersAndLiveClients: needed, maxLiveConnections: 20_000 });
+      evaluateOpenFiles({
+        openFileLimit: limit,
+        openFiles: open,
+        neededWithoutCallersAndLiveClients: needed,
+        maxLiveConnections: 20_000,
+      });
     expect(judge(needed - 1).level).toBe('error');
     expect(judge(needed + EXPECTED_CALLERS - 1).level).toBe('warning');
     expect(judge(needed + EXPECTED_CALLERS).level).toBe('ok');
@@ -140,7 +145,7 @@ describe('the database', () => {
     waitingLocks: 0,
     blockerPids: [],
   };
-  const another = { kind: 'other', found: 'another made it', remedy: 'use that' } as const;
+  const another = { kind: 'other', problemPhrase: 'another made it', remedy: 'use that' } as const;
   const judge = (changes: Partial<DatabaseReport>, serverRuns = false) =>
     evaluateDatabase({ ...good, ...changes }, { config: configOf(), newestSchema: 1, serverRuns });
 

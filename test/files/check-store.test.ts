@@ -121,7 +121,7 @@ describe('the check of files', () => {
     const list = store.listUploads.bind(store);
     jest.spyOn(store, 'listUploads').mockImplementationOnce(async (after) => {
       const page = await list(after);
-      await store.finish(ended, { received: 4, state: {} });
+      await store.finish(ended, { receivedBytes: 4, state: {} });
       await pool.transaction((tx) => finishUpload(tx, ended, { size: 4, type: 'text/plain' }));
       await store.removeUploadAndFile(removed, null);
       await pool.transaction((tx) => deleteRowReleasingUsage(tx, removed));

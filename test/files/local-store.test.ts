@@ -84,10 +84,10 @@ describe('a local store', () => {
     for (let sent = 0; sent <= SYNC_INTERVAL_BYTES; sent += chunk.length) {
       if (!source.write(chunk)) await new Promise((resolve) => source.once('drain', resolve));
     }
-    const { received } = await told.promise;
+    const { receivedBytes: received } = await told.promise;
     expect(received).toBeGreaterThanOrEqual(SYNC_INTERVAL_BYTES);
     source.end();
-    expect((await appending).received).toBe(SYNC_INTERVAL_BYTES + chunk.length);
+    expect((await appending).receivedBytes).toBe(SYNC_INTERVAL_BYTES + chunk.length);
   });
 
   test('goes on from where the row says, over what is beyond it', async () => {
@@ -96,10 +96,10 @@ describe('a local store', () => {
     await store.append(key, NOTHING, { bytes: Readable.from([Buffer.from('hello wrong')]), onProgress: () => {} });
     const progress = await store.append(
       key,
-      { received: 6, state },
+      { receivedBytes: 6, state },
       { bytes: Readable.from([Buffer.from('you')]), onProgress: () => {} },
     );
-    expect(progress.received).toBe(9);
+    expect(progress.receivedBytes).toBe(9);
     await store.finish(key, progress);
     expect((await buffer(await store.read(key, null))).toString()).toBe('hello you');
   });
@@ -123,7 +123,7 @@ describe('a local store', () => {
     // The client has reconnected to another node, which continues at the position in the row.
     await new LocalStore(location).append(
       key,
-      { received: 0, state },
+      { receivedBytes: 0, state },
       { bytes: Readable.from([content.subarray(0, 10)]), onProgress: () => {} },
     );
     first.end(content.subarray(100));
@@ -135,7 +135,7 @@ describe('a local store', () => {
     const key = newKey();
     const state = await store.prepareStoreForUpload(key);
     await store.append(key, NOTHING, { bytes: Readable.from([Buffer.from('hello wrong')]), onProgress: () => {} });
-    await store.finish(key, { received: 5, state });
+    await store.finish(key, { receivedBytes: 5, state });
     expect((await buffer(await store.read(key, null))).toString()).toBe('hello');
   });
 
@@ -146,7 +146,7 @@ describe('a local store', () => {
     await store.prepareStoreForUpload(key);
     const appending = store.append(key, NOTHING, {
       bytes: source,
-      onProgress: ({ received }) => (safe = received),
+      onProgress: ({ receivedBytes: received }) => (safe = received),
     });
     source.write('half a fi');
     setImmediate(() => source.destroy(new Error('the client went away')));
@@ -169,10 +169,10 @@ describe('a local store', () => {
     const key = newKey();
     const state = await store.prepareStoreForUpload(key);
     const further = { bytes: Readable.from([Buffer.from('x')]), onProgress: () => {} };
-    await expect(store.append(key, { received: 3, state }, further)).rejects.toBeInstanceOf(NotInStoreError);
+    await expect(store.append(key, { receivedBytes: 3, state }, further)).rejects.toBeInstanceOf(NotInStoreError);
     await writeFile(join(location, 'uploads', key), 'ab');
-    await expect(store.append(key, { received: 3, state }, further)).rejects.toBeInstanceOf(NotInStoreError);
-    await expect(store.finish(key, { received: 3, state })).rejects.toBeInstanceOf(NotInStoreError);
+    await expect(store.append(key, { receivedBytes: 3, state }, further)).rejects.toBeInstanceOf(NotInStoreError);
+    await expect(store.finish(key, { receivedBytes: 3, state })).rejects.toBeInstanceOf(NotInStoreError);
   });
 
   test('ends an upload twice as well as once, and gives one up in any state', async () => {

@@ -3,7 +3,7 @@ import { PassThrough, Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { KlatchError } from '../../src/errors.ts';
-import { PART_MEMORY_BYTES, PartBufferPool } from '../../src/files/part-buffer-pool.ts';
+import { TOTAL_PART_MEMORY_BYTES, PartBufferPool } from '../../src/files/part-buffer-pool.ts';
 import { S3Store } from '../../src/files/s3/s3-store.ts';
 import { StoreUnavailableError, type UploadProgress } from '../../src/files/store.ts';
 import { HANG_MS } from '../support/eventually.ts';
@@ -12,7 +12,7 @@ import { newKey, S3_TEST_BOUNDS } from './store-fixture.ts';
 
 const KIB = 1024;
 /** The size of parts of which the pool's memory holds exactly two. */
-const TWO = PART_MEMORY_BYTES / 2;
+const TWO = TOTAL_PART_MEMORY_BYTES / 2;
 
 describe('PartSlots', () => {
   test('are bounded, and who waits too long for one is refused', async () => {
@@ -81,7 +81,7 @@ describe('uploads that trickle into a bucket', () => {
     const trickling = [await trickle(), await trickle()];
     const key = newKey();
     const bytes = randomBytes(600 * KIB);
-    const begun = { received: 0, state: await store.prepareStoreForUpload(key) };
+    const begun = { receivedBytes: 0, state: await store.prepareStoreForUpload(key) };
     const source = { bytes: Readable.from([bytes]), onProgress: () => {}, isLast: true };
     await store.finish(key, await store.append(key, begun, source));
     expect((await buffer(await store.read(key, null))).equals(bytes)).toBe(true);
@@ -91,7 +91,7 @@ describe('uploads that trickle into a bucket', () => {
     const failure = await cut!.ended;
     expect(failure).toBeInstanceOf(KlatchError);
     expect((failure as KlatchError).message).toContain('Other uploads waited for this one');
-    expect(cut!.reached().received).toBe(300 * KIB);
+    expect(cut!.reached().receivedBytes).toBe(300 * KIB);
     const rest = { bytes: Readable.from([Buffer.alloc(KIB)]), onProgress: () => {}, isLast: true };
     await store.finish(cut!.key, await store.append(cut!.key, cut!.reached(), rest));
     expect(await store.size(cut!.key)).toBe(301 * KIB);
@@ -102,7 +102,7 @@ describe('uploads that trickle into a bucket', () => {
   /** Begins an upload of which 300 KiB arrive and then nothing more, so that it holds a buffer. */
   async function trickle() {
     const key = newKey();
-    let progress: UploadProgress = { received: 0, state: await store.prepareStoreForUpload(key) };
+    let progress: UploadProgress = { receivedBytes: 0, state: await store.prepareStoreForUpload(key) };
     const source = new PassThrough({ highWaterMark: 1 });
     const appending = store.append(key, progress, { bytes: source, onProgress: (reached) => (progress = reached) });
     const ended = appending.then(

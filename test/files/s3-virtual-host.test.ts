@@ -69,7 +69,7 @@ describe('a bucket that is a host', () => {
       (await buffer(await store.read(large, { start: PART - 1, end: PART }))).equals(many.subarray(PART - 1, PART + 1)),
     ).toBe(true);
     expect((await store.list(null)).files.map(({ key }) => key).sort()).toEqual([small, large].sort());
-    const begun = { received: 0, state: await store.prepareStoreForUpload(dropped) };
+    const begun = { receivedBytes: 0, state: await store.prepareStoreForUpload(dropped) };
     const source = { bytes: Readable.from([randomBytes(PART + 1)]), onProgress: () => {} };
     const { state } = await store.append(dropped, begun, source);
     expect((await store.listUploads(null)).files.map(({ key }) => key)).toEqual([dropped]);

@@ -4,7 +4,7 @@ import type { S3Bounds } from '../../src/files/s3/s3-client.ts';
 import type { FileKey, FileStore, UploadProgress } from '../../src/files/store.ts';
 
 /** The progress of an upload at its beginning. */
-export const NOTHING: UploadProgress = { received: 0, state: {} };
+export const NOTHING: UploadProgress = { receivedBytes: 0, state: {} };
 
 /** Makes a key in the form that the server uses. */
 export function newKey(): FileKey {
@@ -19,7 +19,11 @@ export async function storeFile(
 ): Promise<UploadProgress> {
   const bytes = content instanceof Readable ? content : Readable.from([Buffer.from(content)]);
   const state = await store.prepareStoreForUpload(key);
-  const progress = await store.append(key, { received: 0, state }, { bytes, onProgress: () => {}, isLast: true });
+  const progress = await store.append(
+    key,
+    { receivedBytes: 0, state },
+    { bytes, onProgress: () => {}, isEndOfFile: true },
+  );
   await store.finish(key, progress);
   return progress;
 }

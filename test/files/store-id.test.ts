@@ -7,7 +7,7 @@ import { S3Store } from '../../src/files/s3/s3-store.ts';
 import { checkStoreId, StoreIdCheck, StoreMismatchError } from '../../src/files/store-id.ts';
 import type { FileStore } from '../../src/files/store.ts';
 import { silentLog } from '../../src/log.ts';
-import { excludeServers } from '../../src/storage/rotate-secret.ts';
+import { requireNoRunningServer } from '../../src/storage/rotate-secret.ts';
 import type { Pool } from '../../src/storage/db/pool.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
@@ -121,12 +121,14 @@ describe('a folder', () => {
     const { body } = await upload(before, { token, bytes: Buffer.from('lost') });
     const store = new LocalStore(folder);
     // While a server runs, `adopt` could mark its new files as lost.
-    await expect(adoptStore({ pool, store }, excludeServers)).rejects.toThrow(/uses this database. Stop it first/);
+    await expect(adoptStore({ pool, store }, requireNoRunningServer)).rejects.toThrow(
+      /uses this database. Stop it first/,
+    );
     await servers.pop()!.stop();
     const id = await assigned();
     await rm(folder, { recursive: true });
     await expect(start(folder)).rejects.toThrow(/"klatch files adopt" marks them as lost/);
-    expect(await adoptStore({ pool, store }, excludeServers)).toEqual({ files: 0, lost: 1, found: 0 });
+    expect(await adoptStore({ pool, store }, requireNoRunningServer)).toEqual({ files: 0, lost: 1, found: 0 });
     expect(await assigned()).toBe(id);
     expect(await markOf(folder)).toBe(id);
     const after = await start(folder);
@@ -136,7 +138,7 @@ describe('a folder', () => {
 
   const adoptedTwice = async (store: FileStore): Promise<object> => {
     await servers.pop()!.stop();
-    return adoptStore({ pool, store }, excludeServers);
+    return adoptStore({ pool, store }, requireNoRunningServer);
   };
 
   test('whose database was restored gets the id of the copy at the next start', async () => {

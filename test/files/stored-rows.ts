@@ -5,7 +5,7 @@ import type { FileKey, FileStore } from '../../src/files/store.ts';
 import { Readable } from 'node:stream';
 import { newKey, storeFile } from './store-fixture.ts';
 
-const LIMITS = { maxAccountBytes: 1e12, maxTotalBytes: 1e12, maxUnfinished: 1_000 };
+const LIMITS = { maxAccountBytes: 1e12, maxTotalBytes: 1e12, maxUnfinishedUploads: 1_000 };
 
 /** Creates files with their rows, as the server leaves them. */
 export class StoredRows {
@@ -33,8 +33,8 @@ export class StoredRows {
     const id = await this.announced(1_000);
     const state = await this.#store.prepareStoreForUpload(id);
     const bytes = Readable.from([Buffer.from(content)]);
-    const progress = await this.#store.append(id, { received: 0, state }, { bytes, onProgress: () => {} });
-    const { received, state: upload } = progress;
+    const progress = await this.#store.append(id, { receivedBytes: 0, state }, { bytes, onProgress: () => {} });
+    const { receivedBytes: received, state: upload } = progress;
     await this.#pool.run((sql) =>
       recordUploadProgress(sql, id, { minRowReceived: 0, maxRowReceived: received, received, upload }),
     );

@@ -62,7 +62,7 @@ describe('what comes from a client', () => {
     const inflow = flowing();
     client.end('hello');
     expect(await read(inflow)).toEqual(['hello', null]);
-    expect([inflow.receivedBytes, inflow.head.toString()]).toEqual([5, 'hello']);
+    expect([inflow.receivedBytes, inflow.firstBytes.toString()]).toEqual([5, 'hello']);
   });
 
   test('fails when nothing comes for too long, and leaves the connection to be answered', async () => {
@@ -141,6 +141,6 @@ describe('what comes from a client', () => {
     const inflow = flowing({ maxBytes: 100_000 });
     client.end(Buffer.alloc(50_000, 'x'));
     await read(inflow);
-    expect([inflow.head.length, inflow.receivedBytes]).toEqual([4_100, 50_000]);
+    expect([inflow.firstBytes.length, inflow.receivedBytes]).toEqual([4_100, 50_000]);
   });
 });

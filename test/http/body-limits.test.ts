@@ -5,7 +5,7 @@ import {
   ANYBODY_OPERATION_LIMITS,
   FRAME_LIMITS,
   limitsOf,
-  MESSAGE_LIMITS,
+  MESSAGE_OPERATION_LIMITS,
   SIGNED_IN_OPERATION_LIMITS,
 } from '../../src/operations/core/input-limits.ts';
 import { operationTable } from '../../src/operations/table.ts';
@@ -210,8 +210,8 @@ describe('an operation', () => {
       (operation) => limitsOf(operation) !== SIGNED_IN_OPERATION_LIMITS && operation.who !== 'anybody',
     );
     expect(Object.fromEntries(large.map((each) => [each.name, limitsOf(each)]))).toEqual({
-      'messages.send': MESSAGE_LIMITS,
-      'messages.edit': MESSAGE_LIMITS,
+      'messages.send': MESSAGE_OPERATION_LIMITS,
+      'messages.edit': MESSAGE_OPERATION_LIMITS,
       'live.subscribe': expect.objectContaining(FRAME_LIMITS),
     });
   });

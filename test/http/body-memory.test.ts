@@ -34,12 +34,12 @@ afterEach(async () => {
 async function open(bytes: number): Promise<Wire> {
   const wire = await Wire.open((listener.address() as AddressInfo).port);
   wires.push(wire);
-  const before = memory.bytes;
+  const before = memory.usedBytes;
   wire.write(requestBytes({ path: '/', headers: { 'content-length': String(bytes + 1) } }));
   wire.write('x'.repeat(bytes));
   if (before + bytes <= MAX_BYTES) {
     await eventually(
-      () => memory.bytes,
+      () => memory.usedBytes,
       (held) => held === before + bytes,
     );
   }
@@ -56,14 +56,14 @@ test('the largest body ends when too much of all is being read, and small ones g
     wire.write('x');
     expect((await wire.response()).status).toBe(200);
   }
-  expect(memory.bytes).toBe(0);
+  expect(memory.usedBytes).toBe(0);
 });
 
 test('a body that breaks off counts no longer', async () => {
   const wire = await open(900);
   wire.close();
   await eventually(
-    () => memory.bytes,
+    () => memory.usedBytes,
     (held) => held === 0,
   );
 });

@@ -43,7 +43,7 @@ test('connections of all listeners together are bounded, and refused ones are lo
   const first = await connect(ports[0]!);
   for (const port of ports) expect(await connect(port)).not.toBe(null);
   for (const port of ports) expect(await connect(port)).toBe(null);
-  expect(limit.droppedTotal).toBe(2);
+  expect(limit.droppedConnectionCount).toBe(2);
   expect(lines.filter((line) => line.includes('connections are refused'))).toHaveLength(1);
   first!.close();
   // The freed place is also free for the other listener.

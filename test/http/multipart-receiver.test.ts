@@ -8,7 +8,7 @@ import { setImmediate as turn, setTimeout as wait } from 'node:timers/promises';
 import { Busboy } from '@fastify/busboy';
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { KlatchError } from '../../src/errors.ts';
-import { MAX_PARTS } from '../../src/http/form-fields.ts';
+import { MAX_FORM_PARTS } from '../../src/http/form-fields.ts';
 import {
   MultipartReceiver,
   type FormFile,
@@ -218,7 +218,11 @@ describe('a form', () => {
       [file('x'), ...Array.from({ length: 5 }, () => text('x'.repeat(MAX_BODY / 4)))],
       /without its files/,
     ],
-    ['too many parts', [file('x'), ...Array.from({ length: MAX_PARTS + 1 }, () => text(''))], /more than 200 parts/],
+    [
+      'too many parts',
+      [file('x'), ...Array.from({ length: MAX_FORM_PARTS + 1 }, () => text(''))],
+      /more than 200 parts/,
+    ],
   ])('with %s is refused, and nothing of it stays', async (_what, parts, sentence) => {
     expect(errorOf(await send(encode(parts))).message).toMatch(sentence);
     expect(storedFiles.size).toBe(0);

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globa
 import { LocalBus, type PresenceUpdate } from '../../src/bus/bus.ts';
 import { RELIABLE_EVENTS } from '../../src/bus/wire-format.ts';
 import { maxPresenceStalenessMs, Presence } from '../../src/live/presence.ts';
-import { MAX_SILENCE_MS } from '../../src/live/remote-presence.ts';
+import { MAX_NODE_SILENCE_MS } from '../../src/live/remote-presence.ts';
 import type { AccountId } from '../../src/model/ids.ts';
 
 const alice = 1 as AccountId;
@@ -18,7 +18,7 @@ beforeEach(() => {
 afterEach(() => void jest.restoreAllMocks());
 
 test('who is believed to be there is certain only after nobody would be believed any more who is not', () => {
-  expect(maxPresenceStalenessMs(25_000)).toBeGreaterThan(MAX_SILENCE_MS);
+  expect(maxPresenceStalenessMs(25_000)).toBeGreaterThan(MAX_NODE_SILENCE_MS);
   expect(maxPresenceStalenessMs(10 * 60_000)).toBeGreaterThan(2 * 10 * 60_000 + 5_000);
 });
 
@@ -131,7 +131,7 @@ describe('nodes agree on who is there', () => {
     for (const id of accountIds(1, 2_000)) cluster.nodes[0]!.presence.firstForegroundSessionStarted(id);
     let lost = 0;
     cluster.isLost = (update) =>
-      update.kind === 'change' || (update.kind === 'snapshot' && update.part === 2 && (lost += 1) <= 2);
+      update.kind === 'change' || (update.kind === 'snapshot' && update.partNumber === 2 && (lost += 1) <= 2);
     cluster.nodes[0]!.presence.firstForegroundSessionStarted(9_999 as AccountId);
     await cluster.pass(20);
     expect(lost).toBeGreaterThan(2);

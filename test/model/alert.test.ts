@@ -22,7 +22,7 @@ const resolved = (fingerprint: string, start = '10:00'): SenderAlert => ({
 const update = (state: AlertStatus, ...senderAlerts: SenderAlert[]): AlertUpdate => ({
   state,
   senderAlerts,
-  occurredAt: RECEIVED,
+  fallbackStartedAt: RECEIVED,
 });
 
 /** The state of an alert after these updates, and for each update whether it changed the state. */

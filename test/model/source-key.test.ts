@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { siteKey, sourceKey } from '../../src/model/source-key.ts';
+import { siteNetworkKey, sourceKey } from '../../src/model/source-key.ts';
 
 test('a source is an IPv4 address, or the network of one customer with IPv6', () => {
   expect(sourceKey('192.0.2.7')).toBe('192.0.2.7');
@@ -18,10 +18,10 @@ test.each(['::ffff:192.0.2.7', '::ffff:c000:207', '64:ff9b::192.0.2.7'])(
 );
 
 test('the site of a source is the /48 around an IPv6 network, and an IPv4 address itself', () => {
-  expect(siteKey(sourceKey('2001:db8:1:2::1'))).toBe('2001:db8:1::/48');
-  expect(siteKey(sourceKey('2001:db8:1:3::9'))).toBe('2001:db8:1::/48');
-  expect(siteKey(sourceKey('2001:db8:2:3::9'))).toBe('2001:db8:2::/48');
-  expect(siteKey(sourceKey('::1'))).toBe('0:0:0::/48');
-  expect(siteKey(sourceKey('192.0.2.7'))).toBe('192.0.2.7');
-  expect(siteKey(sourceKey(''))).toBe('');
+  expect(siteNetworkKey(sourceKey('2001:db8:1:2::1'))).toBe('2001:db8:1::/48');
+  expect(siteNetworkKey(sourceKey('2001:db8:1:3::9'))).toBe('2001:db8:1::/48');
+  expect(siteNetworkKey(sourceKey('2001:db8:2:3::9'))).toBe('2001:db8:2::/48');
+  expect(siteNetworkKey(sourceKey('::1'))).toBe('0:0:0::/48');
+  expect(siteNetworkKey(sourceKey('192.0.2.7'))).toBe('192.0.2.7');
+  expect(siteNetworkKey(sourceKey(''))).toBe('');
 });

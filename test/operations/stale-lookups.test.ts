@@ -72,7 +72,7 @@ test('a look-up that is older than the revocation of its token is not remembered
   bus.publish('tokensRevoked', [sha256(token)]);
   pool.release();
   expect(await lookUp).toMatchObject({ conversationId: id });
-  expect(tokens.cached(token)).toBeUndefined();
+  expect(tokens.findCached(token)).toBeUndefined();
 
   const next = tokens.find(token);
   await pool.held();
@@ -92,7 +92,7 @@ test('a look-up that no revocation crosses is remembered', async () => {
   const lookUp = tokens.find(token);
   await pool.held();
   pool.release();
-  expect(tokens.cached((await lookUp) === null ? '' : token)).toMatchObject({ tokenHash: sha256(token) });
+  expect(tokens.findCached((await lookUp) === null ? '' : token)).toMatchObject({ tokenHash: sha256(token) });
 });
 
 test('what was known of a token will do while the database is away, and no longer; what was not known is refused', async () => {
@@ -109,7 +109,7 @@ test('what was known of a token will do while the database is away, and no longe
   await proxy.refuse();
   // The bus publishes this event after it has lost the session that receives notifications.
   bus.publish('resync', new Set(['tokensRevoked']));
-  expect(tokens.cached(token)).toBeUndefined();
+  expect(tokens.findCached(token)).toBeUndefined();
   expect(await tokens.find(token)).toMatchObject({ tokenHash: sha256(token) });
   await expect(tokens.find(unseen.token)).rejects.toThrow();
   await server.operate('groups.rotate-token', { group: unseen.id });

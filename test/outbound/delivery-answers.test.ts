@@ -111,7 +111,7 @@ describe('DeliveryClient and answers', () => {
     const receiver = await fixture.receiver((socket) =>
       socket.write(`HTTP/1.1 200 OK\r\ncontent-length: ${length}\r\n\r\n${'x'.repeat(length)}`),
     );
-    const client = fixture.client({ responseBytes: 1_000, responseBodyReadMs: 60_000 });
+    const client = fixture.client({ maxResponseBytes: 1_000, responseBodyReadMs: 60_000 });
     for (length of [1_000, 1_000, 1_001, 1_000]) {
       expect(await client.post(receiver.url(), {}, '{}')).toMatchObject({ delivered: true });
     }

@@ -40,7 +40,7 @@ export class Fixture {
       maxInFlightPerHost: 1,
       connectTimeoutMs: 2_000,
       responseHeadersTimeoutMs: 4_000,
-      responseBytes: 64 * 1024,
+      maxResponseBytes: 64 * 1024,
       responseBodyReadMs: 2_000,
       userAgent: 'Klatch/test',
       ...options,

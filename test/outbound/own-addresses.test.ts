@@ -26,7 +26,7 @@ const FACTS: MachineNetworkFacts = {
     { address: '185.199.108.7', cidr: '185.199.108.7/24' },
     { address: '2a01:4f8:10:20::5', cidr: '2a01:4f8:10:20::5/64' },
   ],
-  routes: [
+  routesText: [
     // A router announces this prefix as on-link: its addresses are reached without a router.
     route('2a01:4f8:10:30::', 64, { flags: 0x00000001 }),
     // This prefix is reached through a router.
@@ -110,7 +110,7 @@ describe('the address policy and this machine', () => {
     let address = '185.199.108.7';
     const read = (): MachineNetworkFacts => {
       reads += 1;
-      return { interfaces: [{ address, cidr: `${address}/24` }], routes: '' };
+      return { interfaces: [{ address, cidr: `${address}/24` }], routesText: '' };
     };
     const moving = new AddressPolicy([], { machine: new MachineNetwork({ read, now: () => now }) });
     expect(moving.violatedRule('185.199.109.9', HOST)).toBeNull();

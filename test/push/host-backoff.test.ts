@@ -7,7 +7,7 @@ describe('a host that does not answer', () => {
     const rests = new UnresponsiveHostBackoff(() => nowMs);
     const fail = (): number => {
       nowMs += 1;
-      rests.record('https://a.example', false, nowMs);
+      rests.recordRequest('https://a.example', false, nowMs);
       return rests.remainingBackoffMs('https://a.example');
     };
     expect([fail(), fail(), fail(), fail()]).toEqual([0, 0, 0, 0]);
@@ -24,19 +24,19 @@ describe('a host that does not answer', () => {
     const rests = new UnresponsiveHostBackoff(() => nowMs);
     const left = (): number => rests.remainingBackoffMs('https://a.example');
     // The loop stands for 32 concurrent requests to one host.
-    for (let n = 0; n < 32; n += 1) rests.record('https://a.example', false, 900);
+    for (let n = 0; n < 32; n += 1) rests.recordRequest('https://a.example', false, 900);
     expect(left()).toBe(10_000);
     nowMs += 10_000;
-    for (let n = 0; n < 32; n += 1) rests.record('https://a.example', false, nowMs - 1);
+    for (let n = 0; n < 32; n += 1) rests.recordRequest('https://a.example', false, nowMs - 1);
     expect(left()).toBe(20_000);
   });
 
   test('is as good as any other once it answers', () => {
     const rests = new UnresponsiveHostBackoff(() => 0);
-    for (let n = 1; n <= 9; n += 1) rests.record('https://a.example', false, n);
-    rests.record('https://a.example', true, 0);
+    for (let n = 1; n <= 9; n += 1) rests.recordRequest('https://a.example', false, n);
+    rests.recordRequest('https://a.example', true, 0);
     expect(rests.remainingBackoffMs('https://a.example')).toBe(0);
-    rests.record('https://a.example', false, 10);
+    rests.recordRequest('https://a.example', false, 10);
     expect(rests.remainingBackoffMs('https://a.example')).toBe(0);
   });
 });

@@ -45,7 +45,12 @@ async function fill(): Promise<void> {
 test('a crowd is told in one turn while everybody is in the foreground', async () => {
   const [group] = await database.query((sql) => sql<{ id: ConversationId }[]>`select id from conversation`);
   const foreground = Array.from({ length: PEOPLE }, (_, index) => (index + 1) as AccountId);
-  const rules = { kindsToNotify: deviceKinds, foreground, foregroundDelayMs: 60_000, maxAgeMs: DAY_MS };
+  const rules = {
+    kindsToNotify: deviceKinds,
+    foregroundAccounts: foreground,
+    foregroundDelayMs: 60_000,
+    maxAgeMs: DAY_MS,
+  };
   const own = database.open({ generalPoolSize: 1 });
   // From the sixth execution in a session on, PostgreSQL may use one plan for all values. Here it does so from the
   // first.
@@ -63,5 +68,5 @@ test('a crowd is told in one turn while everybody is in the foreground', async (
   );
   const wantMentions = Math.floor(PEOPLE / 3);
   const mentioned = Array.from({ length: SENDERS }, (_, n) => n + 1 + SENDERS).filter((id) => id % 3 === 0).length;
-  expect(told).toEqual({ all: PEOPLE - wantMentions, mentions: mentioned, held: turn.rows });
+  expect(told).toEqual({ all: PEOPLE - wantMentions, mentions: mentioned, held: turn.writtenPushes });
 });

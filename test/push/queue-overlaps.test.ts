@@ -30,7 +30,12 @@ afterAll(() => stage.close());
 
 /** Makes rows for all messages so far, as the fan-out does. */
 async function makeRows(): Promise<void> {
-  const rules = { kindsToNotify: ['web', 'apple'], foreground: [], foregroundDelayMs: 0, maxAgeMs: HOUR_MS } as const;
+  const rules = {
+    kindsToNotify: ['web', 'apple'],
+    foregroundAccounts: [],
+    foregroundDelayMs: 0,
+    maxAgeMs: HOUR_MS,
+  } as const;
   await fanOut(stage.pools.general, [stage.group.id], rules);
 }
 

@@ -87,7 +87,7 @@ test('among 100,000 conversations nothing on the way of a push reads a large tab
   const ids = Array.from({ length: 100 }, (_, index) => (index * 997 + 1) as ConversationId);
   const rules = {
     kindsToNotify: deviceKinds,
-    foreground: [5 as AccountId],
+    foregroundAccounts: [5 as AccountId],
     foregroundDelayMs: 60_000,
     maxAgeMs: DAY_MS,
   };

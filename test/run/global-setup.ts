@@ -77,7 +77,7 @@ export default async function globalSetup(): Promise<void> {
   const making = makeTestProgram(programDir);
   // Servers that run in the processes of jest read the web client from the source tree, so it is built.
   const building = buildWeb();
-  const server = await startEmbedded({ dataDir, binDir: null, log: () => {}, settings: SETTINGS });
+  const server = await startEmbedded({ dataDir, binDir: null, log: () => {}, serverSettings: SETTINGS });
   await Promise.all([making, building]);
   await calibrate(join(programDir, 'lib/klatch.cjs'), 'bundle');
   const { socketDir, port } = server;

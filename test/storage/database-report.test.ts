@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { reportDatabase } from '../../src/storage/database-report.ts';
 import { newestSchemaVersion } from '../../src/storage/db/migration-files.ts';
 import { reportHooks } from '../../src/storage/hooks/hook-report.ts';
-import { readOnly } from '../../src/storage/db/read-only.ts';
+import { withReadOnlyTransaction } from '../../src/storage/db/read-only.ts';
 import { createOrCheckCanary, Sealer } from '../../src/storage/db/sealed.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
@@ -96,7 +96,11 @@ describe('the report about a database', () => {
   });
 
   test('changes nothing: its transaction is read-only', async () => {
-    const writing = readOnly(database.target, 5_000, (tx) => tx`insert into setting (name, value) values ('x', 'y')`);
+    const writing = withReadOnlyTransaction(
+      database.target,
+      5_000,
+      (tx) => tx`insert into setting (name, value) values ('x', 'y')`,
+    );
     await expect(writing).rejects.toMatchObject({ code: '25006' });
   });
 });

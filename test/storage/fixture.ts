@@ -251,7 +251,7 @@ export async function makeHook(
     events: [],
     secretSealed: '-',
     startAfterSeq: 0 as Seq,
-    startRev: 0 as Rev,
+    startAfterRev: 0 as Rev,
     ...changes,
   };
   return database.query(async (sql) => sql.begin((tx) => insertHook(tx, hook)));

@@ -75,7 +75,7 @@ describe('reseal()', () => {
     expect(before['secrets']).toHaveLength(1_203);
     expect(before['oldSecrets']).toHaveLength(401);
     expect(Object.values(before).flat()).not.toContain(null);
-    expect(await rotateSealedCountingByPurpose(pool(), { from: old, to: next })).toEqual(
+    expect(await rotateSealedCountingByPurpose(pool(), { oldSealer: old, newSealer: next })).toEqual(
       new Map([
         ['integration-token', 3],
         ['incoming-secret', 0],
@@ -86,10 +86,10 @@ describe('reseal()', () => {
     );
     expect(await opened(next)).toEqual(before);
     expect(new Set(Object.values(await opened(old)).flat())).toEqual(new Set([null]));
-    const again = await rotateSealedCountingByPurpose(pool(), { from: old, to: next });
+    const again = await rotateSealedCountingByPurpose(pool(), { oldSealer: old, newSealer: next });
     expect([...again.values()]).toEqual([0, 0, 0, 0, 0]);
     // All values are already sealed with the new secret, so the old secret is not needed and may be wrong.
-    expect([...(await rotateSealedCountingByPurpose(pool(), { from: other, to: next })).values()]).toEqual([
+    expect([...(await rotateSealedCountingByPurpose(pool(), { oldSealer: other, newSealer: next })).values()]).toEqual([
       0, 0, 0, 0, 0,
     ]);
     await database.query((sql) => createOrCheckCanary(sql, next));
@@ -110,7 +110,7 @@ describe('reseal()', () => {
   test('with a wrong old secret changes nothing', async () => {
     await fill(2, 5);
     const before = await opened(old);
-    const wrong = rotateSealedCountingByPurpose(pool(), { from: other, to: next });
+    const wrong = rotateSealedCountingByPurpose(pool(), { oldSealer: other, newSealer: next });
     await expect(wrong).rejects.toThrow(WrongSecretError);
     await expect(wrong).rejects.toThrow(
       /^neither the old secret .* nor the one in server\.conf .*nothing was changed$/,
@@ -127,7 +127,7 @@ describe('reseal()', () => {
       return row!.id;
     });
     const before = await opened(old);
-    await expect(rotateSealedCountingByPurpose(pool(), { from: old, to: next })).rejects.toThrow(
+    await expect(rotateSealedCountingByPurpose(pool(), { oldSealer: old, newSealer: next })).rejects.toThrow(
       `secret_sealed of reverse_hook with id ${id} opens neither with the old secret nor with the new one; nothing was changed`,
     );
     expect(await opened(old)).toEqual(before);
@@ -139,7 +139,9 @@ describe('reseal()', () => {
     await database.query(async (sql) => {
       await sql`update reverse_hook set secret_sealed = ${next.seal('hook-secret', 'secret 0')} where url like '%/0'`;
     });
-    expect((await rotateSealedCountingByPurpose(pool(), { from: old, to: next })).get('hook-secret')).toBe(3);
+    expect((await rotateSealedCountingByPurpose(pool(), { oldSealer: old, newSealer: next })).get('hook-secret')).toBe(
+      3,
+    );
     expect(await opened(next)).toEqual(before);
   });
 
@@ -148,18 +150,20 @@ describe('reseal()', () => {
     const before = await opened(old);
     const server = database.open();
     await server.lease.run((sql) => sql`select 1`);
-    await expect(rotateSealedCountingByPurpose(pool(), { from: old, to: next })).rejects.toThrow(DatabaseInUseError);
+    await expect(rotateSealedCountingByPurpose(pool(), { oldSealer: old, newSealer: next })).rejects.toThrow(
+      DatabaseInUseError,
+    );
     expect(await opened(old)).toEqual(before);
     await server.stop();
     const moved = await eventually(
-      () => rotateSealedCountingByPurpose(pool(), { from: old, to: next }).catch((error: Error) => error),
+      () => rotateSealedCountingByPurpose(pool(), { oldSealer: old, newSealer: next }).catch((error: Error) => error),
       (result) => result instanceof Map,
     );
     expect(moved).toBeInstanceOf(Map);
   });
 
   test('has nothing to do in a database that no server has used', async () => {
-    expect([...(await rotateSealedCountingByPurpose(pool(), { from: old, to: next })).values()]).toEqual([
+    expect([...(await rotateSealedCountingByPurpose(pool(), { oldSealer: old, newSealer: next })).values()]).toEqual([
       0, 0, 0, 0, 0,
     ]);
     await database.query((sql) => createOrCheckCanary(sql, other));

@@ -52,7 +52,12 @@ async function makeTemplate(admin: Sql): Promise<void> {
   const [found] = await admin`select from pg_database where datname = ${TEMPLATE}`;
   if (found !== undefined) return;
   await admin.unsafe(`create database ${TEMPLATE}_new`);
-  const pool = new Pool(testServer(`${TEMPLATE}_new`), { name: 'migrate', size: 1, maxWaiting: 1, timeoutMs: HANG_MS });
+  const pool = new Pool(testServer(`${TEMPLATE}_new`), {
+    name: 'migrate',
+    maxConnections: 1,
+    maxWaitingCalls: 1,
+    timeoutMs: HANG_MS,
+  });
   await migrate(pool);
   pool.stop();
   // A session ends a moment after its socket. PostgreSQL waits up to 5 s for that before it refuses to rename the

@@ -4,7 +4,7 @@ import { chmod, chown, mkdir, mkdtemp, open, readFile, rm, writeFile } from 'nod
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { runProgram } from '../../src/storage/embedded/run-program.ts';
-import { findPrograms, type Programs } from '../../src/storage/embedded/programs.ts';
+import { findPrograms, type PostgresqlPrograms } from '../../src/storage/embedded/programs.ts';
 import { Connection, type Sql } from '../../src/storage/db/connection.ts';
 import { asAdministrator } from '../../src/storage/provision/administrator.ts';
 import type { LocalCluster } from '../../src/storage/provision/clusters.ts';
@@ -34,15 +34,17 @@ export function serverOwner(): PasswdEntry {
  * The programs of one PostgreSQL for each major version on this machine that the owner can run: Debian's, and that of
  * npm.
  */
-export async function localPrograms(): Promise<Programs[]> {
+export async function localPrograms(): Promise<PostgresqlPrograms[]> {
   const { uid, gid } = serverOwner();
   const identity = process.geteuid?.() === 0 ? { uid, gid } : {};
-  const all: Programs[] = [];
+  const all: PostgresqlPrograms[] = [];
   for (const binDir of [null, '/usr/lib/postgresql/15/bin']) {
     const programs = await findPrograms({ binDir, clusterMajor: null, clusterDir: '' }).catch(() => null);
     if (programs === null) continue;
-    const runs = await runProgram({ file: programs.initdb, args: ['--version'], identity }, 10_000).catch(() => null);
-    if (runs?.code === 0 && all.every(({ major }) => major !== programs.major)) all.push(programs);
+    const runs = await runProgram({ programPath: programs.initdbPath, args: ['--version'], identity }, 10_000).catch(
+      () => null,
+    );
+    if (runs?.exitCode === 0 && all.every(({ major }) => major !== programs.major)) all.push(programs);
   }
   return all;
 }
@@ -59,7 +61,10 @@ export class LocalPostgres {
     this.#child = child;
   }
 
-  static async start(programs: Programs, settings: Readonly<Record<string, string>> = {}): Promise<LocalPostgres> {
+  static async start(
+    programs: PostgresqlPrograms,
+    settings: Readonly<Record<string, string>> = {},
+  ): Promise<LocalPostgres> {
     const owner = serverOwner();
     const identity = process.geteuid?.() === 0 ? { uid: owner.uid, gid: owner.gid } : {};
     const folder = await mkdtemp(join(tmpdir(), 'klatch-local-'));
@@ -70,8 +75,8 @@ export class LocalPostgres {
     await chmod(folder, 0o711);
     const auth = ['--auth-local=peer', '--auth-host=scram-sha-256'];
     const args = ['-D', data, '-U', owner.name, ...auth, '--encoding=UTF8', '--locale=C', '--no-sync'];
-    const made = await runProgram({ file: programs.initdb, args, identity }, HANG_MS);
-    if (made.code !== 0) throw new Error(made.stderr);
+    const made = await runProgram({ programPath: programs.initdbPath, args, identity }, HANG_MS);
+    if (made.exitCode !== 0) throw new Error(made.stderr);
     const port = await freePort();
     const all = {
       fsync: 'off',
@@ -82,7 +87,7 @@ export class LocalPostgres {
     };
     const options = Object.entries(all).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
     const log = await open(join(folder, 'server.log'), 'a');
-    const child = spawn('/bin/sh', ['-c', SCRIPT, 'sh', programs.postgres, '-D', data, ...options], {
+    const child = spawn('/bin/sh', ['-c', SCRIPT, 'sh', programs.postgresPath, '-D', data, ...options], {
       ...identity,
       cwd: '/',
       stdio: ['pipe', 'ignore', log.fd],

@@ -5,6 +5,6 @@ import { migrate } from '../../src/storage/db/migrate.ts';
 import { Pool } from '../../src/storage/db/pool.ts';
 
 const target = JSON.parse(process.argv[2]!) as ConnectionTarget;
-const pool = new Pool(target, { name: 'migrate', size: 1, maxWaiting: 1, timeoutMs: 30_000 });
+const pool = new Pool(target, { name: 'migrate', maxConnections: 1, maxWaitingCalls: 1, timeoutMs: 30_000 });
 process.stdout.write(JSON.stringify(await migrate(pool)));
 pool.stop();

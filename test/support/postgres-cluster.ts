@@ -9,7 +9,7 @@ import { Database } from '../../src/storage/database.ts';
 import { Connection, type ConnectionTarget, type Sql } from '../../src/storage/db/connection.ts';
 import { migrate } from '../../src/storage/db/migrate.ts';
 import { Pool } from '../../src/storage/db/pool.ts';
-import type { Programs } from '../../src/storage/embedded/programs.ts';
+import type { PostgresqlPrograms } from '../../src/storage/embedded/programs.ts';
 import { runProgram } from '../../src/storage/embedded/run-program.ts';
 import { postgresqlConfig } from './config.ts';
 import { type TestDatabase } from './database.ts';
@@ -33,11 +33,15 @@ export class PostgresNode {
   readonly name: string;
   readonly port: number;
   readonly dataDir: string;
-  readonly #programs: Programs;
+  readonly #programs: PostgresqlPrograms;
   readonly #settings: Readonly<Record<string, string>>;
   #process: ChildProcess | null = null;
 
-  constructor(place: { name: string; port: number; folder: string }, options: ClusterOptions, programs: Programs) {
+  constructor(
+    place: { name: string; port: number; folder: string },
+    options: ClusterOptions,
+    programs: PostgresqlPrograms,
+  ) {
     this.name = place.name;
     this.port = place.port;
     this.dataDir = join(place.folder, place.name);
@@ -71,12 +75,16 @@ export class PostgresNode {
     };
     const options = Object.entries(all).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
     const log = await open(`${this.dataDir}.log`, 'a');
-    this.#process = spawn('/bin/sh', ['-c', SCRIPT, 'sh', this.#programs.postgres, '-D', this.dataDir, ...options], {
-      ...identity,
-      cwd: '/',
-      env: { PATH: process.env['PATH'], LC_ALL: 'C', TZ: 'UTC' },
-      stdio: ['pipe', 'ignore', log.fd],
-    });
+    this.#process = spawn(
+      '/bin/sh',
+      ['-c', SCRIPT, 'sh', this.#programs.postgresPath, '-D', this.dataDir, ...options],
+      {
+        ...identity,
+        cwd: '/',
+        env: { PATH: process.env['PATH'], LC_ALL: 'C', TZ: 'UTC' },
+        stdio: ['pipe', 'ignore', log.fd],
+      },
+    );
     await log.close();
     await eventually(
       () =>
@@ -147,8 +155,11 @@ export class PostgresNode {
   /** Promotes a standby; resolves when it accepts writes, on a new timeline. */
   async promote(): Promise<void> {
     const file = join(this.#programs.binDir, 'pg_ctl');
-    const ran = await runProgram({ file, args: ['promote', '-w', '-D', this.dataDir], identity }, PROGRAM_TIMEOUT_MS);
-    if (ran.code !== 0) throw new Error(ran.stderr);
+    const ran = await runProgram(
+      { programPath: file, args: ['promote', '-w', '-D', this.dataDir], identity },
+      PROGRAM_TIMEOUT_MS,
+    );
+    if (ran.exitCode !== 0) throw new Error(ran.stderr);
     await this.#untilWritable();
   }
 
@@ -213,7 +224,7 @@ interface ClusterOptions {
   readonly settings?: Readonly<Record<string, string>>;
   /** The number of servers; the first one is the primary. */
   readonly servers?: number;
-  readonly programs?: Programs;
+  readonly programs?: PostgresqlPrograms;
 }
 
 /** PostgreSQL servers with replication: a primary, and standbys made from copies of its stopped data directory. */
@@ -299,21 +310,29 @@ export class PostgresCluster {
     await rm(this.folder, { recursive: true, force: true });
   }
 
-  async #build(programs: Programs): Promise<void> {
+  async #build(programs: PostgresqlPrograms): Promise<void> {
     const [primary, ...standbys] = this.nodes as [PostgresNode, ...PostgresNode[]];
     const args = ['-D', primary.dataDir, '-U', SUPERUSER, '--auth=trust', '--encoding=UTF8', '--locale=C', '--no-sync'];
-    const made = await runProgram({ file: programs.initdb, args, identity }, PROGRAM_TIMEOUT_MS);
-    if (made.code !== 0) throw new Error(made.stderr);
+    const made = await runProgram({ programPath: programs.initdbPath, args, identity }, PROGRAM_TIMEOUT_MS);
+    if (made.exitCode !== 0) throw new Error(made.stderr);
     await primary.start();
     await primary.query((sql) => sql.unsafe(`create role ${ROLE} login`));
     await primary.query((sql) => sql.unsafe(`create database ${DATABASE} owner ${ROLE}`));
-    const pool = new Pool(primary.target, { name: 'migrate', size: 1, maxWaiting: 1, timeoutMs: HANG_MS });
+    const pool = new Pool(primary.target, {
+      name: 'migrate',
+      maxConnections: 1,
+      maxWaitingCalls: 1,
+      timeoutMs: HANG_MS,
+    });
     await migrate(pool);
     pool.stop();
     await primary.stop();
     for (const { dataDir } of standbys) {
-      const copied = await runProgram({ file: '/bin/cp', args: ['-a', primary.dataDir, dataDir], identity }, HANG_MS);
-      if (copied.code !== 0) throw new Error(copied.stderr);
+      const copied = await runProgram(
+        { programPath: '/bin/cp', args: ['-a', primary.dataDir, dataDir], identity },
+        HANG_MS,
+      );
+      if (copied.exitCode !== 0) throw new Error(copied.stderr);
     }
     await primary.start();
     for (const standby of standbys) await standby.start(primary);

@@ -6,7 +6,7 @@ import { upgradeCluster } from '../../src/storage/backup/upgrade-cluster.ts';
 const [file, last] = process.argv.slice(2);
 const { config } = loadConfig(file!, { env: {} });
 const upgraded = await upgradeCluster(config, {
-  version: '0.0.0-test',
+  klatchVersion: '0.0.0-test',
   oldBinDir: null,
   log: () => {},
   onStep: (step) => {

@@ -26,7 +26,10 @@ export class VersionServer {
     await chmod(dataDir, 0o711);
     try {
       const settings = { fsync: 'off', synchronous_commit: 'off', max_connections: '100' };
-      return new VersionServer(dataDir, await startEmbedded({ dataDir, binDir, log: () => {}, settings }));
+      return new VersionServer(
+        dataDir,
+        await startEmbedded({ dataDir, binDir, log: () => {}, serverSettings: settings }),
+      );
     } catch (error) {
       await rm(dataDir, { recursive: true, force: true });
       throw error;
@@ -34,7 +37,7 @@ export class VersionServer {
   }
 
   get version(): string {
-    return this.#server.version;
+    return this.#server.postgresqlVersion;
   }
 
   /** An empty database that belongs to the role of the application. */

@@ -13,6 +13,6 @@ for (let version = 1; ; version += 1) {
     version,
     version,
   ]);
-  await writeWitnessFile(dataDir, { database: 'a database', logEpoch: version, heads });
+  await writeWitnessFile(dataDir, { storeId: 'a database', logEpoch: version, heads });
   writeSync(1, `${version}\n`);
 }

@@ -27,7 +27,7 @@ function start(lastSeq: number) {
     lastSeq,
     messageAt: (seq) => messages.get(seq),
     isOwn: ({ sender }) => sender.id === OWN,
-    wordsOf: ({ count, only }) => only?.text ?? `${count} new`,
+    wordsOf: ({ count, onlyMessage: only }) => only?.text ?? `${count} new`,
     intervalMs: INTERVAL_MS,
   });
   started.push(announcements);

@@ -31,20 +31,20 @@ describe('pages of messages', () => {
 
   test('say what is missing, page by page', () => {
     const pages = new MessagePages();
-    expect(pages.firstMissing(7, { from: 50, to: 250 })).toEqual({ from: 50, to: 100 });
+    expect(pages.firstMissing(7, { fromSeq: 50, toSeq: 250 })).toEqual({ from: 50, to: 100 });
     pages.put(7, messages(50, 120));
-    expect(pages.firstMissing(7, { from: 50, to: 250 })).toEqual({ from: 121, to: 200 });
+    expect(pages.firstMissing(7, { fromSeq: 50, toSeq: 250 })).toEqual({ from: 121, to: 200 });
     pages.put(7, messages(130, 250));
-    expect(pages.firstMissing(7, { from: 50, to: 250 })).toEqual({ from: 121, to: 129 });
+    expect(pages.firstMissing(7, { fromSeq: 50, toSeq: 250 })).toEqual({ from: 121, to: 129 });
     pages.put(7, messages(121, 129));
-    expect(pages.firstMissing(7, { from: 50, to: 250 })).toBeNull();
+    expect(pages.firstMissing(7, { fromSeq: 50, toSeq: 250 })).toBeNull();
   });
 
   test('are 30 of a conversation and 200 in all: those that were used last', () => {
     const pages = new MessagePages();
     pages.put(7, [message(1)]);
     for (let page = 1; page <= 29; page += 1) pages.put(7, [message(page * 100 + 1)]);
-    pages.touch(7, { from: 1, to: 1 });
+    pages.touch(7, { fromSeq: 1, toSeq: 1 });
     pages.put(7, [message(3_001)]);
     expect([pages.hasPageOf(7, 1), pages.hasPageOf(7, 101), pages.hasPageOf(7, 201)]).toEqual([true, false, true]);
     for (let conversation = 100; conversation < 271; conversation += 1) pages.put(conversation, [message(1)]);
@@ -82,8 +82,8 @@ describe('pages of messages', () => {
     pages.put(7, messages(1, 10));
     pages.put(8, messages(1, 10));
     pages.forgetAfterRev(7, 6);
-    expect(pages.firstMissing(7, { from: 1, to: 10 })).toEqual({ from: 7, to: 10 });
-    expect(pages.firstMissing(8, { from: 1, to: 10 })).toBeNull();
+    expect(pages.firstMissing(7, { fromSeq: 1, toSeq: 10 })).toEqual({ from: 7, to: 10 });
+    expect(pages.firstMissing(8, { fromSeq: 1, toSeq: 10 })).toBeNull();
     pages.forget(8);
     expect(pages.get(8, 1)).toBeUndefined();
   });

@@ -15,21 +15,21 @@ function start() {
 describe('the presence of people in private conversations', () => {
   test('is asked for once, one after the other, and only of the first 20', async () => {
     const { presence, asked } = start();
-    const all = presence.ask(Array.from({ length: 30 }, (_, index) => peer(index + 1)));
+    const all = presence.fetchPresence(Array.from({ length: 30 }, (_, index) => peer(index + 1)));
     for (let each = 0; each < 20; each += 1) {
       expect(asked.length).toBe(each + 1);
       asked[each]!.answer(each % 2 === 0 ? [each + 1, 1_000] : []);
       await new Promise(setImmediate);
     }
     await all;
-    await presence.ask([peer(1), peer(2)]);
+    await presence.fetchPresence([peer(1), peer(2)]);
     expect(asked.length).toBe(20);
     expect([1, 2, 21, 1_000].map((account) => presence.isOnline(account))).toEqual([true, false, null, null]);
   });
 
   test('follows notifications, of which one that comes before the answer is newer than it', async () => {
     const { presence, asked } = start();
-    const done = presence.ask([peer(1)]);
+    const done = presence.fetchPresence([peer(1)]);
     presence.onNotification(1, false);
     asked[0]!.answer([1]);
     await done;
@@ -41,12 +41,12 @@ describe('the presence of people in private conversations', () => {
 
   test('is not known without a connection, and an answer of the former one does not count', async () => {
     const { presence, asked } = start();
-    const former = presence.ask([peer(1), peer(2)]);
+    const former = presence.fetchPresence([peer(1), peer(2)]);
     presence.clear();
     asked[0]!.answer([1]);
     await former;
     expect([presence.isOnline(1), asked.length]).toEqual([null, 1]);
-    const next = presence.ask([peer(1)]);
+    const next = presence.fetchPresence([peer(1)]);
     asked[1]!.fail();
     await next;
     expect(presence.isOnline(1)).toBe(null);

@@ -18,8 +18,8 @@ function start(inViewMs = 5) {
 describe('a message', () => {
   test('counts as read when it was in view for the time, and what came into view meanwhile later', async () => {
     const { tracker, read } = start();
-    tracker.update(10);
-    tracker.update(20);
+    tracker.updateSeqInView(10);
+    tracker.updateSeqInView(20);
     expect(read).toEqual([]);
     await eventually(
       () => read.length,
@@ -30,9 +30,9 @@ describe('a message', () => {
 
   test('that left the view and came back meanwhile was not in view for the time', async () => {
     const { tracker, read } = start();
-    tracker.update(10);
-    tracker.update(4);
-    tracker.update(10);
+    tracker.updateSeqInView(10);
+    tracker.updateSeqInView(4);
+    tracker.updateSeqInView(10);
     await eventually(
       () => read.length,
       (count) => count === 2,
@@ -42,18 +42,18 @@ describe('a message', () => {
 
   test('is not read while nobody looks, and its time begins again when somebody does', async () => {
     const { tracker, seen, read } = start();
-    tracker.update(10);
+    tracker.updateSeqInView(10);
     seen.isLookedAt = false;
-    tracker.check();
+    tracker.startOrStopTimer();
     const other = start();
-    other.tracker.update(1);
+    other.tracker.updateSeqInView(1);
     await eventually(
       () => other.read.length,
       (count) => count === 1,
     );
     expect(read).toEqual([]);
     seen.isLookedAt = true;
-    tracker.check();
+    tracker.startOrStopTimer();
     await eventually(
       () => read.length,
       (count) => count === 1,

@@ -12,7 +12,7 @@ describe('the heights of rows', () => {
     };
     for (let round = 0; round < 200; round += 1) {
       const count = random(10) === 0 ? random(900) : plain.length + random(5);
-      heights.setCount(count);
+      heights.setRowCount(count);
       while (plain.length < count) plain.push(52);
       plain.length = count;
       for (let each = 0; each < (count === 0 ? 0 : 20); each += 1) {
@@ -21,7 +21,7 @@ describe('the heights of rows', () => {
         plain[index] = height;
       }
       const sum = (to: number): number => plain.slice(0, to).reduce((a, b) => a + b, 0);
-      expect(heights.total).toBe(sum(count));
+      expect(heights.totalHeight).toBe(sum(count));
       const index = count === 0 ? 0 : random(count);
       expect(heights.offsetOf(index)).toBe(sum(index));
       if (count === 0) continue;
@@ -32,20 +32,20 @@ describe('the heights of rows', () => {
 
   test('find the first and the last row beyond the ends', () => {
     const heights = new RowHeights();
-    heights.setCount(1_000);
+    heights.setRowCount(1_000);
     expect([heights.indexAt(-100), heights.indexAt(1e9)]).toEqual([0, 999]);
   });
 
   test('of a million rows make a list that browsers can draw', () => {
     const heights = new RowHeights();
-    heights.setCount(1_000_000);
-    expect(heights.total).toBeLessThanOrEqual(12_000_001);
+    heights.setRowCount(1_000_000);
+    expect(heights.totalHeight).toBeLessThanOrEqual(12_000_001);
     expect(heights.indexAt(heights.offsetOf(654_321))).toBe(654_321);
   });
 
   test('tell whether a measurement changed anything', () => {
     const heights = new RowHeights();
-    heights.setCount(2);
+    heights.setRowCount(2);
     expect([heights.set(0, 52), heights.set(0, 60), heights.set(0, 60), heights.set(2, 60)]).toEqual([
       false,
       true,

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { ConnectionError, ServerError } from '../../client/core/chat-error.ts';
 import type { Message } from '../../client/core/shapes.ts';
-import { SendQueue, TOO_OLD, type QueuedMessage } from '../../web/core/send-queue.ts';
+import { SendQueue, TOO_OLD_REFUSAL, type QueuedMessage } from '../../web/core/send-queue.ts';
 import { eventually } from '../support/eventually.ts';
 
 const ACCOUNT = 1;
@@ -20,7 +20,7 @@ function start(lastSeq = 0, now = Date.now) {
     send: (entry) => new Promise((answer, fail) => sent.push({ entry, answer, fail })),
     keep: async (entry) => void kept.set(entry.clientId, entry),
     remove: async (clientId) => void kept.delete(clientId),
-    lastSeqOf: () => seen.lastSeq,
+    lastDrawnSeqOf: () => seen.lastSeq,
     onChange: () => {},
     now,
   });
@@ -173,7 +173,7 @@ describe('a send queue', () => {
     );
     expect(sentTexts()).toEqual(['first', 'second']);
     expect(shown()).toContain('old');
-    expect(queue.entriesOf(7).find(({ text }) => text === 'old')?.refusal).toBe(TOO_OLD);
+    expect(queue.entriesOf(7).find(({ text }) => text === 'old')?.refusal).toBe(TOO_OLD_REFUSAL);
   });
 
   test('asks before it repeats what the server may have forgotten, also on a page that stays open', async () => {
@@ -190,7 +190,7 @@ describe('a send queue', () => {
     queue.wake();
     await eventually(
       () => queue.entriesOf(7)[0]?.refusal,
-      (refusal) => refusal === TOO_OLD,
+      (refusal) => refusal === TOO_OLD_REFUSAL,
     );
     expect(sent).toHaveLength(1);
   });
@@ -237,7 +237,7 @@ describe('a send queue', () => {
     // The list of conversations has arrived, with the newest seq.
     seen.lastSeq = 5;
     expect(shown()).toEqual([]);
-    queue.forgetShown();
+    queue.forgetShownEntries();
     seen.lastSeq = 0;
     expect(shown()).toEqual([]);
   });

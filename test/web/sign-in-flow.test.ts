@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/gl
 import { ServerError } from '../../client/core/chat-error.ts';
 import type { Decoder } from '../../client/core/decode.ts';
 import type { SignedInAccount } from '../../web/core/browser-session.ts';
-import { SHARED_SESSION_S, SignInFlow } from '../../web/core/sign-in/sign-in-flow.ts';
+import { SHARED_COMPUTER_SESSION_S, SignInFlow } from '../../web/core/sign-in/sign-in-flow.ts';
 import { TestBrowser } from '../http/browser/cookies.ts';
 import { TestMailServer } from '../support/mail-server.ts';
 import { TestServer } from '../support/server.ts';
@@ -89,7 +89,7 @@ describe('the way to a session', () => {
     const code = await mail.codeTo(address);
     await flow.enterCode(`${code.slice(0, 3)} ${code.slice(3)}`);
     expect([flow.problem.value, signedIn]).toEqual([null, [{ nick: 'alice', pendingInvite: null }]]);
-    expect(await lifetimeS(browser)).toBe(SHARED_SESSION_S);
+    expect(await lifetimeS(browser)).toBe(SHARED_COMPUTER_SESSION_S);
   });
 
   test('has no further attempt after three wrong codes', async () => {

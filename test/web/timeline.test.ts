@@ -41,7 +41,7 @@ describe('a timeline', () => {
       setImmediate(() => timeline.wake());
       throw new ConnectionError('away');
     });
-    timeline.want({ from: 1, to: 1 });
+    timeline.want({ fromSeq: 1, toSeq: 1 });
     await eventually(
       () => pages.get(7, 1),
       (found) => found !== undefined,
@@ -68,13 +68,13 @@ describe('a timeline', () => {
 
   test('says no longer that a message is missing once nobody looks at it', async () => {
     const { timeline } = start(async () => ({ messages: [] }));
-    timeline.want({ from: 4, to: 4 });
+    timeline.want({ fromSeq: 4, toSeq: 4 });
     await eventually(
       () => timeline.problem.value,
       (problem) => problem === 'The server did not send message 4',
     );
     // The conversation now has fewer messages than the page expects, as after a restore of a backup.
-    timeline.want({ from: 4, to: 3 });
+    timeline.want({ fromSeq: 4, toSeq: 3 });
     timeline.wake();
     await eventually(
       () => timeline.problem.value,
@@ -90,7 +90,7 @@ describe('a timeline', () => {
       return new Promise((resolve) => answers.push(resolve));
     });
     const newest = timeline.fetchNewest();
-    timeline.want({ from: 2, to: 4 });
+    timeline.want({ fromSeq: 2, toSeq: 4 });
     answers[0]!({ messages: [message(3), message(4)] });
     await newest;
     answers[1]!({ messages: [message(2), message(3)] });
@@ -109,7 +109,7 @@ describe('a timeline', () => {
       return { messages: [message(1)] };
     });
     const newest = timeline.fetchNewest();
-    timeline.want({ from: 1, to: 1 });
+    timeline.want({ fromSeq: 1, toSeq: 1 });
     await newest;
     await eventually(
       () => pages.get(7, 1),

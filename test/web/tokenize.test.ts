@@ -1,9 +1,9 @@
 import { describe, expect, test } from '@jest/globals';
-import { linkTarget, tokenize, type Token } from '../../web/text/tokenize.ts';
+import { linkTarget, tokenize, type TextToken } from '../../web/text/tokenize.ts';
 
 /** The tokens of a text. Each one that is not plain text has its kind and style. */
 function shown(text: string): string {
-  const sign = ({ kind, strong, emphasis, struck }: Token): string =>
+  const sign = ({ kind, strong, emphasis, struck }: TextToken): string =>
     `${kind === 'text' ? '' : kind}${strong ? '!' : ''}${emphasis ? '/' : ''}${struck ? '-' : ''}`;
   return tokenize(text)
     .map(({ kind, tokens }) => {

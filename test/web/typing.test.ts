@@ -10,7 +10,7 @@ afterEach(() => {
 function start(shownMs = 1_000_000) {
   const sent: number[] = [];
   const clock = { now: 0 };
-  const typing = new Typing({ send: (conversation) => sent.push(conversation), shownMs, now: () => clock.now });
+  const typing = new Typing({ sendTyping: (conversation) => sent.push(conversation), shownMs, now: () => clock.now });
   started.push(typing);
   return { typing, sent, clock };
 }
@@ -31,30 +31,30 @@ describe('an account that types', () => {
 describe('others who type', () => {
   test('are shown in the order in which they began, until their message comes', () => {
     const { typing } = start();
-    typing.onNotification(7, { id: 2, name: 'Ann' });
-    typing.onNotification(7, { id: 3, name: 'Bob' });
-    typing.onNotification(8, { id: 4, name: 'Elsewhere' });
-    typing.onNotification(7, { id: 2, name: 'Ann' });
-    expect(typing.namesIn(7)).toEqual(['Ann', 'Bob']);
+    typing.onTypingNotification(7, { id: 2, name: 'Ann' });
+    typing.onTypingNotification(7, { id: 3, name: 'Bob' });
+    typing.onTypingNotification(8, { id: 4, name: 'Elsewhere' });
+    typing.onTypingNotification(7, { id: 2, name: 'Ann' });
+    expect(typing.typistNamesIn(7)).toEqual(['Ann', 'Bob']);
     typing.onMessage(7, 2);
-    expect(typing.namesIn(7)).toEqual(['Bob']);
+    expect(typing.typistNamesIn(7)).toEqual(['Bob']);
     typing.clear();
-    expect([typing.namesIn(7), typing.namesIn(8)]).toEqual([[], []]);
+    expect([typing.typistNamesIn(7), typing.typistNamesIn(8)]).toEqual([[], []]);
   });
 
   test('are forgotten when nothing more is heard of them', async () => {
     const { typing } = start(1);
-    typing.onNotification(7, { id: 2, name: 'Ann' });
+    typing.onTypingNotification(7, { id: 2, name: 'Ann' });
     await eventually(
-      () => typing.namesIn(7),
+      () => typing.typistNamesIn(7),
       ({ length }) => length === 0,
     );
   });
 
   test('are at most a hundred, and the first one is forgotten for another', () => {
     const { typing } = start();
-    for (let id = 1; id <= 150; id += 1) typing.onNotification(7, { id, name: `N${id}` });
-    const names = typing.namesIn(7);
+    for (let id = 1; id <= 150; id += 1) typing.onTypingNotification(7, { id, name: `N${id}` });
+    const names = typing.typistNamesIn(7);
     expect([names.length, names[0], names.at(-1)]).toEqual([100, 'N51', 'N150']);
   });
 });

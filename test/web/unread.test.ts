@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import type { Conversation, Message } from '../../client/core/shapes.ts';
-import { byActivity, unreadOf, waitingOf, withListed, withMessage, withRead } from '../../web/core/unread.ts';
+import { byActivity, unreadOf, titleCountOf, withListed, withMessage, withRead } from '../../web/core/unread.ts';
 
 const reader = { id: 1, nick: 'alice' };
 const listed = (changes: Partial<Conversation> = {}): Conversation => ({
@@ -39,32 +39,32 @@ describe('what is unread', () => {
   test('grows with messages of others and ends with an own one', () => {
     let entry = withListed(undefined, listed());
     entry = withMessage(entry, message(11, 2, ['ALICE']), reader);
-    expect([unreadOf(entry), entry.mentions]).toEqual([3, 2]);
+    expect([unreadOf(entry), entry.unreadMentionCount]).toEqual([3, 2]);
     entry = withMessage(entry, message(5, 2, ['alice']), reader);
-    expect([unreadOf(entry), entry.mentions]).toEqual([3, 2]);
+    expect([unreadOf(entry), entry.unreadMentionCount]).toEqual([3, 2]);
     entry = withMessage(entry, message(12, 1), reader);
-    expect([unreadOf(entry), entry.mentions, entry.readSeq]).toEqual([0, 0, 12]);
+    expect([unreadOf(entry), entry.unreadMentionCount, entry.readSeq]).toEqual([0, 0, 12]);
   });
 
   test('is moved forward by reading only', () => {
     let entry = withRead(withListed(undefined, listed()), 9);
-    expect([unreadOf(entry), entry.mentions]).toEqual([1, 1]);
+    expect([unreadOf(entry), entry.unreadMentionCount]).toEqual([1, 1]);
     entry = withRead(entry, 3);
     expect(entry.readSeq).toBe(9);
-    expect(withRead(entry, 10).mentions).toBe(0);
+    expect(withRead(entry, 10).unreadMentionCount).toBe(0);
   });
 
   test('is not set back by a list that is older than what was heard', () => {
     const entry = withRead(withMessage(withListed(undefined, listed()), message(11), reader), 11);
     const merged = withListed(entry, listed({ title: 'New title' }));
     expect([merged.lastSeq, merged.readSeq, unreadOf(merged), merged.info.title]).toEqual([11, 11, 0, 'New title']);
-    expect(merged.mentions).toBe(0);
+    expect(merged.unreadMentionCount).toBe(0);
     expect(unreadOf(withListed(entry, listed({ last_seq: 14, read_seq: 11 })))).toBe(3);
   });
 
   test('waits for a person where it mentions them, or is private', () => {
-    expect(waitingOf(withListed(undefined, listed()))).toBe(1);
-    expect(waitingOf(withListed(undefined, listed({ kind: 'private', unread_mentions: 0 })))).toBe(2);
+    expect(titleCountOf(withListed(undefined, listed()))).toBe(1);
+    expect(titleCountOf(withListed(undefined, listed({ kind: 'private', unread_mentions: 0 })))).toBe(2);
   });
 });
 

@@ -21,7 +21,7 @@ export function permissionsOf(chat: ChatState, { info }: ConversationEntry, mess
 }
 
 /** A signal of Preact whose value may be set. */
-export interface Writable<Value> {
+export interface WritableSignal<Value> {
   value: Value;
   /** Returns the value without subscribing the calling component to its changes. */
   peek(): Value;
@@ -34,26 +34,26 @@ export interface OpenMenu {
 
 /** The actions of people on messages of the open conversation, with their state. */
 export interface MessageActions extends RowActions {
-  readonly menu: Writable<OpenMenu | null>;
+  readonly menu: WritableSignal<OpenMenu | null>;
   /** The result of the last copy, as a sentence; null: there was none in the last 3 seconds. */
-  readonly feedback: Writable<string | null>;
+  readonly feedback: WritableSignal<string | null>;
   /** `copied`: the sentence that the page shows once the text is in the clipboard. */
-  readonly copy: (text: string, copied: string) => void;
+  readonly copy: (text: string, copiedSentence: string) => void;
   /** The picture that the viewer shows; null: the viewer is closed. */
-  readonly openedPicture: Writable<PictureFile | null>;
+  readonly openedPicture: WritableSignal<PictureFile | null>;
   /** The message that flashes because the page has just scrolled to it. */
-  readonly flashedSeq: Writable<number | null>;
+  readonly flashedSeq: WritableSignal<number | null>;
 }
 
 /** The message that the composer edits, as a signal; null: the composer writes a new message. */
-export interface EditedMessage {
+export interface EditedMessageSignal {
   value: Message | null;
 }
 
 interface ActionsOptions {
   readonly chat: ChatState;
   readonly conversation: number;
-  readonly edited: EditedMessage;
+  readonly edited: EditedMessageSignal;
   readonly announcements: Announcements;
 }
 
@@ -65,9 +65,9 @@ export function useMessageActions(options: ActionsOptions): MessageActions {
   const openedPicture = useSignal<PictureFile | null>(null);
   const flashedSeq = useSignal<number | null>(null);
   return useMemo(() => {
-    const copy = async (text: string, copied: string): Promise<void> => {
+    const copy = async (text: string, copiedSentence: string): Promise<void> => {
       const isCopied = await copyText(text);
-      feedback.value = isCopied ? copied : timelineWords.cannotCopy;
+      feedback.value = isCopied ? copiedSentence : timelineWords.cannotCopy;
     };
     const actions: MessageActions = {
       menu,
@@ -90,7 +90,7 @@ export function useMessageActions(options: ActionsOptions): MessageActions {
       undoRemove: (seq) => {
         if (chat.deletions.undo(conversation, seq)) announcements.say(timelineWords.deletionUndone);
       },
-      copy: (text, copied) => void copy(text, copied),
+      copy: (text, copiedSentence) => void copy(text, copiedSentence),
       openMenu: (seq, anchor) => {
         menu.value = menu.peek()?.seq === seq ? null : { seq, anchor };
       },
@@ -100,7 +100,7 @@ export function useMessageActions(options: ActionsOptions): MessageActions {
 }
 
 /** Shows for 3 seconds whether a text was copied. */
-export function Feedback({ actions }: { readonly actions: MessageActions }) {
+export function CopyFeedback({ actions }: { readonly actions: MessageActions }) {
   const feedback = actions.feedback.value;
   useEffect(() => {
     if (feedback === null) return undefined;

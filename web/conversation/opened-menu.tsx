@@ -1,6 +1,6 @@
 import { useMemo } from 'preact/hooks';
 import type { ChatState } from '../core/chat-state.ts';
-import type { Place } from '../core/place.ts';
+import type { PagePlace } from '../core/place.ts';
 import { pathOf } from '../core/routes.ts';
 import { MessageMenu, type MenuItem } from '../timeline/message-menu.tsx';
 import { menuWords } from '../words/menu-words.ts';
@@ -9,7 +9,7 @@ import { words } from '../words/words.ts';
 import { permissionsOf, type MessageActions, type OpenMenu } from './message-actions.tsx';
 
 interface OpenedMenuProps {
-  readonly place: Place;
+  readonly place: PagePlace;
   readonly chat: ChatState;
   readonly conversation: number;
   readonly actions: MessageActions;

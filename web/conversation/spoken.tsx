@@ -14,7 +14,7 @@ const MAX_SPOKEN_CHARACTERS = 300;
  * Contains the text that screen readers announce. With `role="status"` a screen reader first finishes its current
  * sentence.
  */
-export function Spoken({ announcements }: { readonly announcements: Announcements }) {
+export function SpokenAnnouncements({ announcements }: { readonly announcements: Announcements }) {
   return (
     <p class="unseen" role="status">
       {announcements.text.value}
@@ -30,7 +30,8 @@ export function useAnnouncements(chat: ChatState, { info, lastSeq }: Conversatio
         lastSeq,
         messageAt: (seq) => chat.pages.get(info.id, seq),
         isOwn: ({ sender }) => sender.kind === 'user' && sender.id === chat.account.id,
-        wordsOf: ({ count, only }) => (only === null ? timelineWords.newMessages(count) : spokenText(only)),
+        wordsOf: ({ count, onlyMessage: only }) =>
+          only === null ? timelineWords.newMessages(count) : spokenText(only),
       }),
     [info.id],
   );
@@ -40,6 +41,6 @@ export function useAnnouncements(chat: ChatState, { info, lastSeq }: Conversatio
 }
 
 function spokenText({ sender, label, text, attachments = [] }: Message): string {
-  const said = text.trim() === '' ? words.files(attachments.length) : text.slice(0, MAX_SPOKEN_CHARACTERS);
-  return timelineWords.messageOf(sanitize(label ?? sender.name), sanitize(said));
+  const spokenContent = text.trim() === '' ? words.files(attachments.length) : text.slice(0, MAX_SPOKEN_CHARACTERS);
+  return timelineWords.messageOf(sanitize(label ?? sender.name), sanitize(spokenContent));
 }

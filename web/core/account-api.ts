@@ -28,7 +28,7 @@ const decodeSession = objectWithAtLeast({
 const decodeSessions = objectWithAtLeast({ sessions: arrayOf(decodeSession) });
 const decodeAppPassword = objectWithAtLeast({ session: integer, label: string, token: string });
 const decodeEnded = objectWithAtLeast({ session: integer });
-const decodeOthersEnded = objectWithAtLeast({ ended: integer });
+const decodeOtherSessionsEnded = objectWithAtLeast({ ended: integer });
 const decodeDevice = objectWithAtLeast({
   id: integer,
   kind: string,
@@ -86,7 +86,7 @@ export class AccountApi {
   }
 
   async endOtherSessions(): Promise<void> {
-    await this.#api.call('sessions.end-others', {}, decodeOthersEnded);
+    await this.#api.call('sessions.end-others', {}, decodeOtherSessionsEnded);
   }
 
   async devices(): Promise<Device[]> {

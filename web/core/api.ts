@@ -24,14 +24,14 @@ import { serverErrorIn, UNREADABLE_ANSWER } from './server-failure.ts';
 import { uploadFile } from './uploads/upload.ts';
 
 const REQUEST_TIMEOUT_MS = 30_000;
-const CONVERSATIONS_OF_PAGE = 1_000;
-const FOUND_MESSAGES = 30;
-const FOUND_ACCOUNTS = 8;
+const CONVERSATIONS_PER_PAGE = 1_000;
+const MAX_FOUND_MESSAGES = 30;
+const MAX_FOUND_ACCOUNTS = 8;
 /**
  * The maximum number of pages that the page reads of the list of conversations, 1,000 conversations each. By default an
  * account can be in 1,000 conversations (`limits`).
  */
-const MAX_PAGES = 20;
+const MAX_CONVERSATION_PAGES = 20;
 
 const decodeConversationPage = objectWithAtLeast({
   conversations: arrayOf(decodeConversation),
@@ -58,7 +58,7 @@ const decodeFound = objectWithAtLeast({ messages: arrayOf(decodeFoundMessage), n
 const decodeAccounts = objectWithAtLeast({
   accounts: arrayOf(objectWithAtLeast({ id: integer, nick: string, name: string })),
 });
-const decodeOpened = objectWithAtLeast({ id: integer });
+const decodeOpenedConversation = objectWithAtLeast({ id: integer });
 const decodeOnline = objectWithAtLeast({ accounts: arrayOf(objectWithAtLeast({ id: integer })) });
 const decodeRemoved = objectWithAtLeast({ file: string });
 const decodeAbout = objectWithAtLeast({
@@ -113,16 +113,16 @@ export class Api {
   /** All conversations of the account, in the order of their numbers. */
   async conversations(): Promise<Conversation[]> {
     const all: Conversation[] = [];
-    let after: number | null = 0;
-    for (let page = 0; page < MAX_PAGES && after !== null; page += 1) {
-      const input = { after, limit: CONVERSATIONS_OF_PAGE };
+    let afterId: number | null = 0;
+    for (let page = 0; page < MAX_CONVERSATION_PAGES && afterId !== null; page += 1) {
+      const input = { after: afterId, limit: CONVERSATIONS_PER_PAGE };
       const answer: Decoded<typeof decodeConversationPage> = await this.call(
         'conversations.list',
         input,
         decodeConversationPage,
       );
       all.push(...answer.conversations);
-      after = answer.next;
+      afterId = answer.next;
     }
     return all;
   }
@@ -180,12 +180,12 @@ export class Api {
 
   /** The newest messages with all words of a text, in all conversations of the account. */
   async search(text: string): Promise<FoundMessage[]> {
-    return (await this.call('messages.search', { text, limit: FOUND_MESSAGES }, decodeFound)).messages;
+    return (await this.call('messages.search', { text, limit: MAX_FOUND_MESSAGES }, decodeFound)).messages;
   }
 
   /** The number of the private conversation with `user`, who is named by number or nick. */
   async openPrivateConversation(user: number | string): Promise<number> {
-    return (await this.call('private.open', { user }, decodeOpened)).id;
+    return (await this.call('private.open', { user }, decodeOpenedConversation)).id;
   }
 
   /**
@@ -193,7 +193,7 @@ export class Api {
    * name may begin with the text.
    */
   async searchAccounts(text: string, conversation: number | null): Promise<FoundAccount[]> {
-    const input = { text, limit: FOUND_ACCOUNTS, ...(conversation === null ? {} : { conversation }) };
+    const input = { text, limit: MAX_FOUND_ACCOUNTS, ...(conversation === null ? {} : { conversation }) };
     return (await this.call('accounts.search', input, decodeAccounts)).accounts;
   }
 

@@ -5,14 +5,14 @@ import type { BrowserSession } from './browser-session.ts';
 import { BrowserStore } from './browser-store.ts';
 import { ChatState } from './chat-state.ts';
 import { Navigation } from './navigation.ts';
-import { PersistentRead } from './persistent-read.ts';
-import { isLoopback, type OpenedLink, type OpenedTokens, type Place } from './place.ts';
+import { RetryingRead } from './persistent-read.ts';
+import { isLoopback, type OpenedLink, type OpenedTokens, type PagePlace } from './place.ts';
 import type { Route, ScreenBelow } from './routes.ts';
 import { isOnlyWayIn, type SignOutRisks } from './sign-out-risks.ts';
 import { TabChannel } from './tab-channel.ts';
 
 /** The page assumes that the clocks of server and browser differ by at most this. */
-const CLOCK_DIFFERENCE_MS = 60_000;
+const MAX_CLOCK_DIFFERENCE_MS = 60_000;
 
 /** The screen that the page shows. */
 type Phase =
@@ -46,8 +46,8 @@ export class AppState {
   /** The losses that a sign-out would cause, while the page asks for confirmation. */
   readonly signOutRisks = signal<SignOutRisks | null>(null);
   /** The read of the session when the page starts, which is repeated until the server answers. */
-  readonly starting = new PersistentRead();
-  readonly place: Place;
+  readonly sessionRead = new RetryingRead();
+  readonly place: PagePlace;
   readonly navigation: Navigation;
   readonly api: Api;
   readonly #tabs: TabChannel;
@@ -56,7 +56,7 @@ export class AppState {
   /** The chat that a new sign-in is replacing: the page does not report that the session of this chat has ended. */
   #replacedChat: ChatState | null = null;
 
-  constructor(place: Place, api: Api, { link, invite }: OpenedTokens) {
+  constructor(place: PagePlace, api: Api, { link, invite }: OpenedTokens) {
     this.place = place;
     this.api = api;
     this.link.value = link;
@@ -86,7 +86,7 @@ export class AppState {
       this.phase.value = { name: 'elsewhere' };
       return;
     }
-    const session = await this.starting.run(() => this.api.currentSession());
+    const session = await this.sessionRead.run(() => this.api.currentSession());
     if (session !== null) await this.enter(session);
     else await this.#showSignInWithLink();
   }
@@ -107,13 +107,13 @@ export class AppState {
     this.#showSignIn();
     const link = this.link.value;
     // On any other host, a person who opens a stranger's link would use the stranger's account without knowing it.
-    if (link?.isPrinted === true && isLoopback(this.place.base)) await this.signIn(link.token);
+    if (link?.isPrintedByServer === true && isLoopback(this.place.base)) await this.signIn(link.token);
   }
 
   /** Signs in by a link. `choice`: further input of `auth.verify`. The current screen shows why a sign-in failed. */
-  async signIn(token: string, choice: object = {}): Promise<void> {
+  async signIn(token: string, extraInput: object = {}): Promise<void> {
     await this.#whileBusy(async () => {
-      const session = await this.api.openSession({ link: token, ...choice }).catch((error: unknown) => {
+      const session = await this.api.openSession({ link: token, ...extraInput }).catch((error: unknown) => {
         // Drops a link that the server refused: the server would refuse it again.
         if (!isTransient(error)) this.link.value = null;
         throw error;
@@ -227,16 +227,16 @@ export class AppState {
       return;
     }
     const isSignOut = this.#tabs.heardSignOut;
-    const isExpired = expiresAt !== null && expiresAt.getTime() <= Date.now() + CLOCK_DIFFERENCE_MS;
+    const isExpired = expiresAt !== null && expiresAt.getTime() <= Date.now() + MAX_CLOCK_DIFFERENCE_MS;
     const reason = isSignOut ? 'other-tab' : isExpired ? 'expired' : 'ended';
     const end: SessionEnd = { reason, nick: account.nick, hasUnsentTexts: false, successor: null };
     this.#showSignIn({ end });
     await chat.stop({ isSignOut });
-    const isStored = !isSignOut && expiresAt === null;
+    const hasTextDatabase = !isSignOut && expiresAt === null;
     const [successor, hasUnsentTexts] = await Promise.all([
       this.api.currentSession().catch(() => null),
       // If `isStored` is false, the browser has no database of texts, and opening it would create one.
-      isStored && this.#hasStoredTexts(account.id),
+      hasTextDatabase && this.#hasStoredTexts(account.id),
     ]);
     // During these requests the person may have signed in again.
     const phase = this.phase.value;

@@ -12,13 +12,13 @@ type DataAttributes = Record<string, string | undefined>;
 
 const SETTINGS = Object.keys(appearanceChoices) as AppearanceSetting[];
 /** The page ignores stored settings of more characters than this: the JSON text that it stores itself is shorter. */
-const MAX_KEPT_LENGTH = 200;
+const MAX_STORED_CHARACTERS = 200;
 
 /**
  * Parses stored settings from JSON. A setting without a valid choice gets its default. `kept` null: nothing is stored.
  */
-export function parseAppearance(kept: string | null): Appearance {
-  const values = parseObject(kept);
+export function parseAppearance(storedJson: string | null): Appearance {
+  const values = parseObject(storedJson);
   const chosen = SETTINGS.map((setting) => {
     const choices: readonly string[] = appearanceChoices[setting];
     return [setting, choices.find((each) => each === values[setting]) ?? choices[0]];
@@ -26,10 +26,10 @@ export function parseAppearance(kept: string | null): Appearance {
   return Object.fromEntries(chosen) as Appearance;
 }
 
-function parseObject(kept: string | null): Readonly<Record<string, unknown>> {
-  if (kept === null || kept.length > MAX_KEPT_LENGTH) return {};
+function parseObject(storedJson: string | null): Readonly<Record<string, unknown>> {
+  if (storedJson === null || storedJson.length > MAX_STORED_CHARACTERS) return {};
   try {
-    const values: unknown = JSON.parse(kept);
+    const values: unknown = JSON.parse(storedJson);
     return typeof values === 'object' && values !== null ? (values as Record<string, unknown>) : {};
   } catch {
     return {};
@@ -39,7 +39,7 @@ function parseObject(kept: string | null): Readonly<Record<string, unknown>> {
 /** Reads the stored settings. `basePathname` distinguishes several servers of one origin. */
 export function readAppearance(basePathname: string): Appearance {
   try {
-    return parseAppearance(localStorage.getItem(keyOf(basePathname)));
+    return parseAppearance(localStorage.getItem(storageKeyOf(basePathname)));
   } catch {
     // The browser does not let this page use its storage: every setting gets its default.
     return parseAppearance(null);
@@ -47,9 +47,9 @@ export function readAppearance(basePathname: string): Appearance {
 }
 
 /** Stores the settings. False: the browser does not let this page use its storage, or the storage is full. */
-export function keepAppearance(basePathname: string, appearance: Appearance): boolean {
+export function storeAppearance(basePathname: string, appearance: Appearance): boolean {
   try {
-    localStorage.setItem(keyOf(basePathname), JSON.stringify(appearance));
+    localStorage.setItem(storageKeyOf(basePathname), JSON.stringify(appearance));
     return true;
   } catch {
     return false;
@@ -65,6 +65,6 @@ export function applyAppearance(root: { readonly dataset: DataAttributes }, appe
   }
 }
 
-function keyOf(basePathname: string): string {
+function storageKeyOf(basePathname: string): string {
   return `klatch${basePathname}:appearance`;
 }

@@ -13,24 +13,24 @@ interface Schema extends DBSchema {
   unsent: { key: string; value: QueuedMessage };
 }
 
-const VERSION = 1;
+const DATABASE_VERSION = 1;
 
 /**
  * Stores drafts and unsent messages in IndexedDB, so that they survive a restart of the browser. Where IndexedDB fails
  * (a private window, a full disk), and on a shared computer, the page works, but stores nothing.
  */
 export class BrowserStore {
-  readonly #name: string;
+  readonly #databaseName: string;
   readonly #database: Promise<IDBPDatabase<Schema> | null>;
 
   /** `basePathname` distinguishes several servers of one origin. `isPersistent: false`: nothing is stored. */
   constructor(basePathname: string, { isPersistent = true } = {}) {
-    this.#name = `klatch${basePathname}`;
+    this.#databaseName = `klatch${basePathname}`;
     this.#database = isPersistent ? this.#open() : Promise.resolve(null);
   }
 
   #open(): Promise<IDBPDatabase<Schema> | null> {
-    return openDB<Schema>(this.#name, VERSION, {
+    return openDB<Schema>(this.#databaseName, DATABASE_VERSION, {
       upgrade: (database) => {
         database.createObjectStore('drafts', { keyPath: ['account', 'conversation'] });
         database.createObjectStore('unsent', { keyPath: 'clientId' });
@@ -84,7 +84,7 @@ export class BrowserStore {
   /** Deletes the database, for a sign-out. */
   async deleteAll(): Promise<void> {
     await this.close();
-    await deleteDB(this.#name).catch(() => {});
+    await deleteDB(this.#databaseName).catch(() => {});
   }
 
   async #attempt<Result>(work: (database: IDBPDatabase<Schema>) => Promise<Result>): Promise<Result | null> {

@@ -16,10 +16,10 @@ import { PeerPresence, peersIn } from './peer-presence.ts';
 import { PendingDeletions } from './pending-deletions.ts';
 import { ReadSender } from './read-sender.ts';
 import { SendQueue, type QueuedMessage } from './send-queue.ts';
-import type { Place } from './place.ts';
+import type { PagePlace } from './place.ts';
 import { Timeline } from './timeline.ts';
 import { MAX_MEMBERS_WITH_TYPING, Typing } from './typing.ts';
-import { byActivity, waitingOf, withListed, withMessage, withRead, type ConversationEntry } from './unread.ts';
+import { byActivity, titleCountOf, withListed, withMessage, withRead, type ConversationEntry } from './unread.ts';
 import { webSocketConnect, type ConnectionProblem } from './websocket.ts';
 
 /** The shortest time between two reads of the list of conversations, at any rate of new messages. */
@@ -44,7 +44,7 @@ export class ChatState {
   /** A counter that rises when the send queue or the set of conversations with a draft changes. */
   readonly writingVersion = signal(0);
   readonly deletions: PendingDeletions;
-  readonly typing = new Typing({ send: (conversation) => void this.#sendTyping(conversation) });
+  readonly typing = new Typing({ sendTyping: (conversation) => void this.#sendTyping(conversation) });
   readonly peers: PeerPresence;
   /** A counter that rises when a person chooses a message to see: the address does not change if it names it already. */
   readonly jumps = signal(0);
@@ -72,7 +72,7 @@ export class ChatState {
   #isStopped = false;
   #reloadTimer: ReturnType<typeof setTimeout> | null = null;
 
-  constructor(place: Place, api: Api, { account, expiresAt }: BrowserSession) {
+  constructor(place: PagePlace, api: Api, { account, expiresAt }: BrowserSession) {
     this.#account = signal(account);
     this.api = api;
     this.#reads = new ReadSender((conversation, seq) => api.markRead(conversation, seq));
@@ -82,7 +82,7 @@ export class ChatState {
     const onChange = (): void => {
       this.writingVersion.value += 1;
     };
-    this.drafts = new Drafts({ account: account.id, keep: (draft) => store.keepDraft(draft), onChange });
+    this.drafts = new Drafts({ account: account.id, storeDraft: (draft) => store.keepDraft(draft), onChange });
     this.sendQueue = new SendQueue({
       account: account.id,
       send: async ({ conversation, text, files = [], clientId }) => {
@@ -94,7 +94,7 @@ export class ChatState {
       },
       keep: (entry) => store.keepQueuedMessage(entry),
       remove: (clientId) => store.removeQueuedMessage(clientId),
-      lastSeqOf: (id) => this.#drawnLastSeq(id),
+      lastDrawnSeqOf: (id) => this.#drawnLastSeq(id),
       onChange,
     });
     this.peers = new PeerPresence((conversation) => api.onlineAccounts(conversation));
@@ -111,7 +111,7 @@ export class ChatState {
     this.live = new LiveClient({
       connect: webSocketConnect(place.base),
       token: null,
-      follow: { resumeRevByConversation: new Map(), unknownStartAt: 'now', onlyConversations: null },
+      follow: { resumeRevByConversation: new Map(), startWithoutResumeRev: 'now', onlyConversations: null },
       listener: (event) => this.#onEvent(event),
     });
   }
@@ -153,7 +153,7 @@ export class ChatState {
     this.attachments.stop();
     this.#timeline?.close();
     if (this.#reloadTimer !== null) clearTimeout(this.#reloadTimer);
-    if (!isSignOut) this.drafts.keepNow();
+    if (!isSignOut) this.drafts.storeNow();
     const stopped = this.live.stop();
     await (isSignOut ? this.#store.deleteAll() : this.#store.close());
     await stopped;
@@ -161,7 +161,9 @@ export class ChatState {
 
   /** Whether a sign-out loses something that the account has written, in any tab of this browser. */
   async hasUnsentTexts(): Promise<boolean> {
-    return this.drafts.hasAny || this.sendQueue.hasAny || (await this.#store.hasTextsOf(this.account.id));
+    return (
+      this.drafts.hasAnyText || this.sendQueue.hasUnsentMessages || (await this.#store.hasTextsOf(this.account.id))
+    );
   }
 
   entryOf(conversation: number): ConversationEntry | undefined {
@@ -184,7 +186,7 @@ export class ChatState {
       onFirstSeq: (firstSeq) =>
         this.#update(conversation, (entry) => ({ ...entry, firstSeq: Math.max(firstSeq, entry.firstSeq) })),
     });
-    void this.peers.ask(peersIn(this.#entries.values(), conversation));
+    void this.peers.fetchPresence(peersIn(this.#entries.values(), conversation));
     return this.#timeline;
   }
 
@@ -210,7 +212,7 @@ export class ChatState {
   async markRead(conversation: number, seq: number): Promise<void> {
     const entry = this.#entries.get(conversation);
     if (entry === undefined || seq <= entry.readSeq) return;
-    const hadMentions = entry.mentions > 0;
+    const hadMentions = entry.unreadMentionCount > 0;
     this.#update(conversation, (each) => withRead(each, seq));
     await this.#sendReadSeq(conversation, seq, hadMentions);
   }
@@ -234,7 +236,7 @@ export class ChatState {
 
   /** The number that the page's title shows: the sum of `waitingOf` over all conversations. */
   get waiting(): number {
-    return (this.conversations.value ?? []).reduce((sum, entry) => sum + waitingOf(entry), 0);
+    return (this.conversations.value ?? []).reduce((sum, entry) => sum + titleCountOf(entry), 0);
   }
 
   /** Resolves to false if the work failed; `actionProblem` then says why. */
@@ -262,7 +264,7 @@ export class ChatState {
       return this.#restored.then(() => this.#onConnected());
     } else if (event.type === 'reset') this.#onReset(event.conversation, event.rev);
     else if (event.type === 'left') this.#onLeft(event.conversation);
-    else if (event.type === 'said') this.#onSaid(event.method, event.params);
+    else if (event.type === 'said') this.#onNotification(event.method, event.params);
     else this.#reloadSoon();
   }
 
@@ -294,7 +296,7 @@ export class ChatState {
     if (isNew && message.sender.kind !== 'webhook') this.typing.onMessage(conversation, message.sender.id);
     this.#update(conversation, (entry) => withMessage(entry, message, this.account));
     // The next draw shows the message: an own one would be out of view if it left the send queue before.
-    this.#drawing.schedule(() => this.#tellSendQueue(conversation, message));
+    this.#drawing.scheduleDraw(() => this.#tellSendQueue(conversation, message));
     if (!this.#entries.has(conversation) || this.#resetConversations.has(conversation)) this.#reloadSoon();
   }
 
@@ -306,7 +308,7 @@ export class ChatState {
   #onFetched(conversation: number, message: Message): void {
     if (message.seq <= this.#drawnLastSeq(conversation)) this.#tellSendQueue(conversation, message);
     else if (this.#entries.has(conversation)) this.#show(conversation, message);
-    else this.#drawing.schedule(() => this.#tellSendQueue(conversation, message));
+    else this.#drawing.scheduleDraw(() => this.#tellSendQueue(conversation, message));
   }
 
   #tellSendQueue(conversation: number, message: Message): void {
@@ -324,21 +326,22 @@ export class ChatState {
   #onLeft(conversation: number): void {
     this.#entries.delete(conversation);
     this.pages.forget(conversation);
-    this.#drawing.schedule();
+    this.#drawing.scheduleDraw();
   }
 
-  #onSaid(method: string, params: unknown): void {
-    const said = readNotification(method, params);
-    if (said?.kind === 'typing') this.typing.onNotification(said.conversation, said.account);
-    else if (said?.kind === 'presence') {
-      this.presence.value = { account: said.account, online: said.online };
-      this.peers.onNotification(said.account, said.online);
-    } else if (said?.kind === 'read') {
-      this.#update(said.conversation, (entry) => withRead(entry, said.seq));
-      if ((this.#entries.get(said.conversation)?.mentions ?? 0) > 0) this.#reloadSoon();
+  #onNotification(method: string, params: unknown): void {
+    const notification = readNotification(method, params);
+    if (notification?.kind === 'typing')
+      this.typing.onTypingNotification(notification.conversation, notification.account);
+    else if (notification?.kind === 'presence') {
+      this.presence.value = { account: notification.account, online: notification.online };
+      this.peers.onNotification(notification.account, notification.online);
+    } else if (notification?.kind === 'read') {
+      this.#update(notification.conversation, (entry) => withRead(entry, notification.seq));
+      if ((this.#entries.get(notification.conversation)?.unreadMentionCount ?? 0) > 0) this.#reloadSoon();
     } else {
       if (method === 'account.changed') this.groupChange.value = { conversation: null };
-      if (said?.account.id === this.account.id) this.rename(said.account);
+      if (notification?.account.id === this.account.id) this.rename(notification.account);
       this.#reloadSoon();
     }
   }
@@ -346,7 +349,7 @@ export class ChatState {
   #update(conversation: number, change: (entry: ConversationEntry) => ConversationEntry): void {
     const entry = this.#entries.get(conversation);
     if (entry !== undefined) this.#entries.set(conversation, change(entry));
-    this.#drawing.schedule();
+    this.#drawing.scheduleDraw();
   }
 
   #showEntries(): void {
@@ -379,8 +382,8 @@ export class ChatState {
       for (const info of listed) this.#takeListed(info);
       this.#isListed = true;
       if (this.actionProblem.value === this.#listProblem) this.actionProblem.value = null;
-      this.#drawing.schedule(() => this.sendQueue.forgetShown());
-      void this.peers.ask(peersIn(this.#entries.values(), this.#timeline?.conversation ?? null));
+      this.#drawing.scheduleDraw(() => this.sendQueue.forgetShownEntries());
+      void this.peers.fetchPresence(peersIn(this.#entries.values(), this.#timeline?.conversation ?? null));
     } catch (error) {
       // The session has ended: the live connection reports that.
       if (error instanceof ServerError && error.code === 'unauthenticated') return;

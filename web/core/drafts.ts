@@ -1,11 +1,11 @@
 import type { Draft } from './browser-store.ts';
 
 /** A draft is stored after this time without typing, and when the page is hidden. */
-const KEEP_AFTER_MS = 300;
+const STORE_DELAY_MS = 300;
 
 interface DraftsOptions {
   readonly account: number;
-  readonly keep: (draft: Draft) => Promise<void>;
+  readonly storeDraft: (draft: Draft) => Promise<void>;
   readonly onChange: () => void;
 }
 
@@ -13,8 +13,8 @@ interface DraftsOptions {
 export class Drafts {
   readonly #options: DraftsOptions;
   readonly #textByConversation = new Map<number, string>();
-  readonly #unkept = new Set<number>();
-  #timer: ReturnType<typeof setTimeout> | undefined;
+  readonly #unstoredConversations = new Set<number>();
+  #storeTimer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(options: DraftsOptions) {
     this.#options = options;
@@ -31,7 +31,7 @@ export class Drafts {
     this.#options.onChange();
   }
 
-  get hasAny(): boolean {
+  get hasAnyText(): boolean {
     return [...this.#textByConversation.values()].some((text) => text !== '');
   }
 
@@ -42,18 +42,18 @@ export class Drafts {
   set(conversation: number, text: string): void {
     const hadText = this.textOf(conversation) !== '';
     this.#textByConversation.set(conversation, text);
-    this.#unkept.add(conversation);
-    clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => this.keepNow(), KEEP_AFTER_MS);
+    this.#unstoredConversations.add(conversation);
+    clearTimeout(this.#storeTimer);
+    this.#storeTimer = setTimeout(() => this.storeNow(), STORE_DELAY_MS);
     if (hadText !== (text !== '')) this.#options.onChange();
   }
 
-  keepNow(): void {
-    clearTimeout(this.#timer);
-    for (const conversation of this.#unkept) {
+  storeNow(): void {
+    clearTimeout(this.#storeTimer);
+    for (const conversation of this.#unstoredConversations) {
       const text = this.textOf(conversation);
-      void this.#options.keep({ account: this.#options.account, conversation, text });
+      void this.#options.storeDraft({ account: this.#options.account, conversation, text });
     }
-    this.#unkept.clear();
+    this.#unstoredConversations.clear();
   }
 }

@@ -1,8 +1,8 @@
 import { batch } from '@preact/signals';
 
 /** The delay of a draw in a hidden page, which gets no frames: its title still has to show the number of messages. */
-const HIDDEN_INTERVAL_MS = 250;
-const MAX_PAUSE_MS = 250;
+const HIDDEN_PAGE_DELAY_MS = 250;
+const MAX_PAUSE_AFTER_DRAW_MS = 250;
 /** The longest wait for a frame: a page that becomes hidden gets no frame that it requested before. */
 const MAX_FRAME_WAIT_MS = 1_000;
 
@@ -27,12 +27,12 @@ export class DrawScheduler {
    * Draws soon. Further calls before that draw cause no second draw. `change` is a change of signals that the page must
    * not show before that draw.
    */
-  schedule(change?: () => void): void {
+  scheduleDraw(change?: () => void): void {
     if (change !== undefined) this.#changesOfNextDraw.push(change);
     if (this.#isScheduled) return;
     this.#isScheduled = true;
     const pauseMs = this.#pausedUntil - performance.now();
-    if (document.hidden) this.#timer = setTimeout(this.#drawNow, HIDDEN_INTERVAL_MS);
+    if (document.hidden) this.#timer = setTimeout(this.#drawNow, HIDDEN_PAGE_DELAY_MS);
     else if (pauseMs > 0) this.#timer = setTimeout(this.#drawInNextFrame, pauseMs);
     else this.#drawInNextFrame();
   }
@@ -54,7 +54,7 @@ export class DrawScheduler {
     // A timer that is set within a frame runs after the frame is painted.
     setTimeout(() => {
       const now = performance.now();
-      this.#pausedUntil = now + Math.min(MAX_PAUSE_MS, now - startedAt);
+      this.#pausedUntil = now + Math.min(MAX_PAUSE_AFTER_DRAW_MS, now - startedAt);
     });
   };
 }

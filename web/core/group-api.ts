@@ -14,7 +14,7 @@ const MEMBERS_OF_PAGE = 200;
  * The `limit` of a request for the list of open invitations. By default a group can have 100 open invitations
  * (`limits.invites-per-group`), so that one answer contains all.
  */
-const MAX_INVITES = 1_000;
+const MAX_LISTED_INVITES = 1_000;
 /** In a search for a nick, the number of members that the page requests at once: the maximum that the server sends. */
 const MEMBERS_PER_SEARCH_PAGE = 1_000;
 /**
@@ -102,7 +102,7 @@ export class GroupApi {
     await this.#api.call('groups.set-role', { group: this.#group, user, role }, decodeGroup);
   }
 
-  async transfer(user: number): Promise<void> {
+  async transferOwnership(user: number): Promise<void> {
     await this.#api.call('groups.transfer', { group: this.#group, user }, decodeGroup);
   }
 
@@ -119,7 +119,8 @@ export class GroupApi {
   }
 
   async invites(): Promise<Invite[]> {
-    return (await this.#api.call('invites.list', { group: this.#group, limit: MAX_INVITES }, decodeInvites)).invites;
+    return (await this.#api.call('invites.list', { group: this.#group, limit: MAX_LISTED_INVITES }, decodeInvites))
+      .invites;
   }
 
   /** `validS`: seconds, null: no time limit. `maxUses` null: no limit of uses. */

@@ -3,14 +3,14 @@ import type { Message, Notice } from '../../client/core/shapes.ts';
 /** The number of messages of one page. */
 export const PAGE_MESSAGES = 100;
 const MAX_PAGES_OF_CONVERSATION = 30;
-const MAX_PAGES = 200;
+const MAX_STORED_PAGES = 200;
 /**
  * The maximum number of notices of one page, as in an answer of the server. If there are more, the oldest are dropped.
  */
 const MAX_NOTICES_OF_PAGE = 200;
 const NO_NOTICES: readonly Notice[] = [];
 
-interface Page {
+interface MessagePage {
   readonly conversation: number;
   readonly bySeq: Map<number, Message>;
   readonly noticesByRev: Map<number, Notice>;
@@ -23,8 +23,8 @@ interface Page {
 
 /** A range of seqs, both ends included. */
 export interface SeqRange {
-  readonly from: number;
-  readonly to: number;
+  readonly fromSeq: number;
+  readonly toSeq: number;
 }
 
 /**
@@ -33,7 +33,7 @@ export interface SeqRange {
  */
 export class MessagePages {
   /** The stored pages, ordered by their last use: the page that was used last is at the end. */
-  readonly #pages = new Map<string, Page>();
+  readonly #pages = new Map<string, MessagePage>();
 
   get(conversation: number, seq: number): Message | undefined {
     return this.#pages.get(keyOf(conversation, seq))?.bySeq.get(seq);
@@ -42,7 +42,7 @@ export class MessagePages {
   /** Stores messages. Of two states of a message it keeps the one with the greater rev. */
   put(conversation: number, messages: readonly Message[]): void {
     for (const message of messages) {
-      const page = this.#use(conversation, message.seq) ?? this.#add(conversation, message.seq);
+      const page = this.#touchPage(conversation, message.seq) ?? this.#addPage(conversation, message.seq);
       const known = page.bySeq.get(message.seq);
       if (known === undefined || known.rev <= message.rev) page.bySeq.set(message.seq, message);
     }
@@ -55,7 +55,7 @@ export class MessagePages {
   putNotice(conversation: number, rev: number, notice: Notice): void {
     if (notice.after_seq === undefined) return;
     const seq = noticePageSeq(notice.after_seq);
-    const page = this.#use(conversation, seq) ?? this.#add(conversation, seq);
+    const page = this.#touchPage(conversation, seq) ?? this.#addPage(conversation, seq);
     page.noticesByRev.set(rev, notice);
     if (page.noticesByRev.size > MAX_NOTICES_OF_PAGE) page.noticesByRev.delete(Math.min(...page.noticesByRev.keys()));
     page.noticesBySeq = null;
@@ -86,19 +86,20 @@ export class MessagePages {
   }
 
   /** The first gap of missing messages within a range, at most to the end of its page; null: none is missing. */
-  firstMissing(conversation: number, { from, to }: SeqRange): SeqRange | null {
-    let begin = 0;
+  firstMissing(conversation: number, { fromSeq: from, toSeq: to }: SeqRange): SeqRange | null {
+    let gapBeginSeq = 0;
     for (let seq = from; seq <= to; seq += 1) {
       const isPresent = this.get(conversation, seq) !== undefined;
-      if (begin === 0 && !isPresent) begin = seq;
-      if (begin !== 0 && (isPresent || pageOf(seq) !== pageOf(begin))) return { from: begin, to: seq - 1 };
+      if (gapBeginSeq === 0 && !isPresent) gapBeginSeq = seq;
+      if (gapBeginSeq !== 0 && (isPresent || pageOf(seq) !== pageOf(gapBeginSeq)))
+        return { fromSeq: gapBeginSeq, toSeq: seq - 1 };
     }
-    return begin === 0 ? null : { from: begin, to };
+    return gapBeginSeq === 0 ? null : { fromSeq: gapBeginSeq, toSeq: to };
   }
 
   /** Marks the pages of a range as used, so that others are dropped first. */
-  touch(conversation: number, { from, to }: SeqRange): void {
-    for (let seq = from; pageOf(seq) <= pageOf(to); seq += PAGE_MESSAGES) this.#use(conversation, seq);
+  touch(conversation: number, { fromSeq: from, toSeq: to }: SeqRange): void {
+    for (let seq = from; pageOf(seq) <= pageOf(to); seq += PAGE_MESSAGES) this.#touchPage(conversation, seq);
   }
 
   /** Forgets the messages and notices of a conversation whose rev is greater than `rev`. */
@@ -106,7 +107,7 @@ export class MessagePages {
     for (const page of this.#pages.values()) {
       if (page.conversation !== conversation) continue;
       for (const [seq, message] of page.bySeq) if (message.rev > rev) page.bySeq.delete(seq);
-      for (const of of page.noticesByRev.keys()) if (of > rev) page.noticesByRev.delete(of);
+      for (const noticeRev of page.noticesByRev.keys()) if (noticeRev > rev) page.noticesByRev.delete(noticeRev);
       page.noticesBySeq = null;
     }
   }
@@ -115,7 +116,7 @@ export class MessagePages {
     for (const [key, page] of this.#pages) if (page.conversation === conversation) this.#pages.delete(key);
   }
 
-  #use(conversation: number, seq: number): Page | undefined {
+  #touchPage(conversation: number, seq: number): MessagePage | undefined {
     const key = keyOf(conversation, seq);
     const page = this.#pages.get(key);
     if (page === undefined) return undefined;
@@ -124,12 +125,12 @@ export class MessagePages {
     return page;
   }
 
-  #add(conversation: number, seq: number): Page {
-    const page: Page = { conversation, bySeq: new Map(), noticesByRev: new Map(), noticesBySeq: null };
+  #addPage(conversation: number, seq: number): MessagePage {
+    const page: MessagePage = { conversation, bySeq: new Map(), noticesByRev: new Map(), noticesBySeq: null };
     this.#pages.set(keyOf(conversation, seq), page);
-    const own = [...this.#pages].filter(([, each]) => each.conversation === conversation);
-    if (own.length > MAX_PAGES_OF_CONVERSATION) this.#pages.delete(own[0]![0]);
-    if (this.#pages.size > MAX_PAGES) this.#pages.delete(this.#pages.keys().next().value!);
+    const pagesOfConversation = [...this.#pages].filter(([, each]) => each.conversation === conversation);
+    if (pagesOfConversation.length > MAX_PAGES_OF_CONVERSATION) this.#pages.delete(pagesOfConversation[0]![0]);
+    if (this.#pages.size > MAX_STORED_PAGES) this.#pages.delete(this.#pages.keys().next().value!);
     return page;
   }
 }

@@ -8,7 +8,7 @@ export class Navigation {
   #screenBelow: ScreenBelow = { screen: 'list' };
   #isLeavingPanel = false;
   /** The screen that a person chose while the browser was going back from a panel; null: none. */
-  #chosenMeanwhile: Route | null = null;
+  #routeChosenWhileLeaving: Route | null = null;
 
   constructor(basePathname: string) {
     this.#basePathname = basePathname;
@@ -26,8 +26,8 @@ export class Navigation {
   followAddress(): void {
     this.#isLeavingPanel = false;
     this.#show(parseRoute(location.pathname, this.#basePathname));
-    const chosen = this.#chosenMeanwhile;
-    this.#chosenMeanwhile = null;
+    const chosen = this.#routeChosenWhileLeaving;
+    this.#routeChosenWhileLeaving = null;
     if (chosen !== null) this.go(chosen);
   }
 
@@ -35,13 +35,13 @@ export class Navigation {
   go(route: Route, { replaces = false } = {}): void {
     if (this.#isLeavingPanel) {
       // The browser goes back asynchronously, and would then also leave a screen that is shown now.
-      this.#chosenMeanwhile = route;
+      this.#routeChosenWhileLeaving = route;
       return;
     }
     const path = pathOf(route, this.#basePathname);
     if (path !== location.pathname) {
-      const state = { panelSteps: this.#panelStepsTo(route, replaces) };
-      history[replaces ? 'replaceState' : 'pushState'](state, '', path);
+      const historyState = { panelSteps: this.#panelStepsTo(route, replaces) };
+      history[replaces ? 'replaceState' : 'pushState'](historyState, '', path);
     }
     this.#show(route);
   }

@@ -6,7 +6,7 @@ const UNDO_MS = 5_000;
  * If more deletions than this wait until they can no longer be undone, the oldest is sent at once. The bound exists
  * because the page sends all waiting ones when it is closed.
  */
-const MAX_WAITING = 20;
+const MAX_WAITING_DELETIONS = 20;
 
 /** `waiting`: the deletion can be undone. `sent`: the page waits for the server's answer. */
 type DeletionState = 'waiting' | 'sent';
@@ -36,7 +36,7 @@ export class PendingDeletions {
   add(conversation: number, seq: number): void {
     const key = keyOf(conversation, seq);
     if (this.#states.peek().has(key)) return;
-    const oldest = this.#timers.size >= MAX_WAITING ? this.#timers.keys().next().value : undefined;
+    const oldest = this.#timers.size >= MAX_WAITING_DELETIONS ? this.#timers.keys().next().value : undefined;
     if (oldest !== undefined) void this.#send(oldest, false);
     this.#setState(key, 'waiting');
     this.#timers.set(

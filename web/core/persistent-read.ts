@@ -4,12 +4,12 @@ import { isTransient } from '../../client/core/chat-error.ts';
 import { waitOrUntilAborted } from '../../client/core/wait.ts';
 
 /** Repeats a request until the server answers it, for data that the screen cannot be shown without. */
-export class PersistentRead {
+export class RetryingRead {
   /**
    * The error of the last attempt, until one succeeds. `retryAt`: the time of the next attempt, as `Date.now` counts.
    */
   readonly failure = signal<{ readonly error: Error; readonly retryAt: number } | null>(null);
-  #wait = new AbortController();
+  #waitAbort = new AbortController();
 
   /**
    * Repeats `read` until it succeeds; never rejects. The wait before the next attempt grows to 30 s; after an error
@@ -22,16 +22,16 @@ export class PersistentRead {
         this.failure.value = null;
         return answer;
       } catch (error) {
-        const waitMs = isTransient(error) ? backoffMs(failures, DEFAULT_BACKOFF) : DEFAULT_BACKOFF.maxMs;
-        this.#wait = new AbortController();
+        const waitMs = isTransient(error) ? backoffMs(failures, DEFAULT_BACKOFF) : DEFAULT_BACKOFF.maxDelayMs;
+        this.#waitAbort = new AbortController();
         this.failure.value = { error: error as Error, retryAt: Date.now() + waitMs };
-        await waitOrUntilAborted(waitMs, this.#wait.signal);
+        await waitOrUntilAborted(waitMs, this.#waitAbort.signal);
       }
     }
   }
 
   /** Makes the next attempt at once. */
   tryNow(): void {
-    this.#wait.abort();
+    this.#waitAbort.abort();
   }
 }

@@ -3,7 +3,7 @@ import { parseRoute, pathOf } from './routes.ts';
 /**
  * The place where the page is served. `base` is `http.base-uri` with a slash at its end, as the page's HTML names it.
  */
-export interface Place {
+export interface PagePlace {
   readonly base: URL;
   /**
    * The origin of the opened page. It differs from the origin of `base` if the person opened the server by another name
@@ -19,7 +19,7 @@ const INVITE_TOKEN_PATTERN = /^#([A-Za-z0-9_-]{43})$/;
 /** The path below the base to which the page of an invitation leads. */
 const INVITE_PATH = 'join';
 
-export function placeOf(page: Document, { origin }: Location): Place {
+export function placeOf(page: Document, { origin }: Location): PagePlace {
   const base = new URL(page.documentElement.dataset['base'] ?? '/', origin);
   return { base, pageOrigin: origin, projectName: page.title };
 }
@@ -36,7 +36,7 @@ export interface OpenedLink {
    * Whether the link leads to the base itself, as the link that the server prints. A link that a person gets by mail
    * has another path, since mail scanners open links.
    */
-  readonly isPrinted: boolean;
+  readonly isPrintedByServer: boolean;
 }
 
 /** The secrets in an address that somebody opened. */
@@ -47,15 +47,15 @@ export interface OpenedTokens {
 }
 
 /** Takes the tokens out of the address of the page, so that they are in no history and no bookmark. */
-export function takeTokens({ base }: Place, location: Location, history: History): OpenedTokens {
+export function takeTokens({ base }: PagePlace, location: Location, history: History): OpenedTokens {
   const token = LINK_TOKEN_PATTERN.exec(location.hash)?.[1] ?? null;
-  const isPrinted = location.pathname === base.pathname;
+  const isPrintedByServer = location.pathname === base.pathname;
   const isInvite = location.pathname === `${base.pathname}${INVITE_PATH}`;
   const invite = isInvite ? (INVITE_TOKEN_PATTERN.exec(location.hash)?.[1] ?? null) : null;
   const path = pathOf(parseRoute(location.pathname, base.pathname), base.pathname);
   // The pages for links and invitations have other paths. Replacing the entry keeps them out of the history.
   if (location.hash !== '' || location.pathname !== path) history.replaceState(null, '', path);
-  return { link: token === null ? null : { token, isPrinted }, invite };
+  return { link: token === null ? null : { token, isPrintedByServer }, invite };
 }
 
 /** The token in a sign-in link that somebody pasted, or null. */

@@ -26,16 +26,16 @@ export class ReadTracker {
   }
 
   /** `seq`: the last message that is entirely in view now; the same seq again when the page gets the focus. */
-  update(seq: number): void {
+  updateSeqInView(seq: number): void {
     this.#seqInView = seq;
     this.#leastSeqInView = Math.min(this.#leastSeqInView, seq);
-    this.check();
+    this.startOrStopTimer();
   }
 
   /**
    * Starts the timer after which messages in view count as read, or stops it while the page is hidden or without focus.
    */
-  check(): void {
+  startOrStopTimer(): void {
     if (!this.#options.isLookedAt()) return this.stop();
     if (this.#timer !== null || this.#seqInView <= this.#readSeq) return;
     this.#leastSeqInView = this.#seqInView;
@@ -47,7 +47,7 @@ export class ReadTracker {
         this.#readSeq = seq;
         this.#options.onRead(seq);
       }
-      this.check();
+      this.startOrStopTimer();
     }, this.#options.inViewMs ?? IN_VIEW_MS);
   }
 

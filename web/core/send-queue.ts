@@ -27,23 +27,23 @@ interface SendQueueOptions {
   readonly keep: (entry: QueuedMessage) => Promise<void>;
   readonly remove: (clientId: string) => Promise<void>;
   /** The greatest seq of a conversation that the page has drawn. */
-  readonly lastSeqOf: (conversation: number) => number;
+  readonly lastDrawnSeqOf: (conversation: number) => number;
   readonly onChange: () => void;
   readonly now?: () => number;
 }
 
-const MAX_ENTRIES = 500;
+const MAX_QUEUED_MESSAGES = 500;
 /**
  * The page sends no message again that was written longer ago than this. The server remembers a `client_id` for a day;
  * after that day it would post the message twice.
  */
-const MAX_AGE_MS = 23 * 60 * 60 * 1_000;
-export const TOO_OLD =
+const MAX_MESSAGE_AGE_MS = 23 * 60 * 60 * 1_000;
+export const TOO_OLD_REFUSAL =
   'After 23 hours a repeat could post it twice: look for it in the conversation, then send it again or delete it';
 /** The code of the refusal after the session has ended. The entries then wait for the next sign-in. */
 const SESSION_OVER_CODE = 'unauthenticated';
 
-interface Sending {
+interface PendingSend {
   entry: QueuedMessage;
   /** The seq in the server's answer; null: no answer yet. */
   seq: number | null;
@@ -55,10 +55,10 @@ interface Sending {
  */
 export class SendQueue {
   readonly #options: SendQueueOptions;
-  readonly #byClientId = new Map<string, Sending>();
+  readonly #byClientId = new Map<string, PendingSend>();
   readonly #sendingConversations = new Set<number>();
   readonly #stopped = new AbortController();
-  #wait = new AbortController();
+  #waitAbort = new AbortController();
 
   constructor(options: SendQueueOptions) {
     this.#options = options;
@@ -66,18 +66,20 @@ export class SendQueue {
 
   /** Whether `add` would accept one more message. */
   get hasCapacity(): boolean {
-    return this.#byClientId.size < MAX_ENTRIES;
+    return this.#byClientId.size < MAX_QUEUED_MESSAGES;
   }
 
   /** Whether a message waits to be sent, or was refused. */
-  get hasAny(): boolean {
+  get hasUnsentMessages(): boolean {
     return [...this.#byClientId.values()].some(({ seq }) => seq === null);
   }
 
   /** The entries to show after the newest message of a conversation. */
   entriesOf(conversation: number): QueuedMessage[] {
-    const mine = [...this.#byClientId.values()].filter(({ entry }) => entry.conversation === conversation);
-    return mine.filter((each) => !this.#isShown(each)).map(({ entry }) => entry);
+    const sendsOfConversation = [...this.#byClientId.values()].filter(
+      ({ entry }) => entry.conversation === conversation,
+    );
+    return sendsOfConversation.filter((each) => !this.#isShown(each)).map(({ entry }) => entry);
   }
 
   /** Queues a text with its files; false: the queue is full. */
@@ -101,16 +103,16 @@ export class SendQueue {
 
   /** Queues the entries that the browser had stored, by their time of creation, before the entries of this page. */
   restore(entries: readonly QueuedMessage[]): void {
-    const mine = entries.filter(
+    const ownEntries = entries.filter(
       ({ account, clientId }) => account === this.#options.account && !this.#byClientId.has(clientId),
     );
-    const added = [...this.#byClientId];
+    const entriesOfThisPage = [...this.#byClientId];
     this.#byClientId.clear();
-    for (const entry of mine.sort((a, b) => a.createdAt - b.createdAt).slice(0, MAX_ENTRIES)) {
-      this.#insert(this.#isTooOld(entry) ? { ...entry, refusal: entry.refusal ?? TOO_OLD } : entry);
+    for (const entry of ownEntries.sort((a, b) => a.createdAt - b.createdAt).slice(0, MAX_QUEUED_MESSAGES)) {
+      this.#insert(this.#isTooOld(entry) ? { ...entry, refusal: entry.refusal ?? TOO_OLD_REFUSAL } : entry);
     }
-    for (const [clientId, sending] of added) this.#byClientId.set(clientId, sending);
-    for (const { conversation } of mine) void this.#sendAll(conversation);
+    for (const [clientId, sending] of entriesOfThisPage) this.#byClientId.set(clientId, sending);
+    for (const { conversation } of ownEntries) void this.#sendAll(conversation);
     this.#options.onChange();
   }
 
@@ -142,14 +144,14 @@ export class SendQueue {
    * Removes the entries of stored messages whose seq is not above the last seq in the list of conversations. The server
    * reports no change for messages that it stored before the page connected, so nothing else removes their entries.
    */
-  forgetShown(): void {
+  forgetShownEntries(): void {
     for (const [clientId, sending] of this.#byClientId) if (this.#isShown(sending)) this.#remove(clientId);
   }
 
   /** Ends the wait before the next attempt to send, because the server is reachable again. */
   wake(): void {
-    this.#wait.abort();
-    this.#wait = new AbortController();
+    this.#waitAbort.abort();
+    this.#waitAbort = new AbortController();
   }
 
   stop(): void {
@@ -157,12 +159,12 @@ export class SendQueue {
     this.wake();
   }
 
-  #isShown({ entry, seq }: Sending): boolean {
-    return seq !== null && this.#options.lastSeqOf(entry.conversation) >= seq;
+  #isShown({ entry, seq }: PendingSend): boolean {
+    return seq !== null && this.#options.lastDrawnSeqOf(entry.conversation) >= seq;
   }
 
   #isTooOld({ createdAt }: QueuedMessage): boolean {
-    return this.#now() - createdAt > MAX_AGE_MS;
+    return this.#now() - createdAt > MAX_MESSAGE_AGE_MS;
   }
 
   #now(): number {
@@ -183,24 +185,24 @@ export class SendQueue {
     if (this.#sendingConversations.has(conversation)) return;
     this.#sendingConversations.add(conversation);
     try {
-      for (let next = this.#next(conversation); next !== undefined; next = this.#next(conversation))
+      for (let next = this.#nextToSend(conversation); next !== undefined; next = this.#nextToSend(conversation))
         await this.#sendOne(next);
     } finally {
       this.#sendingConversations.delete(conversation);
     }
   }
 
-  #next(conversation: number): Sending | undefined {
+  #nextToSend(conversation: number): PendingSend | undefined {
     if (this.#stopped.signal.aborted) return undefined;
     return [...this.#byClientId.values()].find(
       ({ entry, seq }) => entry.conversation === conversation && entry.refusal === null && seq === null,
     );
   }
 
-  async #sendOne(sending: Sending): Promise<void> {
+  async #sendOne(sending: PendingSend): Promise<void> {
     const { clientId } = sending.entry;
     for (let failures = 0; !this.#stopped.signal.aborted && this.#byClientId.has(clientId); failures += 1) {
-      if (this.#isTooOld(sending.entry)) return this.#refuse(sending, TOO_OLD);
+      if (this.#isTooOld(sending.entry)) return this.#refuse(sending, TOO_OLD_REFUSAL);
       try {
         const seq = await this.#options.send(sending.entry);
         sending.seq = seq;
@@ -210,12 +212,12 @@ export class SendQueue {
       } catch (error) {
         if (error instanceof ServerError && error.code === SESSION_OVER_CODE) return this.stop();
         if (!isTransient(error)) return this.#refuse(sending, (error as Error).message);
-        await waitOrUntilAborted(backoffMs(failures, DEFAULT_BACKOFF), this.#wait.signal);
+        await waitOrUntilAborted(backoffMs(failures, DEFAULT_BACKOFF), this.#waitAbort.signal);
       }
     }
   }
 
-  #refuse(sending: Sending, refusal: string): void {
+  #refuse(sending: PendingSend, refusal: string): void {
     sending.entry = { ...sending.entry, refusal };
     void this.#options.keep(sending.entry);
     this.#options.onChange();

@@ -1,7 +1,7 @@
 import { anything, arrayOf, boolean, objectWithAtLeast, type Decoder } from '../../client/core/decode.ts';
 
 /** The `limit` of the request for the list of sessions: the greatest that the server accepts. */
-const MAX_SESSIONS = 1_000;
+const MAX_LISTED_SESSIONS = 1_000;
 
 const decodeProfile = objectWithAtLeast({ addresses: arrayOf(anything) });
 const decodeSessions = objectWithAtLeast({
@@ -29,6 +29,6 @@ export interface SignOutRisks {
 export async function isOnlyWayIn(api: RisksApi): Promise<boolean> {
   const { addresses } = await api.call('profile.show', {}, decodeProfile);
   if (addresses.length > 0) return false;
-  const { sessions } = await api.call('sessions.list', { limit: MAX_SESSIONS }, decodeSessions);
+  const { sessions } = await api.call('sessions.list', { limit: MAX_LISTED_SESSIONS }, decodeSessions);
   return sessions.every((session) => session.current || session.app_password);
 }

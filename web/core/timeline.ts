@@ -9,7 +9,7 @@ import { PAGE_MESSAGES, type MessagePages, type SeqRange } from './message-pages
  * The pause between two requests for messages. While a person drags the scroll bar, messages that are out of view again
  * after the pause are not fetched.
  */
-const SCROLL_REST_MS = 40;
+const FETCH_PAUSE_MS = 40;
 /** The number of messages that `fetchNewest` requests: more than a screen shows. */
 const NEWEST_MESSAGES = 80;
 
@@ -39,8 +39,8 @@ export class Timeline {
   readonly #closed = new AbortController();
   #wanted: SeqRange | null = null;
   #isFetching = false;
-  #hasNoticesOfEmpty = false;
-  #wait = new AbortController();
+  #hasNoticesOfEmptyTimeline = false;
+  #waitAbort = new AbortController();
   /** A counter that rises when the server lost changes: answers to earlier requests are then ignored. */
   #generation = 0;
 
@@ -80,7 +80,7 @@ export class Timeline {
 
   /** Fetches the notices of a conversation without messages. */
   wantNoticesOfEmpty(): void {
-    this.want({ from: 1, to: 0 });
+    this.want({ fromSeq: 1, toSeq: 0 });
   }
 
   /** Stores a notice and draws it. */
@@ -96,15 +96,15 @@ export class Timeline {
   /** Fetches the range in view again, after the page dropped messages that the server has lost. */
   refetch(): void {
     this.#generation += 1;
-    this.#hasNoticesOfEmpty = false;
+    this.#hasNoticesOfEmptyTimeline = false;
     this.changed();
     if (this.#wanted !== null) this.want(this.#wanted);
   }
 
   /** Ends the wait before the next attempt to fetch, because the server is reachable again. */
   wake(): void {
-    this.#wait.abort();
-    this.#wait = new AbortController();
+    this.#waitAbort.abort();
+    this.#waitAbort = new AbortController();
   }
 
   close(): void {
@@ -123,8 +123,8 @@ export class Timeline {
         }
         const fetched = await this.#fetch(missing);
         failures = fetched ? 0 : failures + 1;
-        const waitMs = fetched ? SCROLL_REST_MS : backoffMs(failures, DEFAULT_BACKOFF);
-        await waitOrUntilAborted(waitMs, AbortSignal.any([closed, this.#wait.signal]));
+        const waitMs = fetched ? FETCH_PAUSE_MS : backoffMs(failures, DEFAULT_BACKOFF);
+        await waitOrUntilAborted(waitMs, AbortSignal.any([closed, this.#waitAbort.signal]));
       }
     } finally {
       this.#isFetching = false;
@@ -135,12 +135,12 @@ export class Timeline {
   #firstMissing(): SeqRange | null {
     const wanted = this.#wanted;
     if (wanted === null) return null;
-    if (wanted.to < wanted.from) return this.#hasNoticesOfEmpty ? null : wanted;
+    if (wanted.toSeq < wanted.fromSeq) return this.#hasNoticesOfEmptyTimeline ? null : wanted;
     return this.#options.pages.firstMissing(this.conversation, wanted);
   }
 
   /** Fetches messages from `from` to the end of its page. Resolves to false if the attempt failed. */
-  async #fetch({ from, to }: SeqRange): Promise<boolean> {
+  async #fetch({ fromSeq: from, toSeq: to }: SeqRange): Promise<boolean> {
     const generation = this.#generation;
     const limit = PAGE_MESSAGES - ((from - 1) % PAGE_MESSAGES);
     try {
@@ -148,10 +148,11 @@ export class Timeline {
       if (!this.#isCurrent(generation)) return true;
       this.#put(fetched);
       const { messages, first_seq: firstSeq } = fetched;
-      if (to < from) this.#hasNoticesOfEmpty = true;
+      if (to < from) this.#hasNoticesOfEmptyTimeline = true;
       if (to < from || messages[0]?.seq === from) return true;
       if (firstSeq !== undefined && firstSeq > from) {
-        if (this.#wanted !== null) this.#wanted = { ...this.#wanted, from: Math.max(firstSeq, this.#wanted.from) };
+        if (this.#wanted !== null)
+          this.#wanted = { ...this.#wanted, fromSeq: Math.max(firstSeq, this.#wanted.fromSeq) };
         return true;
       }
       // A missing message counts as a failed attempt: otherwise the page would request it in an endless loop without a

@@ -6,12 +6,12 @@ export const MAX_MEMBERS_WITH_TYPING = 200;
  * The page reports typing at most once in this time. The server forwards at most one typing notification of an account
  * in 2 seconds.
  */
-const SEND_INTERVAL_MS = 3_000;
+const TYPING_SEND_INTERVAL_MS = 3_000;
 /**
  * A person is shown as typing for this time after a notification, so that a single lost notification does not hide
  * them.
  */
-const SHOWN_MS = 7_000;
+const TYPING_SHOWN_MS = 7_000;
 /**
  * The maximum number of people who are shown as typing, in all conversations together. If there are more, the page
  * drops the person who began first.
@@ -26,7 +26,7 @@ interface Typist {
 
 interface TypingOptions {
   /** Tells the others of a conversation that the account types. Never throws. */
-  readonly send: (conversation: number) => void;
+  readonly sendTyping: (conversation: number) => void;
   readonly shownMs?: number;
   /** The time in milliseconds; never decreases. */
   readonly now?: () => number;
@@ -46,7 +46,7 @@ export class Typing {
    * The names of the people who type in a conversation, in the order in which they began. Subscribes the calling
    * component.
    */
-  namesIn(conversation: number): string[] {
+  typistNamesIn(conversation: number): string[] {
     return [...this.#typists.value.values()]
       .filter((each) => each.conversation === conversation)
       .map(({ name }) => name);
@@ -56,17 +56,17 @@ export class Typing {
   onTyped(conversation: number): void {
     const at = (this.#options.now ?? (() => performance.now()))();
     const last = this.#lastSent;
-    if (last !== null && last.conversation === conversation && at - last.at < SEND_INTERVAL_MS) return;
+    if (last !== null && last.conversation === conversation && at - last.at < TYPING_SEND_INTERVAL_MS) return;
     this.#lastSent = { conversation, at };
-    this.#options.send(conversation);
+    this.#options.sendTyping(conversation);
   }
 
   /** Handles a notification that another account types. */
-  onNotification(conversation: number, { id, name }: { readonly id: number; readonly name: string }): void {
+  onTypingNotification(conversation: number, { id, name }: { readonly id: number; readonly name: string }): void {
     const next = new Map(this.#typists.peek());
     const key = keyOf(conversation, id);
     clearTimeout(next.get(key)?.timer);
-    const timer = setTimeout(() => this.#remove(key), this.#options.shownMs ?? SHOWN_MS);
+    const timer = setTimeout(() => this.#remove(key), this.#options.shownMs ?? TYPING_SHOWN_MS);
     next.set(key, { conversation, name, timer });
     const oldest = next.size > MAX_TYPISTS ? next.entries().next().value : undefined;
     if (oldest !== undefined) {

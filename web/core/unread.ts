@@ -15,11 +15,11 @@ export interface ConversationEntry {
   readonly lastMessage: LastMessage | null;
   readonly readSeq: number;
   /** The number of unread messages that mention the account. */
-  readonly mentions: number;
+  readonly unreadMentionCount: number;
 }
 
 /** The signed-in account, which reads the messages. */
-interface Reader {
+interface ReadingAccount {
   readonly id: number;
   readonly nick: string;
 }
@@ -36,10 +36,10 @@ export function withListed(known: ConversationEntry | undefined, info: Conversat
     lastAt: info.last_at,
     lastMessage: info.last_message ?? null,
     readSeq: info.read_seq ?? info.last_seq - info.unread,
-    mentions: info.unread_mentions ?? 0,
+    unreadMentionCount: info.unread_mentions ?? 0,
   };
   if (known === undefined) return listed;
-  const isOlder = known.lastSeq > listed.lastSeq || known.readSeq > listed.readSeq;
+  const isListOlder = known.lastSeq > listed.lastSeq || known.readSeq > listed.readSeq;
   return {
     info,
     firstSeq: Math.max(known.firstSeq, listed.firstSeq),
@@ -48,20 +48,26 @@ export function withListed(known: ConversationEntry | undefined, info: Conversat
     // If both entries have the same last message, an edit after the list was made is only in the page's entry.
     lastMessage: known.lastSeq >= listed.lastSeq ? (known.lastMessage ?? listed.lastMessage) : listed.lastMessage,
     readSeq: Math.max(known.readSeq, listed.readSeq),
-    mentions: isOlder ? known.mentions : listed.mentions,
+    unreadMentionCount: isListOlder ? known.unreadMentionCount : listed.unreadMentionCount,
   };
 }
 
 /** The entry after a message arrived or changed. The server counts a message as read by its sender. */
-export function withMessage(entry: ConversationEntry, message: Message, reader: Reader): ConversationEntry {
+export function withMessage(entry: ConversationEntry, message: Message, reader: ReadingAccount): ConversationEntry {
   const { seq, sender, sent_at: lastAt, mentions = [] } = message;
   if (seq < entry.lastSeq) return entry;
   const lastMessage = asLastMessage(message);
   if (seq === entry.lastSeq) return { ...entry, lastMessage };
   if (sender.kind === 'user' && sender.id === reader.id)
-    return { ...entry, lastSeq: seq, lastAt, lastMessage, readSeq: seq, mentions: 0 };
+    return { ...entry, lastSeq: seq, lastAt, lastMessage, readSeq: seq, unreadMentionCount: 0 };
   const isMention = seq > entry.readSeq && mentions.some((nick) => nick.toLowerCase() === reader.nick.toLowerCase());
-  return { ...entry, lastSeq: seq, lastAt, lastMessage, mentions: entry.mentions + (isMention ? 1 : 0) };
+  return {
+    ...entry,
+    lastSeq: seq,
+    lastAt,
+    lastMessage,
+    unreadMentionCount: entry.unreadMentionCount + (isMention ? 1 : 0),
+  };
 }
 
 function asLastMessage({ seq, sender, label, text, deleted, attachments = [] }: Message): LastMessage {
@@ -78,7 +84,7 @@ function asLastMessage({ seq, sender, label, text, deleted, attachments = [] }: 
 /** The entry after the account has read up to a message, here or on another device. */
 export function withRead(entry: ConversationEntry, seq: number): ConversationEntry {
   if (seq <= entry.readSeq) return entry;
-  return { ...entry, readSeq: seq, mentions: seq >= entry.lastSeq ? 0 : entry.mentions };
+  return { ...entry, readSeq: seq, unreadMentionCount: seq >= entry.lastSeq ? 0 : entry.unreadMentionCount };
 }
 
 /** The number of unread messages of a conversation, without those that retention has removed. */
@@ -90,8 +96,8 @@ export function unreadOf({ lastSeq, readSeq, firstSeq }: ConversationEntry): num
  * The number of messages of a conversation that the page's title counts: all unread ones of a private conversation, in
  * a group only mentions.
  */
-export function waitingOf(entry: ConversationEntry): number {
-  return entry.info.kind === 'private' ? unreadOf(entry) : entry.mentions;
+export function titleCountOf(entry: ConversationEntry): number {
+  return entry.info.kind === 'private' ? unreadOf(entry) : entry.unreadMentionCount;
 }
 
 /**

@@ -15,7 +15,7 @@ export function App({ state }: { readonly state: AppState }) {
   const phase = state.phase.value;
   const invite = state.invite.value;
   if (phase.name === 'loading') return <Starting state={state} />;
-  if (phase.name === 'elsewhere') return <Elsewhere state={state} />;
+  if (phase.name === 'elsewhere') return <WrongAddressHint state={state} />;
   if (phase.name === 'signed-out') return <LoadedSignIn state={state} problem={phase.problem} end={phase.end} />;
   const { chat } = phase;
   if (invite !== null) return <LoadedInvitation state={state} chat={chat} invite={invite} />;
@@ -69,7 +69,7 @@ function Starting({ state }: { readonly state: AppState }) {
   return (
     <main class="box" aria-busy="true">
       <h1 dir="auto">{state.place.projectName}</h1>
-      <Unavailable read={state.starting} />
+      <Unavailable read={state.sessionRead} />
     </main>
   );
 }
@@ -78,7 +78,7 @@ function Starting({ state }: { readonly state: AppState }) {
  * A hint with a link to `http.base-uri`, shown if the page was opened at another address. The link contains the token
  * of the sign-in link or invitation that opened the page.
  */
-function Elsewhere({ state }: { readonly state: AppState }) {
+function WrongAddressHint({ state }: { readonly state: AppState }) {
   const { base, pageOrigin } = state.place;
   const { link, invite } = state;
   return (
@@ -86,14 +86,14 @@ function Elsewhere({ state }: { readonly state: AppState }) {
       <h1>{words.elsewhere}</h1>
       <p>
         {words.elsewhereReason(pageOrigin)}{' '}
-        <a href={`${base.href}${openedSuffix(link.value?.token ?? null, invite.value)}`}>{base.href}</a>
+        <a href={`${base.href}${openedTokenSuffix(link.value?.token ?? null, invite.value)}`}>{base.href}</a>
       </p>
     </main>
   );
 }
 
 /** The part of a link after `http.base-uri`: with it the sign-in link or invitation also works at that address. */
-function openedSuffix(link: string | null, invite: string | null): string {
+function openedTokenSuffix(link: string | null, inviteToken: string | null): string {
   if (link !== null) return `#${link}`;
-  return invite === null ? '' : `join#${invite}`;
+  return inviteToken === null ? '' : `join#${inviteToken}`;
 }

@@ -20,8 +20,8 @@ export function useAttaching({ chat, conversation, field, problem, isEditing }: 
   const attach = useCallback(
     (chosen: File[]): void => {
       field.current?.focus({ preventScroll: true });
-      void chat.attachments.add(conversation, chosen).then((most) => {
-        problem.value = most === null ? null : words.tooManyFiles(most);
+      void chat.attachments.add(conversation, chosen).then((maxFiles) => {
+        problem.value = maxFiles === null ? null : words.tooManyFiles(maxFiles);
       });
     },
     [chat, conversation],
@@ -132,23 +132,23 @@ function Attached({ chat, attached, onRemoved }: AttachedProps) {
 
 /** Takes files that are dropped anywhere on the page. Otherwise the browser would leave the page and open them. */
 export function DropTarget({ title, onFiles }: { readonly title: string; readonly onFiles: (files: File[]) => void }) {
-  const isOver = useSignal(false);
+  const isDragOver = useSignal(false);
   useEffect(() => {
     const carriesFiles = ({ dataTransfer }: DragEvent): boolean => dataTransfer?.types.includes('Files') === true;
     const onOver = (event: DragEvent): void => {
       if (!carriesFiles(event)) return;
       event.preventDefault();
-      isOver.value = true;
+      isDragOver.value = true;
     };
     // The browser sends a `dragleave` event for each element that the pointer leaves. Only an event without
     // `relatedTarget` means that the pointer left the window.
     const onLeave = ({ relatedTarget }: DragEvent): void => {
-      if (relatedTarget === null) isOver.value = false;
+      if (relatedTarget === null) isDragOver.value = false;
     };
     const onDrop = (event: DragEvent): void => {
       if (!carriesFiles(event)) return;
       event.preventDefault();
-      isOver.value = false;
+      isDragOver.value = false;
       onFiles([...event.dataTransfer!.files]);
     };
     addEventListener('dragover', onOver);
@@ -160,6 +160,6 @@ export function DropTarget({ title, onFiles }: { readonly title: string; readonl
       removeEventListener('drop', onDrop);
     };
   }, [onFiles]);
-  if (!isOver.value) return null;
+  if (!isDragOver.value) return null;
   return <div class="drop-here">{words.dropHere(title)}</div>;
 }

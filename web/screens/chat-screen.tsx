@@ -33,7 +33,7 @@ export function ChatScreen({ state, chat }: ChatScreenProps) {
   };
   useOpenFirst(state, chat);
   useShortcuts(state, chat, show('switcher'));
-  const leaveFor = (conversation: number | null, seq: number | null = null): void => {
+  const closeDialogAndGo = (conversation: number | null, seq: number | null = null): void => {
     dialog.value = null;
     if (seq !== null) chat.jumps.value += 1;
     if (conversation !== null) state.go({ screen: 'conversation', conversation, seq });
@@ -45,7 +45,7 @@ export function ChatScreen({ state, chat }: ChatScreenProps) {
         state={state}
         chat={chat}
         onSearch={show('search')}
-        onNew={show('new')}
+        onNewConversation={show('new')}
         onFiles={show('files')}
         onSettings={() => state.go({ screen: 'settings', part: null })}
       />
@@ -62,18 +62,18 @@ export function ChatScreen({ state, chat }: ChatScreenProps) {
           />
         )}
       </div>
-      {dialog.value === 'switcher' ? <Switcher chat={chat} onChoose={leaveFor} /> : null}
-      {dialog.value === 'search' ? <Search chat={chat} onChoose={leaveFor} /> : null}
+      {dialog.value === 'switcher' ? <Switcher chat={chat} onChoose={closeDialogAndGo} /> : null}
+      {dialog.value === 'search' ? <Search chat={chat} onChoose={closeDialogAndGo} /> : null}
       {route.screen === 'settings' ? <SettingsDialog state={state} chat={chat} part={route.part} /> : null}
       {dialog.value === 'new' ? (
-        <PanelDialog title={words.newConversationTitle} onClose={() => leaveFor(null)}>
-          {({ NewConversation }) => <NewConversation chat={chat} onOpen={leaveFor} />}
+        <PanelDialog title={words.newConversationTitle} onClose={() => closeDialogAndGo(null)}>
+          {({ NewConversation }) => <NewConversation chat={chat} onOpen={closeDialogAndGo} />}
         </PanelDialog>
       ) : null}
       {dialog.value === 'files' ? (
-        <PanelDialog title={peopleWords.myFiles} onClose={() => leaveFor(null)}>
+        <PanelDialog title={peopleWords.myFiles} onClose={() => closeDialogAndGo(null)}>
           {({ OwnFiles }) => (
-            <OwnFiles chat={chat} filesBase={`${state.place.base.pathname}v1/files/`} onOpen={leaveFor} />
+            <OwnFiles chat={chat} filesBase={`${state.place.base.pathname}v1/files/`} onOpen={closeDialogAndGo} />
           )}
         </PanelDialog>
       ) : null}
@@ -89,11 +89,11 @@ function useOpenFirst(state: AppState, chat: ChatState): void {
   const conversations = chat.conversations.value;
   const first = conversations?.[0]?.info.id ?? null;
   const isList = state.route.value.screen === 'list';
-  const isBegin = useRef(true);
+  const isFirstRun = useRef(true);
   useEffect(() => {
     if (first === null) return;
-    const isOnly = isBegin.current && conversations?.length === 1;
-    isBegin.current = false;
+    const isOnly = isFirstRun.current && conversations?.length === 1;
+    isFirstRun.current = false;
     const isWide = matchMedia(WIDE).matches;
     if (!isList || !(isOnly || isWide)) return;
     // On a narrow screen the browser's Back leads to the list.
@@ -130,12 +130,12 @@ function isNoShortcut({ target, ctrlKey, metaKey, altKey }: KeyboardEvent): bool
 function goToNeighbour(state: AppState, chat: ChatState, step: 1 | -1, isUnreadOnly: boolean): void {
   const all = chat.conversations.value ?? [];
   const below = state.navigation.screenBelow;
-  const open = below.screen === 'conversation' ? below.conversation : null;
+  const openConversation = below.screen === 'conversation' ? below.conversation : null;
   const ids = all
-    .filter((entry) => !isUnreadOnly || unreadOf(entry) > 0 || entry.info.id === open)
+    .filter((entry) => !isUnreadOnly || unreadOf(entry) > 0 || entry.info.id === openConversation)
     .map(({ info }) => info.id);
   if (ids.length === 0) return;
-  const at = open === null ? -1 : ids.indexOf(open);
-  const conversation = ids[(at + step + ids.length) % ids.length]!;
+  const openIndex = openConversation === null ? -1 : ids.indexOf(openConversation);
+  const conversation = ids[(openIndex + step + ids.length) % ids.length]!;
   state.go({ screen: 'conversation', conversation, seq: null });
 }

@@ -3,7 +3,7 @@ import type { RefObject } from 'preact';
 import { useEffect, useLayoutEffect } from 'preact/hooks';
 import { sanitize } from '../../client/core/safe-text.ts';
 import type { Message } from '../../client/core/shapes.ts';
-import type { EditedMessage } from '../conversation/message-actions.tsx';
+import type { EditedMessageSignal } from '../conversation/message-actions.tsx';
 import type { ChatState } from '../core/chat-state.ts';
 import type { ConversationEntry } from '../core/unread.ts';
 import { hasModifier } from '../timeline/feed-keys.ts';
@@ -17,15 +17,15 @@ import { conversationTitle } from './sidebar.tsx';
  * The maximum number of characters of a text: the default of `limits.text-length`. A server with a lower limit refuses
  * longer texts.
  */
-const MAX_CHARACTERS = 40_000;
-const COUNT_FROM = 38_000;
+const MAX_TEXT_CHARACTERS = 40_000;
+const COUNTER_FROM_CHARACTERS = 38_000;
 /** The number of newest messages in which ↑ searches the person's last message. */
-const LAST_MESSAGES = 200;
+const SEARCHED_LAST_MESSAGES = 200;
 
 interface ComposerProps {
   readonly chat: ChatState;
   readonly entry: ConversationEntry;
-  readonly edited: EditedMessage;
+  readonly edited: EditedMessageSignal;
   readonly field: RefObject<HTMLTextAreaElement | null>;
   readonly onSent: () => void;
 }
@@ -61,7 +61,7 @@ export function Composer(props: ComposerProps) {
         />
       )}
       {isEditing ? null : <DropTarget title={title} onFiles={attach} />}
-      <MentionList people={mentions.people} at={mentions.at} onChoose={mentions.accept} />
+      <MentionList people={mentions.people} activeIndex={mentions.at} onChoose={mentions.accept} />
       <div class="composer-row">
         {isEditing ? null : <AttachButton onFiles={attach} />}
         <textarea
@@ -93,7 +93,7 @@ export function Composer(props: ComposerProps) {
 
 /** The number of characters that a text may still have; shown only near the limit. */
 function CharactersLeft({ left }: { readonly left: number }) {
-  if (left > MAX_CHARACTERS - COUNT_FROM) return null;
+  if (left > MAX_TEXT_CHARACTERS - COUNTER_FROM_CHARACTERS) return null;
   return (
     <p class={left < 0 ? 'error' : 'quiet'} role="status">
       {words.charactersLeft(left)}
@@ -130,7 +130,7 @@ function useWriting({ chat, entry, edited, field, onSent }: ComposerProps) {
   void version.value;
   const message = edited.value;
   const text = message === null ? chat.drafts.textOf(conversation) : editedText.value;
-  const left = MAX_CHARACTERS - countCharacters(text);
+  const left = MAX_TEXT_CHARACTERS - countCharacters(text);
 
   useEffect(() => {
     if (message !== null) editedText.value = message.text;
@@ -162,7 +162,7 @@ function useWriting({ chat, entry, edited, field, onSent }: ComposerProps) {
     problem.value = chat.sendMessage(conversation, text) ? null : words.tooManyWait;
     if (problem.value !== null) return;
     setText('');
-    chat.drafts.keepNow();
+    chat.drafts.storeNow();
     onSent();
   };
   const { attach, onPaste } = useAttaching({ chat, conversation, field, problem, isEditing: message !== null });
@@ -179,7 +179,7 @@ function useWriting({ chat, entry, edited, field, onSent }: ComposerProps) {
 
 /** Counts as the server does: a character that takes two UTF-16 units counts once. */
 function countCharacters(text: string): number {
-  if (text.length <= COUNT_FROM) return text.length;
+  if (text.length <= COUNTER_FROM_CHARACTERS) return text.length;
   let count = 0;
   for (const _ of text) count += 1;
   return count;
@@ -192,7 +192,7 @@ function fitHeight(field: HTMLTextAreaElement | null): void {
 }
 
 function lastOwnMessage(chat: ChatState, { info, lastSeq, firstSeq }: ConversationEntry): Message | null {
-  for (let seq = lastSeq; seq >= Math.max(firstSeq, lastSeq - LAST_MESSAGES); seq -= 1) {
+  for (let seq = lastSeq; seq >= Math.max(firstSeq, lastSeq - SEARCHED_LAST_MESSAGES); seq -= 1) {
     const message = chat.pages.get(info.id, seq);
     const isOwn = message?.sender.kind === 'user' && message.sender.id === chat.account.id;
     if (message !== undefined && isOwn && message.deleted !== true && chat.deletions.stateOf(info.id, seq) === null)

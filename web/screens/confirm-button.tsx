@@ -21,12 +21,12 @@ export function ConfirmButton({ label, question, isBusy, onConfirm }: ConfirmBut
     else if (wasConfirming.current) button.current?.focus();
     wasConfirming.current = isConfirming.value;
   }, [isConfirming.value]);
-  const ask = (next: boolean) => (): void => {
+  const setConfirming = (next: boolean) => (): void => {
     isConfirming.value = next;
   };
   if (!isConfirming.value)
     return (
-      <button ref={button} type="button" disabled={isBusy} onClick={ask(true)}>
+      <button ref={button} type="button" disabled={isBusy} onClick={setConfirming(true)}>
         {label}
       </button>
     );
@@ -44,7 +44,7 @@ export function ConfirmButton({ label, question, isBusy, onConfirm }: ConfirmBut
       >
         {label}
       </button>
-      <button ref={cancel} type="button" onClick={ask(false)}>
+      <button ref={cancel} type="button" onClick={setConfirming(false)}>
         {words.cancel}
       </button>
     </div>

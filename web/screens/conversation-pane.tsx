@@ -2,8 +2,13 @@ import { useSignal, type Signal } from '@preact/signals';
 import { useEffect, useMemo, useRef } from 'preact/hooks';
 import type { Message, Notice } from '../../client/core/shapes.ts';
 import { useFeedControl } from '../conversation/feed-control.ts';
-import { Feedback, permissionsOf, useMessageActions, type MessageActions } from '../conversation/message-actions.tsx';
-import { Spoken, useAnnouncements } from '../conversation/spoken.tsx';
+import {
+  CopyFeedback,
+  permissionsOf,
+  useMessageActions,
+  type MessageActions,
+} from '../conversation/message-actions.tsx';
+import { SpokenAnnouncements, useAnnouncements } from '../conversation/spoken.tsx';
 import { UnsentMessages } from '../conversation/unsent-messages.tsx';
 import type { AppState } from '../core/app-state.ts';
 import type { ChatState } from '../core/chat-state.ts';
@@ -75,7 +80,7 @@ function OpenConversation(props: OpenProps) {
         {open.count === 0 ? <EmptyConversation state={state} chat={chat} entry={entry} /> : null}
         <VirtualList
           handle={list}
-          count={open.count}
+          rowCount={open.count}
           renderRow={open.renderRow}
           isReady={(index) => isRowReady(chat, entry, entry.firstSeq + index)}
           startIndex={open.startIndex}
@@ -96,10 +101,10 @@ function OpenConversation(props: OpenProps) {
         )}
         <ToNewest view={view} entry={entry} onClick={toNewest} />
         <LazyOverlays place={state.place} chat={chat} conversation={conversation} actions={actions} />
-        <Feedback actions={actions} />
-        <Spoken announcements={announcements} />
+        <CopyFeedback actions={actions} />
+        <SpokenAnnouncements announcements={announcements} />
       </div>
-      <TypingLine names={() => chat.typing.namesIn(conversation)} />
+      <TypingLine names={() => chat.typing.typistNamesIn(conversation)} />
       <Composer key={conversation} chat={chat} entry={entry} edited={edited} field={composer} onSent={toNewest} />
     </>
   );
@@ -113,14 +118,14 @@ function useOpenConversation({ state, chat, conversation, seq, entry }: OpenProp
   const view = useSignal<ListView | null>(null);
   const edited = useSignal<Message | null>(null);
   // The first unread message at the opening of the conversation: the divider stays there while the person reads.
-  const firstUnread = useMemo(() => firstUnreadOf(entry), [conversation]);
+  const firstUnreadSeq = useMemo(() => firstUnreadOf(entry), [conversation]);
   const { firstSeq, lastSeq } = entry;
   // Subscribes to new messages and to the send queue: their changes draw the rows again.
   void timeline.version.value;
   void chat.writingVersion.value;
   const count = Math.max(0, lastSeq - firstSeq + 1);
   const indexOf = (each: number): number => Math.min(Math.max(0, each - firstSeq), Math.max(0, count - 1));
-  const opensAt = seq ?? firstUnread;
+  const opensAtSeq = seq ?? firstUnreadSeq;
   const onView = useOnView({ chat, entry, timeline, view });
   const announcements = useAnnouncements(chat, entry);
   const actions = useMessageActions({ chat, conversation, edited, announcements });
@@ -129,9 +134,17 @@ function useOpenConversation({ state, chat, conversation, seq, entry }: OpenProp
     toNewest();
     if (lastSeq > 0) void chat.markRead(conversation, lastSeq);
   };
-  const feed = useFeedControl({ chat, entry, list, view, actions, composer, toNewestAndRead });
-  const renderRow = rowRenderer({ state, chat, entry, firstUnread, tabStop: feed.tabStop, actions });
-  const startIndex = opensAt === null ? null : indexOf(opensAt);
+  const feed = useFeedControl({
+    chat,
+    entry,
+    list,
+    view,
+    actions,
+    composer,
+    scrollToNewestAndMarkRead: toNewestAndRead,
+  });
+  const renderRow = rowRenderer({ state, chat, entry, firstUnread: firstUnreadSeq, tabStop: feed.tabStop, actions });
+  const startIndex = opensAtSeq === null ? null : indexOf(opensAtSeq);
   useEffect(() => {
     if (count === 0) timeline.wantNoticesOfEmpty();
   }, [timeline, count === 0]);
@@ -179,7 +192,8 @@ function openTimeline(chat: ChatState, entry: ConversationEntry, seq: number | n
   const { firstSeq, lastSeq } = entry;
   const start = Math.min(seq ?? firstUnreadOf(entry) ?? lastSeq, lastSeq);
   const from = Math.max(firstSeq, start - ROWS_AHEAD - ROWS_IN_VIEW);
-  if (lastSeq >= firstSeq) timeline.want({ from, to: Math.min(lastSeq, start + ROWS_IN_VIEW + ROWS_AHEAD) });
+  if (lastSeq >= firstSeq)
+    timeline.want({ fromSeq: from, toSeq: Math.min(lastSeq, start + ROWS_IN_VIEW + ROWS_AHEAD) });
   return timeline;
 }
 
@@ -191,11 +205,11 @@ function useOnView({ chat, entry, timeline, view }: ViewSource): (next: ListView
   return (next) => {
     showView(next);
     if (lastSeq < firstSeq) return;
-    const from = Math.max(firstSeq, firstSeq + next.first - ROWS_AHEAD);
-    timeline.want({ from, to: Math.min(lastSeq, firstSeq + next.last + ROWS_AHEAD) });
-    const lastWhole = firstSeq + next.lastWhole;
+    const from = Math.max(firstSeq, firstSeq + next.firstRow - ROWS_AHEAD);
+    timeline.want({ fromSeq: from, toSeq: Math.min(lastSeq, firstSeq + next.lastRow + ROWS_AHEAD) });
+    const lastWhole = firstSeq + next.lastWholeRow;
     // A row without its message cannot have been read.
-    if (isRowReady(chat, entry, lastWhole)) tracker.update(lastWhole);
+    if (isRowReady(chat, entry, lastWhole)) tracker.updateSeqInView(lastWhole);
   };
 }
 
@@ -206,7 +220,8 @@ function useShowView(view: ViewSignal): (next: ListView) => void {
   return (next) => {
     clearTimeout(timer.current);
     const before = view.peek();
-    if (before?.first === next.first && before.last === next.last && before.isAtEnd === next.isAtEnd) return;
+    if (before?.firstRow === next.firstRow && before.lastRow === next.lastRow && before.isAtEnd === next.isAtEnd)
+      return;
     const show = (): void => {
       view.value = next;
     };
@@ -224,7 +239,7 @@ interface ToNewestProps {
 /** A button to the newest message; not shown while the end is in view. */
 function ToNewest({ view: { value: view }, entry, onClick }: ToNewestProps) {
   if (view === null || view.isAtEnd) return null;
-  const below = Math.min(entry.lastSeq - entry.firstSeq - view.last, unreadOf(entry));
+  const below = Math.min(entry.lastSeq - entry.firstSeq - view.lastRow, unreadOf(entry));
   return (
     <button
       class="to-newest"
@@ -297,7 +312,7 @@ function useReadTracker(chat: ChatState, conversation: number): ReadTracker {
     [conversation],
   );
   useEffect(() => {
-    const check = (): void => tracker.check();
+    const check = (): void => tracker.startOrStopTimer();
     const events = [
       [window, 'focus'],
       [window, 'blur'],

@@ -4,10 +4,10 @@ import { words } from '../words/words.ts';
 import { useAttempt } from './attempt.ts';
 import { CheckField, LongTextField, TextField } from './fields.tsx';
 import { Problem } from './modal.tsx';
-import type { PanelPart } from './panel-part.ts';
+import type { PanelPartProps } from './panel-part.ts';
 
 /** The description of the group, and whether it is public. */
-export function GroupAbout(part: PanelPart) {
+export function GroupAbout(part: PanelPartProps) {
   const isEditing = useSignal(false);
   const button = useRef<HTMLButtonElement>(null);
   const wasEditing = useRef(false);
@@ -46,7 +46,7 @@ export function GroupAbout(part: PanelPart) {
   );
 }
 
-function AboutForm({ chat, api, entry, onClose }: PanelPart & { readonly onClose: () => void }) {
+function AboutForm({ chat, api, entry, onClose }: PanelPartProps & { readonly onClose: () => void }) {
   const { problem, isBusy, run } = useAttempt();
   const { info } = entry;
   const title = useSignal(info.title);

@@ -11,19 +11,19 @@ import { useAttempt } from './attempt.ts';
 import { ConfirmButton } from './confirm-button.tsx';
 import { CheckField } from './fields.tsx';
 import { Problem } from './modal.tsx';
-import type { PanelPart } from './panel-part.ts';
+import type { PanelPartProps } from './panel-part.ts';
 import { QrCode } from './people/qr-code.tsx';
 
 const DAY_S = 24 * 60 * 60;
 /** The choices for the days that an invitation is valid; null: no time limit. */
 const VALID_DAYS = [1, 7, 30, null] as const;
-const USUAL_VALID = '7';
+const DEFAULT_VALID_DAYS = '7';
 
 /** The invitations of the group. */
-export function GroupInvites({ chat, api, entry }: PanelPart) {
+export function GroupInvites({ chat, api, entry }: PanelPartProps) {
   const { problem, isBusy, run } = useAttempt();
   const invites = useSignal<readonly Invite[] | null>(null);
-  const newest = useSignal<number | null>(null);
+  const newestInviteId = useSignal<number | null>(null);
   const needsAccount = useNeedsAccount(chat.api);
   const load = async (): Promise<void> => {
     invites.value = await api.invites();
@@ -42,7 +42,7 @@ export function GroupInvites({ chat, api, entry }: PanelPart) {
     });
   const create = (validS: number | null, maxUses: number | null): void =>
     change(async () => {
-      newest.value = (await api.createInvite(validS, maxUses)).id;
+      newestInviteId.value = (await api.createInvite(validS, maxUses)).id;
     });
   return (
     <section>
@@ -55,7 +55,7 @@ export function GroupInvites({ chat, api, entry }: PanelPart) {
           <InviteRow
             key={invite.id}
             invite={invite}
-            isNewest={invite.id === newest.value}
+            isNewest={invite.id === newestInviteId.value}
             isBusy={isBusy}
             onRevoke={() => change(() => api.revokeInvite(invite.id))}
           />
@@ -87,21 +87,21 @@ interface CreateInviteProps {
 }
 
 function CreateInvite({ isBusy, onCreate }: CreateInviteProps) {
-  const valid = useSignal(USUAL_VALID);
-  const isSingle = useSignal(false);
+  const validDays = useSignal(DEFAULT_VALID_DAYS);
+  const isSingleUse = useSignal(false);
   return (
     <form
       onSubmit={(event) => {
         event.preventDefault();
-        onCreate(valid.value === '' ? null : Number(valid.value) * DAY_S, isSingle.value ? 1 : null);
+        onCreate(validDays.value === '' ? null : Number(validDays.value) * DAY_S, isSingleUse.value ? 1 : null);
       }}
     >
       <label>
         {words.inviteValidFor}
         <select
-          value={valid}
+          value={validDays}
           onChange={(event) => {
-            valid.value = event.currentTarget.value;
+            validDays.value = event.currentTarget.value;
           }}
         >
           {VALID_DAYS.map((days) => (
@@ -111,7 +111,7 @@ function CreateInvite({ isBusy, onCreate }: CreateInviteProps) {
           ))}
         </select>
       </label>
-      <CheckField label={words.forOnePerson} checked={isSingle} />
+      <CheckField label={words.forOnePerson} checked={isSingleUse} />
       <div class="panel-buttons">
         <button type="submit" disabled={isBusy}>
           {words.createInvite}
@@ -132,8 +132,8 @@ interface InviteRowProps {
 function InviteRow({ invite, isNewest, isBusy, onRevoke }: InviteRowProps) {
   const { link, expires_at: expiresAt, uses, max_uses: maxUses } = invite;
   const field = useRef<HTMLInputElement>(null);
-  const copied = useSignal<string | null>(null);
-  const isCodeShown = useSignal(false);
+  const copyStatus = useSignal<string | null>(null);
+  const isQrCodeShown = useSignal(false);
   useEffect(() => {
     if (!isNewest) return;
     // Moves the focus to the new link: it may be below the view, and the button that had the focus was disabled.
@@ -141,7 +141,7 @@ function InviteRow({ invite, isNewest, isBusy, onRevoke }: InviteRowProps) {
     field.current?.select();
   }, []);
   const copy = async (): Promise<void> => {
-    copied.value = (await copyText(link)) ? words.copied : words.copyByKeys;
+    copyStatus.value = (await copyText(link)) ? words.copied : words.copyByKeys;
     field.current?.select();
   };
   return (
@@ -153,18 +153,18 @@ function InviteRow({ invite, isNewest, isBusy, onRevoke }: InviteRowProps) {
         </button>
         <button
           type="button"
-          aria-expanded={isCodeShown.value}
+          aria-expanded={isQrCodeShown.value}
           onClick={() => {
-            isCodeShown.value = !isCodeShown.value;
+            isQrCodeShown.value = !isQrCodeShown.value;
           }}
         >
           {peopleWords.showQrCode}
         </button>
       </div>
-      {isCodeShown.value ? <QrCode text={link} label={peopleWords.qrCode} /> : null}
+      {isQrCodeShown.value ? <QrCode text={link} label={peopleWords.qrCode} /> : null}
       <p class="quiet">
         {words.uses(uses, maxUses)} · {expiresAt === null ? words.noTimeLimit : words.validUntil(momentOf(expiresAt))}{' '}
-        <span role="status">{copied.value ?? ''}</span>
+        <span role="status">{copyStatus.value ?? ''}</span>
       </p>
       <ConfirmButton label={words.revoke} question={words.revokeQuestion} isBusy={isBusy} onConfirm={onRevoke} />
     </li>

@@ -6,7 +6,7 @@ import { PersonLink } from '../timeline/person-link.tsx';
 import { words } from '../words/words.ts';
 import { useAttempt } from './attempt.ts';
 import { Problem } from './modal.tsx';
-import type { PanelPart } from './panel-part.ts';
+import type { PanelPartProps } from './panel-part.ts';
 import { FindAccount } from './people/find-account.tsx';
 
 /** The shown members. `next`: the value of `after` in the request for the next page; null: there is none. */
@@ -16,12 +16,12 @@ interface MemberList {
 }
 
 /** The members of the group. Each name opens the person's card, in which their role can be changed. */
-export function GroupMembers(part: PanelPart) {
+export function GroupMembers(part: PanelPartProps) {
   const { api, entry, mayManage } = part;
   const { problem, isBusy, run } = useAttempt();
   const { list, load, showMore } = useMembers(part, run);
   const online = useOnline(part, list?.members.length ?? 0);
-  const addedText = useSignal('');
+  const searchText = useSignal('');
   const add = (account: number): void =>
     void run(async () => {
       await api.addMember(account);
@@ -35,7 +35,7 @@ export function GroupMembers(part: PanelPart) {
         <FindAccount
           api={part.chat.api}
           label={words.addMember}
-          text={addedText}
+          text={searchText}
           excludedIds={new Set(list?.members.map(({ id }) => id))}
           isBusy={isBusy}
           describe={words.addAccount}
@@ -58,13 +58,13 @@ export function GroupMembers(part: PanelPart) {
 }
 
 /** The shown members. They are read again after a change of the members. */
-function useMembers({ chat, api, entry }: PanelPart, run: (work: () => Promise<void>) => Promise<boolean>) {
+function useMembers({ chat, api, entry }: PanelPartProps, run: (work: () => Promise<void>) => Promise<boolean>) {
   const list = useSignal<MemberList | null>(null);
   const load = async (): Promise<void> => {
     // Reads at least as many members as the list shows now.
-    const wanted = list.value?.members.length ?? 0;
+    const wantedCount = list.value?.members.length ?? 0;
     let { members, next } = await api.members(null);
-    while (next !== null && members.length < wanted) {
+    while (next !== null && members.length < wantedCount) {
       const page = await api.members(next);
       members = [...members, ...page.members];
       next = page.next;
@@ -90,10 +90,10 @@ function useMembers({ chat, api, entry }: PanelPart, run: (work: () => Promise<v
 }
 
 /** The members who are online. The server reports them only for conversations of at most 200 members. */
-function useOnline({ chat, entry }: PanelPart, members: number): { readonly value: ReadonlySet<number> } {
+function useOnline({ chat, entry }: PanelPartProps, memberCount: number): { readonly value: ReadonlySet<number> } {
   const online = useSignal<ReadonlySet<number>>(new Set());
   useEffect(() => {
-    if (members === 0) return;
+    if (memberCount === 0) return;
     // A failure is ignored: the list only lacks the marks of who is online.
     void chat.api.onlineAccounts(entry.info.id).then(
       (accounts) => {
@@ -102,7 +102,7 @@ function useOnline({ chat, entry }: PanelPart, members: number): { readonly valu
       () => {},
     );
     // Fetched again after each change of the members: the server does not report that a new member was already online.
-  }, [chat, entry.info.id, members]);
+  }, [chat, entry.info.id, memberCount]);
   const latest = chat.presence.value;
   useEffect(() => {
     if (latest === null) return;
@@ -115,7 +115,7 @@ function useOnline({ chat, entry }: PanelPart, members: number): { readonly valu
 }
 
 interface MemberRowProps {
-  readonly part: PanelPart;
+  readonly part: PanelPartProps;
   readonly member: Member;
   readonly online: { readonly value: ReadonlySet<number> };
 }

@@ -10,8 +10,8 @@ import { GroupInvites } from './group-invites.tsx';
 import { GroupMembers } from './group-members.tsx';
 import { Problem } from './modal.tsx';
 import { NotificationSettings } from './notification-settings.tsx';
-import type { PanelPart } from './panel-part.ts';
-import { panelPartOf } from './people/member-actions.tsx';
+import type { PanelPartProps } from './panel-part.ts';
+import { panelPartPropsOf } from './people/member-actions.tsx';
 import { PersonCard } from './people/person-card.tsx';
 import { PostingHint } from './posting-hint.tsx';
 
@@ -25,7 +25,7 @@ interface GroupPanelProps {
 export function GroupPanel({ chat, entry, onClose }: GroupPanelProps) {
   const { id, kind, peer } = entry.info;
   const api = useMemo(() => new GroupApi(chat.api, id), [chat, id]);
-  const part = panelPartOf(chat, entry, api);
+  const part = panelPartPropsOf(chat, entry, api);
   return (
     <>
       {kind !== 'private' ? <GroupAbout {...part} /> : null}
@@ -60,7 +60,13 @@ export function GroupPanel({ chat, entry, onClose }: GroupPanelProps) {
 }
 
 /** The buttons to leave and to archive the group. */
-function LeaveSection({ chat, api, entry, mayOwn, onClose }: PanelPart & { readonly onClose: () => void }) {
+function LeaveSection({
+  chat,
+  api,
+  entry,
+  hasOwnerRights: mayOwn,
+  onClose,
+}: PanelPartProps & { readonly onClose: () => void }) {
   const { problem, isBusy, run } = useAttempt();
   const { role, archived } = entry.info;
   const isOwner = role === 'owner' && !archived;

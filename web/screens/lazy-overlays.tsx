@@ -1,13 +1,13 @@
 import { useEffect, useMemo } from 'preact/hooks';
 import type { MessageActions } from '../conversation/message-actions.tsx';
 import type { ChatState } from '../core/chat-state.ts';
-import type { Place } from '../core/place.ts';
+import type { PagePlace } from '../core/place.ts';
 import { picturesOf, type PictureFile } from '../timeline/pictures.ts';
 import { words } from '../words/words.ts';
 import { useLoaded } from './loaded.ts';
 
 interface OverlayProps {
-  readonly place: Place;
+  readonly place: PagePlace;
   readonly chat: ChatState;
   readonly conversation: number;
   readonly actions: MessageActions;
@@ -44,7 +44,7 @@ function LoadedOverlay({ place, chat, conversation, actions }: OverlayProps) {
       {picture === null ? null : (
         <PictureViewer
           pictures={pictures}
-          firstId={picture.id}
+          firstPictureId={picture.id}
           filesBase={filesBaseOf(place)}
           onClose={() => {
             actions.openedPicture.value = null;
@@ -63,6 +63,6 @@ function picturesAround(chat: ChatState, conversation: number, opened: PictureFi
 }
 
 /** The path of `/v1/files/`, which begins with the path of the base. */
-export function filesBaseOf({ base }: Place): string {
+export function filesBaseOf({ base }: PagePlace): string {
   return `${base.pathname}v1/files/`;
 }

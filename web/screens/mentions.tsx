@@ -21,19 +21,19 @@ interface MentionOptions {
 export function useMentions({ chat, conversation, field, setText }: MentionOptions) {
   const begun = useSignal<BegunMention | null>(null);
   const dismissed = useSignal<BegunMention | null>(null);
-  const chosen = useSignal(0);
+  const chosenIndex = useSignal(0);
   const wanted = begun.value?.text ?? null;
   const found = useFoundMembers(chat, conversation, wanted);
-  const isDismissed = begun.value?.at === dismissed.value?.at && wanted === dismissed.value?.text;
-  const people =
+  const isDismissed = begun.value?.atSignIndex === dismissed.value?.atSignIndex && wanted === dismissed.value?.text;
+  const suggestedPeople =
     wanted === null || isDismissed
       ? []
       : found.filter((each) => each.id !== chat.account.id && matchesMention(each, wanted));
-  const at = Math.min(chosen.value, people.length - 1);
+  const activeIndex = Math.min(chosenIndex.value, suggestedPeople.length - 1);
   const accept = (account: FoundAccount | undefined): void => {
     const { current } = field;
     if (current === null || begun.value === null || account === undefined) return;
-    const before = `${current.value.slice(0, begun.value.at)}@${account.nick} `;
+    const before = `${current.value.slice(0, begun.value.atSignIndex)}@${account.nick} `;
     const text = before + current.value.slice(current.selectionEnd);
     // Sets the text first, and then the caret. When Preact later draws the field with the same text, the caret stays.
     current.value = text;
@@ -43,10 +43,12 @@ export function useMentions({ chat, conversation, field, setText }: MentionOptio
   };
   /** Returns whether the list handled the key. */
   const onKeyDown = (event: KeyboardEvent): boolean => {
-    if (people.length === 0 || event.isComposing) return false;
-    if (event.key === 'ArrowDown') chosen.value = (at + 1) % people.length;
-    else if (event.key === 'ArrowUp') chosen.value = (at + people.length - 1) % people.length;
-    else if ((event.key === 'Enter' && !event.shiftKey) || (event.key === 'Tab' && !event.shiftKey)) accept(people[at]);
+    if (suggestedPeople.length === 0 || event.isComposing) return false;
+    if (event.key === 'ArrowDown') chosenIndex.value = (activeIndex + 1) % suggestedPeople.length;
+    else if (event.key === 'ArrowUp')
+      chosenIndex.value = (activeIndex + suggestedPeople.length - 1) % suggestedPeople.length;
+    else if ((event.key === 'Enter' && !event.shiftKey) || (event.key === 'Tab' && !event.shiftKey))
+      accept(suggestedPeople[activeIndex]);
     else if (event.key === 'Escape') dismissed.value = begun.value;
     else return false;
     event.preventDefault();
@@ -56,14 +58,14 @@ export function useMentions({ chat, conversation, field, setText }: MentionOptio
   const onCaret = (): void => {
     const { current } = field;
     const next = current === null ? null : mentionAt(current.value, current.selectionStart, current.selectionEnd);
-    if (next?.at === begun.value?.at && next?.text === begun.value?.text) return;
+    if (next?.atSignIndex === begun.value?.atSignIndex && next?.text === begun.value?.text) return;
     begun.value = next;
-    chosen.value = 0;
+    chosenIndex.value = 0;
   };
   const close = (): void => {
     begun.value = null;
   };
-  return { people, at, accept, onKeyDown, onCaret, close };
+  return { people: suggestedPeople, at: activeIndex, accept, onKeyDown, onCaret, close };
 }
 
 /**
@@ -109,12 +111,12 @@ export function mentionAttributes({ people, at }: Pick<ReturnType<typeof useMent
 
 interface MentionListProps {
   readonly people: readonly FoundAccount[];
-  readonly at: number;
+  readonly activeIndex: number;
   readonly onChoose: (account: FoundAccount) => void;
 }
 
 /** The list lies above the field and over the messages, so that nothing moves when it appears or disappears. */
-export function MentionList({ people, at, onChoose }: MentionListProps) {
+export function MentionList({ people, activeIndex: at, onChoose }: MentionListProps) {
   return (
     <>
       <div class="unseen" role="status">

@@ -23,8 +23,8 @@ export function Modal({ title, isDrawer = false, closeLabel = words.close, onClo
     return () => {
       // Waits for the removal of the dialog: while it is in the document, no element outside of it can get the focus.
       queueMicrotask(() => {
-        const isTaken = document.activeElement !== document.body;
-        if (!isTaken && before instanceof HTMLElement && before.isConnected) before.focus({ preventScroll: true });
+        const isFocusTaken = document.activeElement !== document.body;
+        if (!isFocusTaken && before instanceof HTMLElement && before.isConnected) before.focus({ preventScroll: true });
       });
     };
   }, []);

@@ -3,14 +3,14 @@ import { words } from '../words/words.ts';
 import { useAttempt } from './attempt.ts';
 import type { NotificationSetting } from '../core/group-api.ts';
 import { Problem } from './modal.tsx';
-import type { PanelPart } from './panel-part.ts';
+import type { PanelPartProps } from './panel-part.ts';
 
 const HOUR_MS = 60 * 60 * 1_000;
 const MUTE_HOURS = [1, 8, 24, 24 * 7] as const;
 const LEVELS = ['all', 'mentions', 'nothing'] as const;
 
 /** The messages of this conversation that the account is notified of, on all devices. */
-export function NotificationSettings({ chat, api, entry }: PanelPart) {
+export function NotificationSettings({ chat, api, entry }: PanelPartProps) {
   const { problem, isBusy, run } = useAttempt();
   const { level = 'all', muted_until: mutedUntil = null } = entry.info.notifications ?? {};
   const isMuted = mutedUntil !== null && Date.parse(mutedUntil) > Date.now();

@@ -15,7 +15,7 @@ interface PostingHintProps {
 /** Shows a command that posts into a group. It is only a hint, so it shows nothing if the server does not answer. */
 export function PostingHint({ chat, group }: PostingHintProps) {
   const { value } = useRemote(() => chat.api.call('groups.show-token', { group }, decodeToken), { chat, key: group });
-  const copied = useSignal('');
+  const copyStatus = useSignal('');
   if (value === null) return null;
   const command = `curl -d 'hello' ${value.webhook}`;
   return (
@@ -27,13 +27,13 @@ export function PostingHint({ chat, group }: PostingHintProps) {
           type="button"
           onClick={() => {
             void copyText(command).then((isCopied) => {
-              copied.value = isCopied ? words.copied : words.copyRefused;
+              copyStatus.value = isCopied ? words.copied : words.copyRefused;
             });
           }}
         >
           {words.copy}
         </button>
-        <span role="status">{copied}</span>
+        <span role="status">{copyStatus}</span>
       </div>
     </div>
   );

@@ -5,7 +5,7 @@ import { words } from '../words/words.ts';
 import { Problem } from './modal.tsx';
 
 /** A value that a part of a dialog reads from the server, and may change there. */
-export interface Remote<Value> {
+export interface RemoteValue<Value> {
   /** The value; null: it was not read yet. */
   readonly value: Value | null;
   /** Why the last read or change failed; null: it succeeded. */
@@ -26,43 +26,43 @@ interface RemoteOptions {
   /** The value is read again when this key changes; the former value stays until the answer. By default the chat. */
   readonly key?: unknown;
   /** True: the value is read again on each new connection. False: only on a new connection after a failure. */
-  readonly isReadOnReconnect?: boolean;
+  readonly rereadsOnReconnect?: boolean;
 }
 
 /** Reads the value on the first draw, and after a failure again when the connection is back. */
-export function useRemote<Value>(load: () => Promise<Value>, options: RemoteOptions): Remote<Value> {
-  const { chat, key = chat, isReadOnReconnect = false } = options;
+export function useRemote<Value>(load: () => Promise<Value>, options: RemoteOptions): RemoteValue<Value> {
+  const { chat, key = chat, rereadsOnReconnect: isReadOnReconnect = false } = options;
   const value = useSignal<Value | null>(null);
   const problem = useSignal<string | null>(null);
   const hasReadFailed = useSignal(false);
   /** The number of running reads and changes. */
-  const running = useSignal(0);
-  const latest = useRef(0);
-  const take = async (work: () => Promise<Value>): Promise<void> => {
-    latest.current += 1;
-    const own = latest.current;
+  const runningCount = useSignal(0);
+  const latestRequestNumber = useRef(0);
+  const takeResultOf = async (work: () => Promise<Value>): Promise<void> => {
+    latestRequestNumber.current += 1;
+    const requestNumber = latestRequestNumber.current;
     // Of two running reads only the result of the later one is used, even if its answer arrives first.
-    const isLatest = (): boolean => own === latest.current;
-    running.value += 1;
+    const isLatest = (): boolean => requestNumber === latestRequestNumber.current;
+    runningCount.value += 1;
     try {
       const next = await work();
       if (isLatest()) [value.value, problem.value] = [next, null];
     } catch (error) {
       if (isLatest()) [problem.value, hasReadFailed.value] = [(error as Error).message, true];
     } finally {
-      running.value -= 1;
+      runningCount.value -= 1;
     }
   };
-  const read = (): Promise<void> => take(load);
+  const read = (): Promise<void> => takeResultOf(load);
   const change = async (work: () => Promise<unknown>): Promise<boolean> => {
-    running.value += 1;
+    runningCount.value += 1;
     try {
       await work();
     } catch (error) {
       [problem.value, hasReadFailed.value] = [(error as Error).message, false];
       return false;
     } finally {
-      running.value -= 1;
+      runningCount.value -= 1;
     }
     // Reads after the change. A read that began before the change may have the former value, and is ignored.
     await read();
@@ -71,7 +71,7 @@ export function useRemote<Value>(load: () => Promise<Value>, options: RemoteOpti
   useEffect(() => {
     void read();
     return () => {
-      latest.current += 1;
+      latestRequestNumber.current += 1;
     };
   }, [key]);
   useReconnection(chat, () => {
@@ -81,11 +81,11 @@ export function useRemote<Value>(load: () => Promise<Value>, options: RemoteOpti
     value: value.value,
     problem: problem.value,
     canTryAgain: hasReadFailed.value || value.value === null,
-    isBusy: running.value > 0,
+    isBusy: runningCount.value > 0,
     read,
-    extend: async (next) => {
+    extend: async (nextValueOf) => {
       const shown = value.peek();
-      if (shown !== null) await take(() => next(shown));
+      if (shown !== null) await takeResultOf(() => nextValueOf(shown));
     },
     change,
   };
@@ -103,13 +103,13 @@ function useReconnection(chat: ChatState, onReconnected: () => void): void {
 }
 
 export interface RemoteStateProps {
-  readonly remote: Pick<Remote<unknown>, 'value' | 'problem' | 'canTryAgain' | 'isBusy' | 'read'>;
+  readonly remote: Pick<RemoteValue<unknown>, 'value' | 'problem' | 'canTryAgain' | 'isBusy' | 'read'>;
   /** The text for an empty list. */
-  readonly empty?: string;
+  readonly emptyText?: string;
 }
 
 /** Shows that the value is being read, that the list is empty, or why the last read or change failed. */
-export function RemoteState({ remote, empty }: RemoteStateProps) {
+export function RemoteState({ remote, emptyText: empty }: RemoteStateProps) {
   const { value, problem, canTryAgain, isBusy, read } = remote;
   if (problem !== null)
     return (

@@ -68,31 +68,31 @@ function useSearch(chat: ChatState) {
   const problem = useSignal<string | null>(null);
   const isBusy = useSignal(false);
   /** The number of the last search, by which answers to earlier searches are recognized and ignored. */
-  const latest = useRef(0);
+  const latestRequestNumber = useRef(0);
   const search = async (): Promise<void> => {
     const wanted = text.value.trim();
     if (wanted === '') return;
-    latest.current += 1;
-    const own = latest.current;
+    latestRequestNumber.current += 1;
+    const requestNumber = latestRequestNumber.current;
     isBusy.value = true;
     try {
       const messages = await chat.api.search(wanted);
-      if (own !== latest.current) return;
+      if (requestNumber !== latestRequestNumber.current) return;
       found.value = messages;
       problem.value = null;
     } catch (error) {
-      if (own === latest.current) problem.value = (error as Error).message;
+      if (requestNumber === latestRequestNumber.current) problem.value = (error as Error).message;
     } finally {
-      if (own === latest.current) isBusy.value = false;
+      if (requestNumber === latestRequestNumber.current) isBusy.value = false;
     }
   };
-  const forget = (): void => {
-    latest.current += 1;
+  const forgetResults = (): void => {
+    latestRequestNumber.current += 1;
     found.value = null;
     problem.value = null;
     isBusy.value = false;
   };
-  return { text, found, problem, isBusy, search, forget };
+  return { text, found, problem, isBusy, search, forget: forgetResults };
 }
 
 function Found({ chat, message }: { readonly chat: ChatState; readonly message: FoundMessage }) {

@@ -13,22 +13,22 @@ import { words } from '../words/words.ts';
  * The list shows the number of unread messages of the open conversation only after this time. A message counts as read
  * after a second in view; in the other second the server stores the read position.
  */
-const READ_MEANWHILE_MS = 2_000;
+const UNREAD_SHOWN_AFTER_MS = 2_000;
 
-interface ListProps {
+interface ConversationListProps {
   readonly state: AppState;
   readonly chat: ChatState;
 }
 
-type SidebarProps = ListProps & {
+type SidebarProps = ConversationListProps & {
   readonly onSearch: () => void;
-  readonly onNew: () => void;
+  readonly onNewConversation: () => void;
   readonly onSettings: () => void;
   readonly onFiles: () => void;
 };
 
 /** The name of the signed-in person, and the list of conversations. */
-export function Sidebar({ state, chat, onSearch, onNew, onSettings, onFiles }: SidebarProps) {
+export function Sidebar({ state, chat, onSearch, onNewConversation: onNew, onSettings, onFiles }: SidebarProps) {
   const { name, nick } = chat.account;
   return (
     <nav class="sidebar" aria-label={words.conversations}>
@@ -41,8 +41,8 @@ export function Sidebar({ state, chat, onSearch, onNew, onSettings, onFiles }: S
           {words.newConversation}
         </button>
       </div>
-      <OtherLink state={state} />
-      <List state={state} chat={chat} />
+      <OtherSignInLink state={state} />
+      <ConversationList state={state} chat={chat} />
       <div class="account">
         <p class="quiet" dir="auto" id="account">
           {words.signedInAs(sanitize(name), nick)}
@@ -63,7 +63,7 @@ export function Sidebar({ state, chat, onSearch, onNew, onSettings, onFiles }: S
   );
 }
 
-function OtherLink({ state }: { readonly state: AppState }) {
+function OtherSignInLink({ state }: { readonly state: AppState }) {
   const token = state.link.value?.token ?? null;
   if (token === null) return null;
   return (
@@ -76,7 +76,7 @@ function OtherLink({ state }: { readonly state: AppState }) {
   );
 }
 
-function List({ state, chat }: ListProps) {
+function ConversationList({ state, chat }: ConversationListProps) {
   const conversations = chat.conversations.value;
   // Subscribes to the drafts, which the list marks.
   void chat.writingVersion.value;
@@ -85,7 +85,7 @@ function List({ state, chat }: ListProps) {
   return (
     <ul>
       {conversations.map((entry) => (
-        <Item
+        <ConversationItem
           key={entry.info.id}
           state={state}
           entry={entry}
@@ -98,7 +98,7 @@ function List({ state, chat }: ListProps) {
   );
 }
 
-interface ItemProps {
+interface ConversationItemProps {
   readonly state: AppState;
   readonly entry: ConversationEntry;
   /** Whether the other person of a private conversation is online. */
@@ -107,7 +107,7 @@ interface ItemProps {
   readonly ownId: number;
 }
 
-function Item({ state, entry, isOnline, hasDraft, ownId }: ItemProps) {
+function ConversationItem({ state, entry, isOnline, hasDraft, ownId }: ConversationItemProps) {
   const { id, archived } = entry.info;
   const current = state.route.value;
   const isOpen = current.screen === 'conversation' && current.conversation === id;
@@ -148,16 +148,16 @@ function Item({ state, entry, isOnline, hasDraft, ownId }: ItemProps) {
  */
 function useShownUnread(unread: number, isOpen: boolean): number {
   const isUnread = unread > 0;
-  const isSettled = useSignal(isUnread);
+  const hasStayedUnread = useSignal(isUnread);
   useEffect(() => {
-    if (!isOpen || !isUnread) isSettled.value = isUnread;
-    if (isSettled.peek() === isUnread) return undefined;
+    if (!isOpen || !isUnread) hasStayedUnread.value = isUnread;
+    if (hasStayedUnread.peek() === isUnread) return undefined;
     const timer = setTimeout(() => {
-      isSettled.value = true;
-    }, READ_MEANWHILE_MS);
+      hasStayedUnread.value = true;
+    }, UNREAD_SHOWN_AFTER_MS);
     return () => clearTimeout(timer);
   }, [isUnread, isOpen]);
-  return isOpen && !isSettled.value ? 0 : unread;
+  return isOpen && !hasStayedUnread.value ? 0 : unread;
 }
 
 function Badge({ entry, unread }: { readonly entry: ConversationEntry; readonly unread: number }) {
@@ -168,9 +168,9 @@ function Badge({ entry, unread }: { readonly entry: ConversationEntry; readonly 
       </time>
     );
   }
-  const { mentions } = entry;
+  const { unreadMentionCount: mentions } = entry;
   // All messages of a private conversation address this person, as mentions do.
-  const isWaiting = entry.info.kind === 'private';
+  const isHighlighted = entry.info.kind === 'private';
   return (
     <>
       {mentions === 0 ? null : (
@@ -179,7 +179,7 @@ function Badge({ entry, unread }: { readonly entry: ConversationEntry; readonly 
         </span>
       )}
       <span
-        class={isWaiting ? 'badge waiting' : 'badge'}
+        class={isHighlighted ? 'badge waiting' : 'badge'}
         role="img"
         aria-label={words.unread(unread)}
         title={words.unread(unread)}
@@ -194,11 +194,15 @@ function Badge({ entry, unread }: { readonly entry: ConversationEntry; readonly 
 function previewOf({ info, lastMessage }: ConversationEntry, ownId: number): string {
   if (lastMessage === null) return words.nothingWritten;
   const { sender, label, text, deleted, attachments } = lastMessage;
-  const said = sanitize(text.replaceAll(/\s+/g, ' ').trim());
-  const shown =
-    deleted === true ? words.deletedShort : said === '' && attachments > 0 ? words.files(attachments) : said;
-  if (sender.kind === 'user' && sender.id === ownId) return words.saidBy(words.youSaid, shown);
-  return info.kind === 'private' ? shown : words.saidBy(sanitize(label ?? sender.name), shown);
+  const messageText = sanitize(text.replaceAll(/\s+/g, ' ').trim());
+  const previewText =
+    deleted === true
+      ? words.deletedShort
+      : messageText === '' && attachments > 0
+        ? words.files(attachments)
+        : messageText;
+  if (sender.kind === 'user' && sender.id === ownId) return words.saidBy(words.youSaid, previewText);
+  return info.kind === 'private' ? previewText : words.saidBy(sanitize(label ?? sender.name), previewText);
 }
 
 /** The shown title of a conversation; of a private one the other person's name. */

@@ -4,7 +4,7 @@ import type { ChatState } from '../core/chat-state.ts';
 import { words } from '../words/words.ts';
 import { conversationTitle } from './sidebar.tsx';
 
-const MAX_SHOWN = 12;
+const MAX_SHOWN_CONVERSATIONS = 12;
 
 interface SwitcherProps {
   readonly chat: ChatState;
@@ -16,17 +16,17 @@ interface SwitcherProps {
 export function Switcher({ chat, onChoose }: SwitcherProps) {
   const dialog = useRef<HTMLDialogElement>(null);
   const text = useSignal('');
-  const chosen = useSignal(0);
+  const chosenIndex = useSignal(0);
   useEffect(() => dialog.current?.showModal(), []);
   const wanted = text.value.trim().toLowerCase();
   const found = (chat.conversations.value ?? [])
     .filter((entry) => conversationTitle(entry).toLowerCase().includes(wanted))
-    .slice(0, MAX_SHOWN);
-  const at = Math.min(chosen.value, found.length - 1);
+    .slice(0, MAX_SHOWN_CONVERSATIONS);
+  const activeIndex = Math.min(chosenIndex.value, found.length - 1);
   const onKeyDown = (event: KeyboardEvent): void => {
-    if (event.key === 'ArrowDown') chosen.value = Math.min(at + 1, found.length - 1);
-    else if (event.key === 'ArrowUp') chosen.value = Math.max(at - 1, 0);
-    else if (event.key === 'Enter' && !event.isComposing) onChoose(found[at]?.info.id ?? null);
+    if (event.key === 'ArrowDown') chosenIndex.value = Math.min(activeIndex + 1, found.length - 1);
+    else if (event.key === 'ArrowUp') chosenIndex.value = Math.max(activeIndex - 1, 0);
+    else if (event.key === 'Enter' && !event.isComposing) onChoose(found[activeIndex]?.info.id ?? null);
     else return;
     event.preventDefault();
   };
@@ -40,11 +40,11 @@ export function Switcher({ chat, onChoose }: SwitcherProps) {
         role="combobox"
         aria-expanded={found.length > 0}
         aria-controls={found.length === 0 ? undefined : 'switcher-list'}
-        aria-activedescendant={found[at] === undefined ? undefined : `switch-${found[at].info.id}`}
+        aria-activedescendant={found[activeIndex] === undefined ? undefined : `switch-${found[activeIndex].info.id}`}
         value={text}
         onInput={(event) => {
           text.value = event.currentTarget.value;
-          chosen.value = 0;
+          chosenIndex.value = 0;
         }}
         onKeyDown={onKeyDown}
       />
@@ -55,7 +55,7 @@ export function Switcher({ chat, onChoose }: SwitcherProps) {
               key={entry.info.id}
               id={`switch-${entry.info.id}`}
               role="option"
-              aria-selected={index === at}
+              aria-selected={index === activeIndex}
               dir="auto"
               onClick={() => onChoose(entry.info.id)}
             >

@@ -2,7 +2,7 @@
 type TokenKind = 'text' | 'marker' | 'code' | 'link' | 'mention';
 
 /** A piece of a message's text, as it was written. */
-export interface Token {
+export interface TextToken {
   readonly kind: TokenKind;
   readonly text: string;
   readonly strong: boolean;
@@ -11,12 +11,12 @@ export interface Token {
 }
 
 /** Consecutive lines of one kind. The texts of all tokens of all blocks, joined in order, are the message's text. */
-export interface Block {
+export interface TextBlock {
   readonly kind: 'lines' | 'quote' | 'fence';
-  readonly tokens: readonly Token[];
+  readonly tokens: readonly TextToken[];
 }
 
-interface Piece {
+interface LinePiece {
   kind: TokenKind | 'delimiter';
   readonly text: string;
   readonly canOpen: boolean;
@@ -34,7 +34,7 @@ const MENTION = /@[a-z0-9](?:[a-z0-9._-]{0,30}[a-z0-9])?(?![a-z0-9])/iy;
 const NO_MENTION_AFTER = /[\p{L}\p{N}._@/-]/u;
 const DELIMITERS = ['**', '~~', '*', '_'] as const;
 const SPECIAL = /[`@*_~hHmM]/g;
-const WORD = /[\p{L}\p{N}]/u;
+const WORD_CHARACTER = /[\p{L}\p{N}]/u;
 const SPACE = /\s/;
 const LINK_PROTOCOLS: ReadonlySet<string> = new Set(['http:', 'https:', 'mailto:']);
 const PLAIN = { strong: false, emphasis: false, struck: false } as const;
@@ -43,22 +43,22 @@ const PLAIN = { strong: false, emphasis: false, struck: false } as const;
  * Reads code, fences, quotes, links with their scheme, mentions and emphasis in a text. Takes time in proportion to the
  * length of the text, whatever the text is.
  */
-export function tokenize(text: string): Block[] {
+export function tokenize(text: string): TextBlock[] {
   const lines = text.match(/[^\n]*\n|[^\n]+/g) ?? [];
   const nextFenceEnds = indexesOfNextFenceEnd(lines);
-  const blocks: { kind: Block['kind']; tokens: Token[] }[] = [];
+  const blocks: { kind: TextBlock['kind']; tokens: TextToken[] }[] = [];
   for (let index = 0; index < lines.length;) {
     const line = lines[index]!;
-    const end = FENCE_BEGIN.test(line) ? nextFenceEnds[index + 1]! : -1;
-    if (end >= 0) {
-      const code = lines.slice(index + 1, end).join('');
+    const fenceEndIndex = FENCE_BEGIN.test(line) ? nextFenceEnds[index + 1]! : -1;
+    if (fenceEndIndex >= 0) {
+      const code = lines.slice(index + 1, fenceEndIndex).join('');
       const tokens = [
         plain('marker', line),
         ...(code === '' ? [] : [plain('code', code)]),
-        plain('marker', lines[end]!),
+        plain('marker', lines[fenceEndIndex]!),
       ];
       blocks.push({ kind: 'fence', tokens });
-      index = end + 1;
+      index = fenceEndIndex + 1;
       continue;
     }
     const marker = QUOTE_MARKER.exec(line)?.[0] ?? '';
@@ -78,7 +78,7 @@ export function linkTarget(text: string): string | null {
   return url !== null && LINK_PROTOCOLS.has(url.protocol) ? url.href : null;
 }
 
-function plain(kind: TokenKind, text: string): Token {
+function plain(kind: TokenKind, text: string): TextToken {
   return { kind, text, ...PLAIN };
 }
 
@@ -90,26 +90,26 @@ function indexesOfNextFenceEnd(lines: readonly string[]): number[] {
   return nextFenceEnds;
 }
 
-function tokenizeLine(line: string): Token[] {
+function tokenizeLine(line: string): TextToken[] {
   const pieces = piecesOf(line);
   pairDelimiters(pieces);
   return tokensOf(pieces);
 }
 
-function piecesOf(line: string): Piece[] {
-  const pieces: Piece[] = [];
+function piecesOf(line: string): LinePiece[] {
+  const pieces: LinePiece[] = [];
   let textBegin = 0;
   let hasMoreCode = true;
   const push = (
-    kind: Piece['kind'],
-    from: number,
+    kind: LinePiece['kind'],
+    fromIndex: number,
     text: string,
-    ends = { canOpen: false, canClose: false },
+    flanking = { canOpen: false, canClose: false },
   ): number => {
-    if (from > textBegin)
-      pieces.push({ kind: 'text', text: line.slice(textBegin, from), canOpen: false, canClose: false });
-    if (text !== '') pieces.push({ kind, text, ...ends });
-    textBegin = from + text.length;
+    if (fromIndex > textBegin)
+      pieces.push({ kind: 'text', text: line.slice(textBegin, fromIndex), canOpen: false, canClose: false });
+    if (text !== '') pieces.push({ kind, text, ...flanking });
+    textBegin = fromIndex + text.length;
     return textBegin;
   };
   SPECIAL.lastIndex = 0;
@@ -148,7 +148,7 @@ function mentionAt(line: string, index: number): string {
 
 /** The link at an index, without signs after it that end a sentence or close a bracket around the link. */
 function linkAt(line: string, index: number): { text: string; isLink: boolean } {
-  if (index > 0 && WORD.test(characterBefore(line, index))) return { text: '', isLink: false };
+  if (index > 0 && WORD_CHARACTER.test(characterBefore(line, index))) return { text: '', isLink: false };
   LINK.lastIndex = index;
   const found = LINK.exec(line)?.[0];
   if (found === undefined) return { text: '', isLink: false };
@@ -173,8 +173,8 @@ function flanks(line: string, index: number, delimiter: string): { canOpen: bool
   const first = behind === '' ? '' : String.fromCodePoint(behind.codePointAt(0)!);
   const sign = delimiter[0];
   return {
-    canOpen: first !== '' && !SPACE.test(first) && first !== sign && !WORD.test(before) && before !== sign,
-    canClose: before !== '' && !SPACE.test(before) && before !== sign && !WORD.test(first) && first !== sign,
+    canOpen: first !== '' && !SPACE.test(first) && first !== sign && !WORD_CHARACTER.test(before) && before !== sign,
+    canClose: before !== '' && !SPACE.test(before) && before !== sign && !WORD_CHARACTER.test(first) && first !== sign,
   };
 }
 
@@ -185,38 +185,38 @@ function characterBefore(line: string, index: number): string {
 }
 
 /** Turns delimiters that belong together into markers, and the others into text. */
-function pairDelimiters(pieces: Piece[]): void {
-  const openers: number[] = [];
-  const openerOf = new Map<string, number>();
+function pairDelimiters(pieces: LinePiece[]): void {
+  const openerIndexes: number[] = [];
+  const openerIndexByDelimiter = new Map<string, number>();
   pieces.forEach((piece, index) => {
     if (piece.kind !== 'delimiter') return;
-    const opener = openerOf.get(piece.text);
+    const opener = openerIndexByDelimiter.get(piece.text);
     if (piece.canClose && opener !== undefined) {
       pieces[opener]!.kind = 'marker';
       piece.kind = 'marker';
       // Unpaired delimiters within the pair stay text: none of them may pair with a delimiter after the pair.
-      for (let last = openers.pop(); last !== undefined; last = openers.pop()) {
-        openerOf.delete(pieces[last]!.text);
+      for (let last = openerIndexes.pop(); last !== undefined; last = openerIndexes.pop()) {
+        openerIndexByDelimiter.delete(pieces[last]!.text);
         if (last === opener) break;
       }
     } else if (piece.canOpen && opener === undefined) {
-      openers.push(index);
-      openerOf.set(piece.text, index);
+      openerIndexes.push(index);
+      openerIndexByDelimiter.set(piece.text, index);
     }
   });
   for (const piece of pieces) if (piece.kind === 'delimiter') piece.kind = 'text';
 }
 
-function tokensOf(pieces: readonly Piece[]): Token[] {
-  const open = new Set<string>();
-  const tokens: Token[] = [];
+function tokensOf(pieces: readonly LinePiece[]): TextToken[] {
+  const openDelimiters = new Set<string>();
+  const tokens: TextToken[] = [];
   for (const { kind, text } of pieces) {
     const isDelimiter = kind === 'marker' && text !== '`';
-    const isClosing = isDelimiter && open.delete(text);
-    const strong = open.has('**');
-    const emphasis = open.has('*') || open.has('_');
-    const struck = open.has('~~');
-    if (isDelimiter && !isClosing) open.add(text);
+    const isClosing = isDelimiter && openDelimiters.delete(text);
+    const strong = openDelimiters.has('**');
+    const emphasis = openDelimiters.has('*') || openDelimiters.has('_');
+    const struck = openDelimiters.has('~~');
+    if (isDelimiter && !isClosing) openDelimiters.add(text);
     tokens.push({ kind: kind as TokenKind, text, strong, emphasis, struck });
   }
   return tokens;

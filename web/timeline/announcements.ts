@@ -2,15 +2,15 @@ import { signal } from '@preact/signals';
 import type { Message } from '../../client/core/shapes.ts';
 
 /** The shortest time between two announcements of new messages: a screen reader reads each one to its end. */
-const INTERVAL_MS = 2_000;
+const ANNOUNCEMENT_INTERVAL_MS = 2_000;
 /** If more messages arrive between two announcements, the older ones are counted without a check of their sender. */
-const MAX_CHECKED = 1_000;
+const MAX_CHECKED_MESSAGES = 1_000;
 
 /** Messages of other accounts that arrived since the last announcement. */
 interface NewMessages {
   readonly count: number;
   /** The message, if exactly one has arrived and the page has it. */
-  readonly only: Message | null;
+  readonly onlyMessage: Message | null;
 }
 
 interface AnnouncementsOptions {
@@ -32,9 +32,9 @@ export class Announcements {
   /** The seq up to which messages were announced. */
   #announcedSeq: number;
   /** The earliest time of the next announcement of new messages, as `performance.now` counts. */
-  #nextAt = 0;
+  #nextAnnouncementAt = 0;
   #timer: ReturnType<typeof setTimeout> | null = null;
-  #isEven = false;
+  #isEvenAnnouncement = false;
 
   constructor(options: AnnouncementsOptions) {
     this.#options = options;
@@ -48,14 +48,15 @@ export class Announcements {
     if (lastSeq < this.#lastSeq) this.#announcedSeq = Math.min(this.#announcedSeq, lastSeq);
     const hasNew = lastSeq > this.#lastSeq;
     this.#lastSeq = lastSeq;
-    if (hasNew) this.#timer ??= setTimeout(() => this.#announceNew(), Math.max(0, this.#nextAt - performance.now()));
+    if (hasNew)
+      this.#timer ??= setTimeout(() => this.#announceNew(), Math.max(0, this.#nextAnnouncementAt - performance.now()));
   }
 
   /** Announces the result of something that the person did, at once. */
   say(text: string): void {
     // A live region announces only a changed text. A no-break space at the end changes it inaudibly.
-    this.#isEven = !this.#isEven;
-    this.text.value = this.#isEven ? text : `${text}\u00A0`;
+    this.#isEvenAnnouncement = !this.#isEvenAnnouncement;
+    this.text.value = this.#isEvenAnnouncement ? text : `${text}\u00A0`;
   }
 
   stop(): void {
@@ -65,7 +66,7 @@ export class Announcements {
   #announceNew(): void {
     this.#timer = null;
     const { isOwn, messageAt, wordsOf } = this.#options;
-    const firstChecked = Math.max(this.#announcedSeq + 1, this.#lastSeq - MAX_CHECKED + 1);
+    const firstChecked = Math.max(this.#announcedSeq + 1, this.#lastSeq - MAX_CHECKED_MESSAGES + 1);
     let count = firstChecked - this.#announcedSeq - 1;
     let latest: Message | undefined;
     for (let seq = firstChecked; seq <= this.#lastSeq; seq += 1) {
@@ -76,7 +77,7 @@ export class Announcements {
     }
     this.#announcedSeq = this.#lastSeq;
     if (count === 0) return;
-    this.#nextAt = performance.now() + (this.#options.intervalMs ?? INTERVAL_MS);
-    this.say(wordsOf({ count, only: count === 1 ? (latest ?? null) : null }));
+    this.#nextAnnouncementAt = performance.now() + (this.#options.intervalMs ?? ANNOUNCEMENT_INTERVAL_MS);
+    this.say(wordsOf({ count, onlyMessage: count === 1 ? (latest ?? null) : null }));
   }
 }

@@ -6,9 +6,9 @@ import { words } from '../words/words.ts';
 import { hasModifier } from './feed-keys.ts';
 import { addressOfFile, isPicture, type PictureFile } from './pictures.ts';
 
-const MAX_WIDTH_PX = 400;
-const MAX_HEIGHT_PX = 320;
-const MIN_SIDE_PX = 24;
+const MAX_PICTURE_WIDTH_PX = 400;
+const MAX_PICTURE_HEIGHT_PX = 320;
+const MIN_PICTURE_SIDE_PX = 24;
 
 interface MessageFilesProps {
   readonly files: readonly Attachment[];
@@ -43,7 +43,7 @@ function Picture({ file, href, onOpen }: FileProps<PictureFile> & Pick<MessageFi
   const isBroken = useSignal(false);
   if (isBroken.value) return <FileCard file={file} href={href} />;
   const name = sanitize(file.name);
-  const scale = Math.min(1, MAX_WIDTH_PX / file.width, MAX_HEIGHT_PX / file.height);
+  const scale = Math.min(1, MAX_PICTURE_WIDTH_PX / file.width, MAX_PICTURE_HEIGHT_PX / file.height);
   return (
     <div class="picture">
       <a
@@ -63,8 +63,8 @@ function Picture({ file, href, onOpen }: FileProps<PictureFile> & Pick<MessageFi
           alt=""
           loading="lazy"
           decoding="async"
-          width={Math.max(MIN_SIDE_PX, Math.round(file.width * scale))}
-          height={Math.max(MIN_SIDE_PX, Math.round(file.height * scale))}
+          width={Math.max(MIN_PICTURE_SIDE_PX, Math.round(file.width * scale))}
+          height={Math.max(MIN_PICTURE_SIDE_PX, Math.round(file.height * scale))}
           onError={() => {
             isBroken.value = true;
           }}
@@ -82,7 +82,7 @@ function FileCard({ file, href }: FileProps<Attachment>) {
   return (
     <a class="file" href={href} download={name}>
       <span class="file-kind" aria-hidden="true">
-        {kindOf(name)}
+        {extensionLabelOf(name)}
       </span>
       <span class="file-name" dir="auto">
         {name}
@@ -95,6 +95,6 @@ function FileCard({ file, href }: FileProps<Attachment>) {
 }
 
 /** The extension of a file name in capitals; "…" if there is none of 1 to 4 characters. */
-function kindOf(name: string): string {
+function extensionLabelOf(name: string): string {
   return /\.([a-z0-9]{1,4})$/i.exec(name)?.[1]!.toUpperCase() ?? '…';
 }

@@ -24,9 +24,9 @@ interface MessageMenuProps {
 /** The menu of a message. It lies over the page, so that nothing moves. */
 export function MessageMenu({ label, items, anchor, returnFocusTo, onClose }: MessageMenuProps) {
   const menu = useRef<HTMLDivElement>(null);
-  usePlace(menu, anchor);
+  useMenuPosition(menu, anchor);
   useDismissal(menu, anchor, onClose);
-  const closeToMessage = (): void => {
+  const closeAndFocusMessage = (): void => {
     returnFocusTo.focus({ preventScroll: true });
     onClose();
   };
@@ -37,7 +37,7 @@ export function MessageMenu({ label, items, anchor, returnFocusTo, onClose }: Me
     else if (event.key === 'ArrowUp') buttons.at(at - 1)?.focus();
     else if (event.key === 'Home') buttons[0]?.focus();
     else if (event.key === 'End') buttons.at(-1)?.focus();
-    else if (event.key === 'Escape' || event.key === 'Tab') closeToMessage();
+    else if (event.key === 'Escape' || event.key === 'Tab') closeAndFocusMessage();
     else return;
     event.preventDefault();
     event.stopPropagation();
@@ -52,7 +52,7 @@ export function MessageMenu({ label, items, anchor, returnFocusTo, onClose }: Me
           tabIndex={-1}
           aria-keyshortcuts={keyName ?? undefined}
           onClick={() => {
-            closeToMessage();
+            closeAndFocusMessage();
             run();
           }}
         >
@@ -65,7 +65,7 @@ export function MessageMenu({ label, items, anchor, returnFocusTo, onClose }: Me
 }
 
 /** Places the menu below the anchor, or above it if there is no room; never beyond an edge of the window. */
-function usePlace(menu: RefObject<HTMLDivElement | null>, anchor: HTMLElement): void {
+function useMenuPosition(menu: RefObject<HTMLDivElement | null>, anchor: HTMLElement): void {
   useLayoutEffect(() => {
     const { offsetWidth: width, offsetHeight: height, style } = menu.current!;
     const { bottom, top, right } = anchor.getBoundingClientRect();
@@ -86,8 +86,8 @@ function useDismissal(menu: RefObject<HTMLDivElement | null>, anchor: HTMLElemen
   useEffect(() => {
     const onElsewhere = ({ target }: Event): void => {
       // Ignores a click on the anchor, which closes the menu itself.
-      const isOwn = [menu.current, anchor].some((each) => target instanceof Node && each?.contains(target) === true);
-      if (!isOwn) onClose();
+      const isInside = [menu.current, anchor].some((each) => target instanceof Node && each?.contains(target) === true);
+      if (!isInside) onClose();
     };
     const events = ['pointerdown', 'wheel', 'touchmove'] as const;
     for (const name of events) addEventListener(name, onElsewhere, { capture: true, passive: true });

@@ -12,8 +12,8 @@ import type { PictureFile } from './pictures.ts';
 import { RichText } from './rich-text.tsx';
 
 /** A message that follows one of the same sender within this time shows no heading of its own. */
-const GROUP_MS = 5 * 60 * 1_000;
-const HUES = 12;
+const SHARED_HEADING_MS = 5 * 60 * 1_000;
+const AVATAR_HUE_COUNT = 12;
 /**
  * The value of `aria-setsize` for a list of unknown size. With the real number, each new message would draw every row
  * again: at 1,000 messages a second the page then lagged by seconds.
@@ -111,7 +111,7 @@ type ArticleProps = MessageRowProps & { readonly message: Message; readonly isNe
 
 function Article(props: ArticleProps) {
   const { seq, message, previous, isNewDay, isFirstUnread, deletion, isTabStop } = props;
-  const isContinued = !isNewDay && !isFirstUnread && previous !== null && isSameGroup(previous, message);
+  const isContinued = !isNewDay && !isFirstUnread && previous !== null && sharesHeading(previous, message);
   return (
     <article
       class={isContinued ? 'message continued' : 'message'}
@@ -231,16 +231,16 @@ function Avatar({ message: { sender, label } }: { readonly message: Message }) {
   const name = sanitize(label ?? sender.name);
   const initial = /[\p{L}\p{N}]/u.exec(name)?.[0] ?? '?';
   return (
-    <span class={`avatar hue-${Math.abs(sender.id) % HUES}`} aria-hidden="true">
+    <span class={`avatar hue-${Math.abs(sender.id) % AVATAR_HUE_COUNT}`} aria-hidden="true">
       {initial.toUpperCase()}
     </span>
   );
 }
 
-function isSameGroup(previous: Message, message: Message): boolean {
+function sharesHeading(previous: Message, message: Message): boolean {
   const isSameSender =
     previous.sender.id === message.sender.id &&
     previous.sender.kind === message.sender.kind &&
     previous.label === message.label;
-  return isSameSender && Date.parse(message.sent_at) - Date.parse(previous.sent_at) < GROUP_MS;
+  return isSameSender && Date.parse(message.sent_at) - Date.parse(previous.sent_at) < SHARED_HEADING_MS;
 }

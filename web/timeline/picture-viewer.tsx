@@ -16,7 +16,7 @@ interface PictureViewerProps {
   /** The pictures that the viewer can show, in order; at least one. */
   readonly pictures: readonly PictureFile[];
   /** The file that the viewer shows first. */
-  readonly firstId: string;
+  readonly firstPictureId: string;
   readonly filesBase: string;
   readonly onClose: () => void;
 }
@@ -25,7 +25,7 @@ interface PictureViewerProps {
  * Shows a picture in the whole window; keys and buttons lead to the other pictures. Esc closes the viewer, and the
  * browser restores the focus.
  */
-export function PictureViewer({ pictures, firstId, filesBase, onClose }: PictureViewerProps) {
+export function PictureViewer({ pictures, firstPictureId: firstId, filesBase, onClose }: PictureViewerProps) {
   const dialog = useRef<HTMLDialogElement>(null);
   const canvas = useRef<HTMLDivElement>(null);
   const viewed = useViewed(pictures, firstId);
@@ -51,12 +51,17 @@ export function PictureViewer({ pictures, firstId, filesBase, onClose }: Picture
         {pictures.length === 1 ? null : (
           <>
             <span class="quiet">{position}</span>
-            <Tool label={pictureWords.previous} sign="←" isOff={at === 0} run={() => show(at - 1)} />
-            <Tool label={pictureWords.next} sign="→" isOff={at === pictures.length - 1} run={() => show(at + 1)} />
+            <ViewerButton label={pictureWords.previous} symbol="←" isOff={at === 0} run={() => show(at - 1)} />
+            <ViewerButton
+              label={pictureWords.next}
+              symbol="→"
+              isOff={at === pictures.length - 1}
+              run={() => show(at + 1)}
+            />
           </>
         )}
-        <Tool label={pictureWords.smaller} sign="−" isOff={zoom === 0} run={() => enlarge(-1)} />
-        <Tool label={pictureWords.larger} sign="+" isOff={zoom === ZOOMS.length - 1} run={() => enlarge(1)} />
+        <ViewerButton label={pictureWords.smaller} symbol="−" isOff={zoom === 0} run={() => enlarge(-1)} />
+        <ViewerButton label={pictureWords.larger} symbol="+" isOff={zoom === ZOOMS.length - 1} run={() => enlarge(1)} />
         <a href={href} download={name}>
           {words.download} ({formatBytes(picture.size)})
         </a>
@@ -65,26 +70,33 @@ export function PictureViewer({ pictures, firstId, filesBase, onClose }: Picture
         </button>
       </div>
       <div class="viewer-canvas" ref={canvas} tabIndex={0} role="group" aria-label={position}>
-        <Shown key={picture.id} picture={picture} href={href} zoom={zoom} canvas={canvas} enlarge={enlarge} />
+        <ShownPicture
+          key={picture.id}
+          picture={picture}
+          href={href}
+          zoomIndex={zoom}
+          canvas={canvas}
+          enlarge={enlarge}
+        />
       </div>
     </dialog>
   );
 }
 
 /** The index of the shown picture, and the index of its zoom in `ZOOMS`. */
-function useViewed(pictures: readonly PictureFile[], firstId: string) {
-  const first = pictures.findIndex(({ id }) => id === firstId);
-  const at = useSignal(Math.max(0, first));
-  const zoom = useSignal(0);
+function useViewed(pictures: readonly PictureFile[], firstPictureId: string) {
+  const first = pictures.findIndex(({ id }) => id === firstPictureId);
+  const shownIndex = useSignal(Math.max(0, first));
+  const zoomIndex = useSignal(0);
   const show = (index: number): void => {
     if (index < 0 || index >= pictures.length) return;
-    at.value = index;
-    zoom.value = 0;
+    shownIndex.value = index;
+    zoomIndex.value = 0;
   };
   const enlarge = (steps: number): void => {
-    zoom.value = Math.min(Math.max(0, zoom.value + steps), ZOOMS.length - 1);
+    zoomIndex.value = Math.min(Math.max(0, zoomIndex.value + steps), ZOOMS.length - 1);
   };
-  return { at: at.value, zoom: zoom.value, show, enlarge };
+  return { at: shownIndex.value, zoom: zoomIndex.value, show, enlarge };
 }
 
 function onKey(
@@ -104,9 +116,9 @@ function onKey(
   event.preventDefault();
 }
 
-interface ToolProps {
+interface ViewerButtonProps {
   readonly label: string;
-  readonly sign: string;
+  readonly symbol: string;
   readonly isOff: boolean;
   readonly run: () => void;
 }
@@ -115,7 +127,7 @@ interface ToolProps {
  * A button that is not `disabled` while it has no effect. The browser would take the focus from a disabled button, so
  * that the viewer would get no key presses.
  */
-function Tool({ label, sign, isOff, run }: ToolProps) {
+function ViewerButton({ label, symbol: sign, isOff, run }: ViewerButtonProps) {
   return (
     <button type="button" aria-label={label} title={label} aria-disabled={isOff} onClick={run}>
       {sign}
@@ -123,15 +135,15 @@ function Tool({ label, sign, isOff, run }: ToolProps) {
   );
 }
 
-interface ShownProps {
+interface ShownPictureProps {
   readonly picture: PictureFile;
   readonly href: string;
-  readonly zoom: number;
+  readonly zoomIndex: number;
   readonly canvas: RefObject<HTMLDivElement | null>;
   readonly enlarge: (steps: number) => void;
 }
 
-function Shown({ picture, href, zoom, canvas, enlarge }: ShownProps) {
+function ShownPicture({ picture, href, zoomIndex: zoom, canvas, enlarge }: ShownPictureProps) {
   const isBroken = useSignal(false);
   useLayoutEffect(() => {
     const { scrollWidth, scrollHeight, clientWidth, clientHeight } = canvas.current!;
@@ -157,7 +169,7 @@ function Shown({ picture, href, zoom, canvas, enlarge }: ShownProps) {
   );
 }
 
-function enlargedWidth({ width, height }: PictureFile, zoom: number, canvas: HTMLElement): number {
-  const whole = Math.min(1, canvas.clientWidth / width, canvas.clientHeight / height);
-  return Math.round(width * whole * ZOOMS[zoom]!);
+function enlargedWidth({ width, height }: PictureFile, zoomIndex: number, canvas: HTMLElement): number {
+  const fitScale = Math.min(1, canvas.clientWidth / width, canvas.clientHeight / height);
+  return Math.round(width * fitScale * ZOOMS[zoomIndex]!);
 }

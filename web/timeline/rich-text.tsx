@@ -1,5 +1,5 @@
 import type { ComponentChildren, JSX } from 'preact';
-import { linkTarget, tokenize, type Block, type Token } from '../text/tokenize.ts';
+import { linkTarget, tokenize, type TextBlock, type TextToken } from '../text/tokenize.ts';
 import { words } from '../words/words.ts';
 import { PersonLink } from './person-link.tsx';
 
@@ -17,7 +17,7 @@ export function RichText({ text, ownNick }: { readonly text: string; readonly ow
 /** A block with long lines scrolls, also by keyboard: that needs the tab stop. */
 const SCROLLED_BLOCK = { tabIndex: 0, role: 'group', 'aria-label': words.code } as const;
 
-function BlockOf({ block, ownNick }: { readonly block: Block; readonly ownNick: string }) {
+function BlockOf({ block, ownNick }: { readonly block: TextBlock; readonly ownNick: string }) {
   const last = block.tokens.length - 1;
   return (
     <div class={`block ${block.kind}`} dir="auto" {...(block.kind === 'fence' ? SCROLLED_BLOCK : {})}>
@@ -34,17 +34,17 @@ function BlockOf({ block, ownNick }: { readonly block: Block; readonly ownNick: 
   );
 }
 
-interface TokenProps {
-  readonly token: Token;
+interface TextTokenProps {
+  readonly token: TextToken;
   readonly text: string;
   readonly ownNick: string;
 }
 
-function TokenOf({ token, text, ownNick }: TokenProps) {
+function TokenOf({ token, text, ownNick }: TextTokenProps) {
   return styled(token, content(token, text, ownNick));
 }
 
-function content({ kind }: Token, text: string, ownNick: string): ComponentChildren {
+function content({ kind }: TextToken, text: string, ownNick: string): ComponentChildren {
   if (kind === 'text') return text;
   if (kind === 'marker') return <span class="marker">{text}</span>;
   if (kind === 'code') return <code>{text}</code>;
@@ -63,7 +63,7 @@ function Mention({ text, ownNick }: { readonly text: string; readonly ownNick: s
   );
 }
 
-function styled({ strong, emphasis, struck }: Token, inner: ComponentChildren): JSX.Element {
+function styled({ strong, emphasis, struck }: TextToken, inner: ComponentChildren): JSX.Element {
   if (strong) return <strong>{styledRest(emphasis, struck, inner)}</strong>;
   return styledRest(emphasis, struck, inner);
 }

@@ -6,10 +6,10 @@ import { timelineWords } from '../words/timeline-words.ts';
  * is drawn.
  */
 export function TypingLine({ names }: { readonly names: () => readonly string[] }) {
-  const typing = names().map(sanitize);
+  const typistNames = names().map(sanitize);
   return (
     <p class="typing" dir="auto">
-      {typing.length === 0 ? '' : timelineWords.typing(typing)}
+      {typistNames.length === 0 ? '' : timelineWords.typing(typistNames)}
     </p>
   );
 }

@@ -2,9 +2,9 @@ import { Component, createRef, type ComponentChildren, type JSX } from 'preact';
 import { RowHeights } from './row-heights.ts';
 
 /** The number of rows that are drawn beyond each edge of the view, so that scrolling and screen readers find them. */
-const ROWS_BEYOND = 30;
+const ROWS_BEYOND_VIEW = 30;
 /** If fewer drawn rows than this are beyond an edge of the view, the list draws other rows around the view. */
-const LEAST_ROWS_BEYOND = 12;
+const LEAST_ROWS_BEYOND_VIEW = 12;
 /** The height of the previous page that stays in view after a page key. */
 const PAGE_OVERLAP_PX = 60;
 /** A list that is scrolled to within this distance of its end stays at its end when rows are added. */
@@ -12,10 +12,10 @@ const END_TOLERANCE_PX = 80;
 
 /** The rows in view, by their indexes. */
 export interface ListView {
-  readonly first: number;
-  readonly last: number;
+  readonly firstRow: number;
+  readonly lastRow: number;
   /** The last row whose end is in view; -1: none. */
-  readonly lastWhole: number;
+  readonly lastWholeRow: number;
   readonly isAtEnd: boolean;
 }
 
@@ -25,7 +25,7 @@ interface VirtualListProps {
    * any other property.
    */
   readonly handle: { current: VirtualList | null };
-  readonly count: number;
+  readonly rowCount: number;
   readonly renderRow: (index: number) => JSX.Element;
   /** False for a row whose content is not loaded yet: its height will change. */
   readonly isReady: (index: number) => boolean;
@@ -47,8 +47,8 @@ interface VirtualListProps {
 }
 
 interface DrawnRows {
-  readonly from: number;
-  readonly to: number;
+  readonly fromRow: number;
+  readonly toRow: number;
 }
 
 /**
@@ -60,10 +60,10 @@ export class VirtualList extends Component<VirtualListProps, DrawnRows> {
   view: ListView | null = null;
   readonly #heights = new RowHeights();
   readonly #feed = createRef<HTMLDivElement>();
-  readonly #space = createRef<HTMLDivElement>();
-  readonly #drawn = createRef<HTMLDivElement>();
-  readonly #tail = createRef<HTMLDivElement>();
-  readonly #observer = new ResizeObserver(() => this.#settle());
+  readonly #spacer = createRef<HTMLDivElement>();
+  readonly #drawnRows = createRef<HTMLDivElement>();
+  readonly #childrenAfterRows = createRef<HTMLDivElement>();
+  readonly #observer = new ResizeObserver(() => this.#measureAndScroll());
   /** The row that does not move, and the distance from the top of the view to the beginning of that row. */
   #anchor = { index: 0, below: 0 };
   /** True: the anchor was chosen after the person scrolled. False: the caller of this class asked to show it. */
@@ -73,12 +73,12 @@ export class VirtualList extends Component<VirtualListProps, DrawnRows> {
    * The scroll position that the list itself set last; -1 after a person scrolled. The browser reports such writes as
    * scroll events.
    */
-  #writtenTop = -1;
+  #writtenScrollTop = -1;
   /** The scroll position that the list last processed. */
-  #seenTop = 0;
+  #seenScrollTop = 0;
   #width = 0;
   /** The greatest scroll position that was possible at the last measurement. */
-  #maxTop = 0;
+  #maxScrollTop = 0;
   /** The row that gets the focus once it has its message; null: none waits for the focus. */
   #indexToFocus: number | null = null;
   #pinnedRow: HTMLElement | null = null;
@@ -86,8 +86,8 @@ export class VirtualList extends Component<VirtualListProps, DrawnRows> {
 
   constructor(props: VirtualListProps) {
     super(props);
-    const { count, startIndex } = props;
-    this.#heights.setCount(count);
+    const { rowCount: count, startIndex } = props;
+    this.#heights.setRowCount(count);
     this.#isAtEnd = startIndex === null;
     this.#anchor = { index: Math.min(startIndex ?? count, Math.max(0, count - 1)), below: 0 };
     this.state = this.#rowsAround(this.#anchor.index, this.#anchor.index);
@@ -97,9 +97,9 @@ export class VirtualList extends Component<VirtualListProps, DrawnRows> {
     this.props.handle.current = this;
     // The upper third of the view shows the rows before the one at which the list opens.
     if (!this.#isAtEnd) this.#anchor.below = this.#feed.current!.clientHeight / 3;
-    for (const { current } of [this.#feed, this.#drawn, this.#tail]) this.#observer.observe(current!);
+    for (const { current } of [this.#feed, this.#drawnRows, this.#childrenAfterRows]) this.#observer.observe(current!);
     for (const name of ['pointerup', 'pointercancel'] as const) addEventListener(name, this.#onPointerUp);
-    this.#settle();
+    this.#measureAndScroll();
   }
 
   override getSnapshotBeforeUpdate(): Element | null {
@@ -108,11 +108,11 @@ export class VirtualList extends Component<VirtualListProps, DrawnRows> {
   }
 
   override componentDidUpdate(_props: VirtualListProps, _rows: DrawnRows, focused: Element | null): void {
-    this.#settle();
+    this.#measureAndScroll();
     // If nothing has the focus now, this update removed the element that had the focus, such as the button that undoes
     // a deletion.
     if (focused !== null && document.activeElement === document.body) this.#focusMessage(this.props.pinnedIndex);
-    if (this.#indexToFocus !== null) this.#focusWanted();
+    if (this.#indexToFocus !== null) this.#focusWantedRow();
   }
 
   override componentWillUnmount(): void {
@@ -126,8 +126,8 @@ export class VirtualList extends Component<VirtualListProps, DrawnRows> {
     if (this.#hasSelection()) getSelection()?.removeAllRanges();
     this.#isAtEnd = true;
     this.#isAnchorByScroll = false;
-    this.#maxTop = -1;
-    this.#anchor = { index: Math.max(0, this.props.count - 1), below: 0 };
+    this.#maxScrollTop = -1;
+    this.#anchor = { index: Math.max(0, this.props.rowCount - 1), below: 0 };
     this.setState(this.#rowsAround(this.#anchor.index, this.#anchor.index));
   }
 
@@ -150,11 +150,11 @@ export class VirtualList extends Component<VirtualListProps, DrawnRows> {
   /** Moves the focus to the message of a row and scrolls the row into view, as soon as the row has its message. */
   focusRow(index: number): void {
     this.#indexToFocus = index;
-    const { from, to } = this.state;
+    const { fromRow: from, toRow: to } = this.state;
     // Until the row has its message, the list has the focus and gets the key presses.
     if (index < from || index >= to) this.#focusMessage(null);
     if (index < from || index >= to) this.jumpTo(index);
-    else this.#focusWanted();
+    else this.#focusWantedRow();
   }
 
   /** The row a page above or below another row; at least the next row in that direction. */
@@ -164,7 +164,7 @@ export class VirtualList extends Component<VirtualListProps, DrawnRows> {
     return direction < 0 ? Math.min(found, index - 1) : Math.max(found, index + 1);
   }
 
-  #focusWanted(): void {
+  #focusWantedRow(): void {
     const index = this.#indexToFocus!;
     if (!this.#focusMessage(index)) return;
     this.#indexToFocus = null;
@@ -183,19 +183,22 @@ export class VirtualList extends Component<VirtualListProps, DrawnRows> {
   }
 
   #rowOf(index: number): HTMLElement | null {
-    return this.#drawn.current!.querySelector<HTMLElement>(`:scope > [data-index="${index}"]`);
+    return this.#drawnRows.current!.querySelector<HTMLElement>(`:scope > [data-index="${index}"]`);
   }
 
   #rowsAround(first: number, last: number): DrawnRows {
-    return { from: Math.max(0, first - ROWS_BEYOND), to: Math.min(this.props.count, last + ROWS_BEYOND + 1) };
+    return {
+      fromRow: Math.max(0, first - ROWS_BEYOND_VIEW),
+      toRow: Math.min(this.props.rowCount, last + ROWS_BEYOND_VIEW + 1),
+    };
   }
 
   /**
    * Measures the drawn rows, and scrolls so that the anchor (the row that must not move) keeps its place in the view.
    */
-  #settle(): void {
-    const [feed, space, drawn] = [this.#feed.current!, this.#space.current!, this.#drawn.current!];
-    this.#heights.setCount(this.props.count);
+  #measureAndScroll(): void {
+    const [feed, space, drawn] = [this.#feed.current!, this.#spacer.current!, this.#drawnRows.current!];
+    this.#heights.setRowCount(this.props.rowCount);
     if (feed.clientWidth !== this.#width) this.#heights.clear();
     this.#width = feed.clientWidth;
     this.#placePinnedRow();
@@ -203,20 +206,20 @@ export class VirtualList extends Component<VirtualListProps, DrawnRows> {
       const height = row.getBoundingClientRect().height;
       if (height > 0) this.#heights.set(Number((row as HTMLElement).dataset['index']), height);
     }
-    space.style.height = `${this.#heights.total}px`;
-    drawn.style.transform = `translateY(${this.#heights.offsetOf(this.state.from)}px)`;
-    const maxTop = feed.scrollHeight - feed.clientHeight;
-    const isEndMoved = this.#isAtEnd && maxTop !== this.#maxTop;
+    space.style.height = `${this.#heights.totalHeight}px`;
+    drawn.style.transform = `translateY(${this.#heights.offsetOf(this.state.fromRow)}px)`;
+    const maxScrollTop = feed.scrollHeight - feed.clientHeight;
+    const isEndMoved = this.#isAtEnd && maxScrollTop !== this.#maxScrollTop;
     const keepsView = isEndMoved && this.#keepsView();
     if (keepsView) this.#isAtEnd = this.#isNearEnd();
-    const pullsAlong = isEndMoved && !keepsView;
-    this.#maxTop = maxTop;
-    const top = pullsAlong ? maxTop : this.#heights.offsetOf(this.#anchor.index) - this.#anchor.below;
+    const followsEnd = isEndMoved && !keepsView;
+    this.#maxScrollTop = maxScrollTop;
+    const top = followsEnd ? maxScrollTop : this.#heights.offsetOf(this.#anchor.index) - this.#anchor.below;
     if (Math.abs(feed.scrollTop - top) >= 0.5) feed.scrollTop = top;
-    this.#writtenTop = feed.scrollTop;
-    this.#seenTop = this.#writtenTop;
+    this.#writtenScrollTop = feed.scrollTop;
+    this.#seenScrollTop = this.#writtenScrollTop;
     // Near the beginning or end of the list the view cannot scroll to the anchor's position: a new anchor is chosen.
-    if (Math.abs(this.#writtenTop - top) > 1 || pullsAlong) this.#anchorAt(this.#writtenTop);
+    if (Math.abs(this.#writtenScrollTop - top) > 1 || followsEnd) this.#anchorAt(this.#writtenScrollTop);
     else if (this.#isAnchorByScroll && this.#mayAnchorAgain()) this.#anchorAt(top);
     this.#draw();
   }
@@ -227,7 +230,7 @@ export class VirtualList extends Component<VirtualListProps, DrawnRows> {
    * anchor would move rows.
    */
   #mayAnchorAgain(): boolean {
-    return !this.props.isReady(this.#anchor.index) || this.#drawn.current!.querySelector('.unloaded') === null;
+    return !this.props.isReady(this.#anchor.index) || this.#drawnRows.current!.querySelector('.unloaded') === null;
   }
 
   /** Whether the view must not move, because the person selects text, holds a pointer down or has a menu open. */
@@ -242,7 +245,7 @@ export class VirtualList extends Component<VirtualListProps, DrawnRows> {
 
   /** Positions the pinned row, which has the focus, if it is outside the range of drawn rows. */
   #placePinnedRow(): void {
-    const { from, to } = this.state;
+    const { fromRow: from, toRow: to } = this.state;
     const index = this.props.pinnedIndex;
     const row = index === null || (index >= from && index < to) ? null : this.#rowOf(index);
     if (this.#pinnedRow !== null && this.#pinnedRow !== row) this.#pinnedRow.removeAttribute('style');
@@ -258,24 +261,24 @@ export class VirtualList extends Component<VirtualListProps, DrawnRows> {
    */
   #anchorAt(top: number): void {
     const bottom = top + this.#feed.current!.clientHeight;
-    const atTop = this.#heights.indexAt(top);
+    const indexAtTop = this.#heights.indexAt(top);
     let index: number | null = null;
-    for (let each = atTop; each < this.props.count && this.#heights.offsetOf(each) < bottom; each += 1) {
+    for (let each = indexAtTop; each < this.props.rowCount && this.#heights.offsetOf(each) < bottom; each += 1) {
       if (this.#heights.offsetOf(each) < top) continue;
       index ??= each;
       if (!this.props.isReady(each)) continue;
       index = each;
       break;
     }
-    index ??= atTop;
+    index ??= indexAtTop;
     this.#anchor = { index, below: this.#heights.offsetOf(index) - top };
   }
 
   readonly #onScroll = (): void => {
     const feed = this.#feed.current!;
-    this.#seenTop = feed.scrollTop;
-    if (Math.abs(feed.scrollTop - this.#writtenTop) < 1) return;
-    this.#writtenTop = -1;
+    this.#seenScrollTop = feed.scrollTop;
+    if (Math.abs(feed.scrollTop - this.#writtenScrollTop) < 1) return;
+    this.#writtenScrollTop = -1;
     this.#indexToFocus = null;
     this.#isAnchorByScroll = true;
     this.#anchorAt(feed.scrollTop);
@@ -295,7 +298,7 @@ export class VirtualList extends Component<VirtualListProps, DrawnRows> {
   readonly #onFocusIn = ({ target }: FocusEvent): void => {
     // The browser may have scrolled to the element that Tab leads to. The scroll is handled here, because the scroll
     // event comes later: an update before the event would restore the old position.
-    if (this.#feed.current!.scrollTop !== this.#seenTop) this.#onScroll();
+    if (this.#feed.current!.scrollTop !== this.#seenScrollTop) this.#onScroll();
     const row = target instanceof Element ? target.closest<HTMLElement>('[data-index]') : null;
     if (row !== null) this.props.onFocusedRow(Number(row.dataset['index']));
   };
@@ -315,26 +318,26 @@ export class VirtualList extends Component<VirtualListProps, DrawnRows> {
   /** Draws other rows around the view if the view is near an edge of the drawn rows. */
   #draw(): void {
     const feed = this.#feed.current!;
-    const { count } = this.props;
+    const { rowCount: count } = this.props;
     const bottom = feed.scrollTop + feed.clientHeight;
     const first = this.#heights.indexAt(feed.scrollTop);
     const last = this.#heights.indexAt(bottom);
-    const { from, to } = this.state;
-    const isEnough =
-      from <= Math.max(0, first - LEAST_ROWS_BEYOND) &&
-      to >= Math.min(count, last + 1 + LEAST_ROWS_BEYOND) &&
+    const { fromRow: from, toRow: to } = this.state;
+    const areDrawnRowsEnough =
+      from <= Math.max(0, first - LEAST_ROWS_BEYOND_VIEW) &&
+      to >= Math.min(count, last + 1 + LEAST_ROWS_BEYOND_VIEW) &&
       to <= count;
-    if (!isEnough) this.setState(this.#rowsAround(first, last));
+    if (!areDrawnRowsEnough) this.setState(this.#rowsAround(first, last));
     // Looks for the end only once enough rows are drawn: with estimated heights the end may be far below the view.
     else if (this.#isNearEnd()) this.#isAtEnd = true;
     const isLastWhole = this.#heights.offsetOf(last + 1) <= bottom + 1;
-    this.view = { first, last, lastWhole: isLastWhole ? last : last - 1, isAtEnd: this.#isAtEnd };
+    this.view = { firstRow: first, lastRow: last, lastWholeRow: isLastWhole ? last : last - 1, isAtEnd: this.#isAtEnd };
     this.props.onView(this.view);
   }
 
   override render(): JSX.Element {
-    const { count, renderRow, isReady, label, children, pinnedIndex, onKeyDown } = this.props;
-    const { from, to } = this.state;
+    const { rowCount: count, renderRow, isReady, label, children, pinnedIndex, onKeyDown } = this.props;
+    const { fromRow: from, toRow: to } = this.state;
     const rows: JSX.Element[] = [];
     if (pinnedIndex !== null && pinnedIndex < from) rows.push(renderRow(pinnedIndex));
     let isAnyReady = count === 0;
@@ -357,12 +360,12 @@ export class VirtualList extends Component<VirtualListProps, DrawnRows> {
         onFocusIn={this.#onFocusIn}
         onFocusOut={this.#onFocusOut}
       >
-        <div class="feed-space" ref={this.#space}>
-          <div class="feed-rows" ref={this.#drawn}>
+        <div class="feed-space" ref={this.#spacer}>
+          <div class="feed-rows" ref={this.#drawnRows}>
             {rows}
           </div>
         </div>
-        <div ref={this.#tail}>{children}</div>
+        <div ref={this.#childrenAfterRows}>{children}</div>
       </div>
     );
   }

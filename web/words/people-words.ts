@@ -16,8 +16,8 @@ export const peopleWords = {
   showQrCode: 'QR code',
   qrCode: 'QR code of the invitation',
   myFiles: 'My files',
-  usage: (bytes: string, most: string, files: number) =>
-    `${bytes} of ${most} in ${numberFormat.format(files)} ${files === 1 ? 'file' : 'files'}`,
+  usage: (usedSize: string, maxSize: string, fileCount: number) =>
+    `${usedSize} of ${maxSize} in ${numberFormat.format(fileCount)} ${fileCount === 1 ? 'file' : 'files'}`,
   noFiles: 'You have not uploaded a file yet.',
   showMessage: 'Show the message',
   notSent: 'in no message',

@@ -71,6 +71,6 @@ export const signInWords = {
 
 /** A text of the server or of `web/core` as a whole sentence. */
 export function asSentence(text: string): string {
-  const begun = text.charAt(0).toLocaleUpperCase('en') + text.slice(1);
-  return /[.!?…]$/.test(begun) ? begun : `${begun}.`;
+  const capitalized = text.charAt(0).toLocaleUpperCase('en') + text.slice(1);
+  return /[.!?…]$/.test(capitalized) ? capitalized : `${capitalized}.`;
 }

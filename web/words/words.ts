@@ -84,8 +84,8 @@ export const words = {
   uploading: (name: string) => `${name} is being uploaded`,
   tryAgain: 'Try again',
   dropHere: (title: string) => `Drop files to send them to ${title}`,
-  tooManyFiles: (most: number) =>
-    `A message carries ${counted(most, 'file', 'files')} at most: the others were left out.`,
+  tooManyFiles: (maxFiles: number) =>
+    `A message carries ${counted(maxFiles, 'file', 'files')} at most: the others were left out.`,
   openPicture: (name: string) => `Open the picture ${name}`,
   download: 'Download',
   mentionsFound: (count: number) =>
@@ -149,8 +149,10 @@ export const words = {
   copied: 'Copied.',
   copyRefused: 'The browser does not let this page copy. Select the line and press Ctrl+C.',
   copyByKeys: 'The browser does not let this page copy. The link is selected: press Ctrl+C.',
-  uses: (uses: number, most: number | null) =>
-    most === null ? counted(uses, 'use', 'uses') : `${numberFormat.format(uses)} of ${counted(most, 'use', 'uses')}`,
+  uses: (uses: number, maxUses: number | null) =>
+    maxUses === null
+      ? counted(uses, 'use', 'uses')
+      : `${numberFormat.format(uses)} of ${counted(maxUses, 'use', 'uses')}`,
   validUntil: (moment: string) => `until ${moment}`,
   revoke: 'Revoke',
   revokeQuestion: 'Nobody will be able to join by this link any more.',

@@ -1,4 +1,4 @@
-import { alertState, alertUpdate, singleAlertsOf } from './alert-update.ts';
+import { alertState, makeAlertUpdate, singleAlertsOf } from './alert-update.ts';
 import { moodOfLevel } from './levels.ts';
 import {
   card,
@@ -11,7 +11,7 @@ import {
 } from './message-form.ts';
 import { momentOf, periodText, sinceText } from './moments.ts';
 import { clipped, safeLink, storableText } from './plain-text.ts';
-import { markOf } from './render-text.ts';
+import { emojiOfMood } from './render-text.ts';
 import { entriesOf, firstStringOf, numberOf, objectOf, objectsOf, stringOf, type JsonObject } from './values.ts';
 
 /**
@@ -31,7 +31,7 @@ interface AlertGroup {
    * Makes a card with a title such as `HighCPU (2 firing, 1 resolved)`, and a line for each alert. `only`: the
    * fingerprints of the alerts that get a line; absent: all.
    */
-  readonly cardOf: (known?: KnownStates, only?: ReadonlySet<string>) => Card;
+  readonly cardOf: (known?: KnownStates, onlyFingerprints?: ReadonlySet<string>) => Card;
   /** The state of the one alert of Klatch that represents the group; null: the group has no key. */
   readonly alert: AlertUpdate | null;
 }
@@ -41,15 +41,16 @@ interface AlertReader {
   /** URLs of pages that show the alert, the most useful one first. Only the first valid one is used. */
   readonly urls: (alert: JsonObject) => readonly string[];
   /** The measured values, which are shown for an alert without a summary. */
-  readonly measured: (alert: JsonObject) => string;
+  readonly measuredValues: (alert: JsonObject) => string;
 }
 
 export function readAlertGroup(body: JsonObject, reader: AlertReader): AlertGroup {
   const all = objectsOf(body['alerts'], MAX_ALERTS);
   const isFiring = all.length === 0 ? body['status'] !== 'resolved' : all.some(isReportedFiring);
   return {
-    cardOf: (known = NOTHING_KNOWN, only) => groupCard(body, { all, reader, known, only }),
-    alert: alertUpdate(stringOf(body['groupKey']), isFiring ? 'firing' : 'resolved', singleAlertsOf(all)),
+    cardOf: (known = NOTHING_KNOWN, onlyFingerprints) =>
+      groupCard(body, { alerts: all, reader, known, onlyFingerprints }),
+    alert: makeAlertUpdate(stringOf(body['groupKey']), isFiring ? 'firing' : 'resolved', singleAlertsOf(all)),
   };
 }
 
@@ -59,38 +60,38 @@ const isReportedFiring = (alert: JsonObject): boolean => alertState(alert) === '
 const fingerprintOf = (alert: JsonObject): string => storableText(stringOf(alert['fingerprint']));
 
 interface GroupCardOptions {
-  readonly all: readonly JsonObject[];
+  readonly alerts: readonly JsonObject[];
   readonly reader: AlertReader;
   readonly known: KnownStates;
-  readonly only: ReadonlySet<string> | undefined;
+  readonly onlyFingerprints: ReadonlySet<string> | undefined;
 }
 
-function groupCard(body: JsonObject, { all, reader, known, only }: GroupCardOptions): Card {
+function groupCard(body: JsonObject, { alerts: all, reader, known, onlyFingerprints: only }: GroupCardOptions): Card {
   const { isFiringByFingerprint } = known;
   const fires = (alert: JsonObject): boolean =>
     isFiringByFingerprint.get(fingerprintOf(alert)) ?? isReportedFiring(alert);
-  const told = new Set(all.map(fingerprintOf));
-  const untold = [...isFiringByFingerprint].filter(([fingerprint]) => !told.has(fingerprint));
+  const reportedFingerprints = new Set(all.map(fingerprintOf));
+  const unreported = [...isFiringByFingerprint].filter(([fingerprint]) => !reportedFingerprints.has(fingerprint));
   const firing = all.filter(fires);
-  const untoldFiring = untold.filter(([, isFiring]) => isFiring).length;
-  const firingCount = firing.length + untoldFiring;
-  const resolvedCount = all.length + untold.length - firingCount;
+  const unreportedFiringCount = unreported.filter(([, isFiring]) => isFiring).length;
+  const firingCount = firing.length + unreportedFiringCount;
+  const resolvedCount = all.length + unreported.length - firingCount;
   const isFiring = firingCount + resolvedCount === 0 ? body['status'] !== 'resolved' : firingCount > 0;
-  const heading = headingOf(body, all);
+  const headingParts = headingPartsOf(body, all);
   const sorted = [...firing, ...all.filter((alert) => !fires(alert))].filter(
     (alert) => only === undefined || only.has(fingerprintOf(alert)),
   );
-  const shown = sorted
+  const shownAlerts = sorted
     .slice(0, MAX_SHOWN_ALERTS)
-    .map((alert) => readAlert(alert, { heading, isFiring: fires(alert) }, reader));
+    .map((alert) => readAlert(alert, { heading: headingParts, isFiring: fires(alert) }, reader));
   // `truncatedAlerts` are those that the sender left out, `untoldFiring` those known from earlier requests. They may be
   // the same alerts, so the larger number counts.
-  const truncated = Math.max(Math.trunc(numberOf(body['truncatedAlerts']) ?? 0), untoldFiring);
-  const hiddenCount = (only === undefined ? truncated : 0) + sorted.length - shown.length;
-  const moods = (isFiring ? shown.slice(0, firing.length) : shown).map(({ mood }) => mood);
+  const truncatedCount = Math.max(Math.trunc(numberOf(body['truncatedAlerts']) ?? 0), unreportedFiringCount);
+  const hiddenCount = (only === undefined ? truncatedCount : 0) + sorted.length - shownAlerts.length;
+  const moods = (isFiring ? shownAlerts.slice(0, firing.length) : shownAlerts).map(({ mood }) => mood);
   const mood = worstOf(moods, isFiring);
-  const title = `${heading.join(' · ') || 'Alerts'} ${countText(firingCount, resolvedCount, isFiring)}`;
-  return card({ title, mood, ...cardParts(shown, hiddenCount) });
+  const title = `${headingParts.join(' · ') || 'Alerts'} ${countText(firingCount, resolvedCount, isFiring)}`;
+  return card({ title, mood, ...cardParts(shownAlerts, hiddenCount) });
 }
 
 /** The parts of one alert that a message shows. */
@@ -101,7 +102,7 @@ interface ShownAlert {
   readonly summary: string;
   readonly severity: string;
   readonly labels: readonly string[];
-  readonly moment: string;
+  readonly timeText: string;
   readonly links: readonly Link[];
 }
 
@@ -115,7 +116,7 @@ function readAlert(
     annotations['summary'],
     annotations['message'],
     annotations['description'],
-    isFiring ? reader.measured(alert) : '',
+    isFiring ? reader.measuredValues(alert) : '',
   );
   const name = clipped(stringOf(labels['alertname']).trim(), MAX_VALUE_LENGTH);
   const severity = stringOf(labels['severity']);
@@ -132,7 +133,7 @@ function readAlert(
     summary: clipped(summary.trim(), MAX_SUMMARY_LENGTH),
     severity: isFiring ? clipped(severity, MAX_VALUE_LENGTH) : '',
     labels: labelTexts(labels, clipped(summary, MAX_SUMMARY_LENGTH)).filter((label) => !heading.includes(label)),
-    moment: momentText({ isFiring, isReportedFiring: isReportedFiring(alert) }, start, end),
+    timeText: momentText({ isFiring, isReportedFiring: isReportedFiring(alert) }, start, end),
     links: [
       { label: '', url },
       { label: 'Runbook', url: runbook },
@@ -146,11 +147,11 @@ function readAlert(
  */
 function momentText(
   { isFiring, isReportedFiring }: { readonly isFiring: boolean; readonly isReportedFiring: boolean },
-  start: number | null,
-  end: number | null,
+  startMs: number | null,
+  endMs: number | null,
 ): string {
-  if (isFiring) return sinceText(start);
-  return isReportedFiring ? '' : periodText(start, end);
+  if (isFiring) return sinceText(startMs);
+  return isReportedFiring ? '' : periodText(startMs, endMs);
 }
 
 /**
@@ -161,14 +162,14 @@ const SILENT_LABELS = ['alertname', 'severity', 'grafana_folder'];
 
 /** The labels as texts such as `instance=web-1`, without those whose value the summary contains. */
 function labelTexts(labels: JsonObject, summary: string): string[] {
-  const texts: string[] = [];
+  const labelPairs: string[] = [];
   for (const [name, found] of entriesOf(labels, MAX_LABELS)) {
     const value = clipped(stringOf(found).trim(), MAX_VALUE_LENGTH);
     const isInSummary = value.length > 2 && summary.includes(value);
     if (value === '' || isInSummary || name.startsWith('__') || SILENT_LABELS.includes(name)) continue;
-    texts.push(clipped(`${name}=${value}`, MAX_VALUE_LENGTH));
+    labelPairs.push(clipped(`${name}=${value}`, MAX_VALUE_LENGTH));
   }
-  return texts.slice(0, MAX_SHOWN_LABELS);
+  return labelPairs.slice(0, MAX_SHOWN_LABELS);
 }
 
 function firingMood(severity: string): Mood {
@@ -183,10 +184,10 @@ function worstOf(moods: readonly Mood[], isFiring: boolean): Mood {
 }
 
 /** The parts of the heading: the name that all alerts have, or else the labels by which they are grouped. */
-function headingOf(body: JsonObject, alerts: readonly JsonObject[]): readonly string[] {
+function headingPartsOf(body: JsonObject, alerts: readonly JsonObject[]): readonly string[] {
   const [group, common] = [objectOf(body['groupLabels']), objectOf(body['commonLabels'])];
-  const only = alerts.length === 1 ? objectOf(alerts[0]!['labels']) : {};
-  const name = firstStringOf(group['alertname'], common['alertname'], only['alertname']).trim();
+  const soleLabels = alerts.length === 1 ? objectOf(alerts[0]!['labels']) : {};
+  const name = firstStringOf(group['alertname'], common['alertname'], soleLabels['alertname']).trim();
   return name === '' ? labelTexts(group, '') : [clipped(name, MAX_VALUE_LENGTH)];
 }
 
@@ -202,26 +203,26 @@ function countText(firing: number, resolved: number, isFiring: boolean): string 
  */
 function cardParts(shown: readonly ShownAlert[], hiddenCount: number): Partial<Card> {
   const [first] = shown;
-  if (first === undefined) return { footer: remainder(hiddenCount) };
+  if (first === undefined) return { footer: remainderText(hiddenCount) };
   if (shown.length === 1)
-    return { text: alertText(first, NOTHING_COMMON), links: first.links, footer: remainder(hiddenCount) };
+    return { text: alertText(first, NOTHING_COMMON), links: first.links, footer: remainderText(hiddenCount) };
   const common = commonParts(shown);
   const isMixed = shown.some(({ mood }) => mood !== first.mood);
   const fields = shown.map((alert): Field => {
     const text = alertText(alert, common) || 'An alert without labels';
-    const lines = [isMixed ? `${markOf(alert.mood)} ${text}` : text];
+    const lines = [isMixed ? `${emojiOfMood(alert.mood)} ${text}` : text];
     if (common.links.length === 0)
       lines.push(...alert.links.map(({ label, url }) => (label === '' ? url : `${label}: ${url}`)));
     return { name: '', value: lines.join('\n'), isShort: false };
   });
-  const more: Field = { name: '', value: remainder(hiddenCount), isShort: false };
+  const more: Field = { name: '', value: remainderText(hiddenCount), isShort: false };
   return { text: alertText(common, NOTHING_COMMON), fields: [...fields, more], links: common.links };
 }
 
-const remainder = (count: number): string => (count > 0 ? `… and ${count} more` : '');
+const remainderText = (count: number): string => (count > 0 ? `… and ${count} more` : '');
 
 type AlertParts = Omit<ShownAlert, 'mood'>;
-const NOTHING_COMMON: AlertParts = { name: '', summary: '', severity: '', labels: [], moment: '', links: [] };
+const NOTHING_COMMON: AlertParts = { name: '', summary: '', severity: '', labels: [], timeText: '', links: [] };
 
 /** Those parts that are equal in all shown alerts. */
 function commonParts(shown: readonly ShownAlert[]): AlertParts {
@@ -234,7 +235,7 @@ function commonParts(shown: readonly ShownAlert[]): AlertParts {
     summary: isCommon(({ summary }) => summary) ? first.summary : '',
     severity: isCommon(({ severity }) => severity) ? first.severity : '',
     labels: first.labels.filter((label) => shown.every(({ labels }) => labels.includes(label))),
-    moment: '',
+    timeText: '',
     links: isCommon(linksOf) ? first.links : [],
   };
 }
@@ -248,7 +249,7 @@ function alertText(alert: AlertParts, common: AlertParts): string {
   const details = [
     ...alert.labels.filter((label) => !common.labels.includes(label)),
     alert.severity === common.severity ? '' : alert.severity,
-    alert.moment,
+    alert.timeText,
   ];
   const head = joined(': ', [alert.name, summary]);
   return joined(head.includes('\n') ? '\n' : ' · ', [head, joined(' · ', details)]);

@@ -12,7 +12,7 @@ const HASH_LENGTH = 64;
  * Makes the update of the alert with this key. Null if the key has only white space and control characters. A key that
  * is too long is cut, and its hash is appended.
  */
-export function alertUpdate(
+export function makeAlertUpdate(
   key: string,
   state: AlertUpdate['state'],
   alerts: readonly SingleAlert[] = [],

@@ -1,4 +1,4 @@
-import type { Ignored, MessageForm } from './message-form.ts';
+import type { IgnoredEvent, MessageForm } from './message-form.ts';
 import type { JsonObject } from './values.ts';
 
 /** A request that a program posts: its body (a JSON object or the fields of an HTTP form), headers and query. */
@@ -28,7 +28,7 @@ export interface CallerFormat {
   readonly isSignedBySenders?: boolean;
   /** Only if the name stands for several formats: returns the format of this body. */
   readonly delegateOf?: (request: CallerRequest) => CallerFormat;
-  readonly read: (request: CallerRequest) => MessageForm | Ignored;
+  readonly read: (request: CallerRequest) => MessageForm | IgnoredEvent;
 }
 
 const GIT_HEADERS = ['x-gitea-event', 'x-gogs-event', 'x-forgejo-event', 'x-github-event', 'x-gitlab-event'] as const;

@@ -5,7 +5,7 @@ interface Section {
   readonly texts: string[];
   readonly fields: Field[];
   readonly links: Link[];
-  readonly images: string[];
+  readonly imageUrls: string[];
 }
 
 /**
@@ -25,9 +25,9 @@ export class CardSequence {
 
   addText(text: string): void {
     if (text.trim() === '') return;
-    const { fields, links, images } = this.#last;
-    const isPassed = fields.length > 0 || links.length > 0 || images.length > 0;
-    if (isPassed && this.#sections.length < MAX_CARDS) this.#sections.push(emptySection());
+    const { fields, links, imageUrls: images } = this.#last;
+    const hasPartsAfterText = fields.length > 0 || links.length > 0 || images.length > 0;
+    if (hasPartsAfterText && this.#sections.length < MAX_CARDS) this.#sections.push(emptySection());
     this.#last.texts.push(text);
   }
 
@@ -50,18 +50,18 @@ export class CardSequence {
 
   addImage(description: string, url: string): void {
     if (description !== '') this.addLink(description, url);
-    else if (url !== '') this.#last.images.push(url);
+    else if (url !== '') this.#last.imageUrls.push(url);
   }
 
   cards(): readonly Card[] {
-    return this.#sections.map(({ texts, fields, links, images }, index) => {
+    return this.#sections.map(({ texts, fields, links, imageUrls: images }, index) => {
       const head = index === 0 ? { title: this.title, mood: this.mood } : {};
-      const others = images.slice(0, -1).map((url) => ({ label: '', url }));
+      const otherImageLinks = images.slice(0, -1).map((url) => ({ label: '', url }));
       return card({
         ...head,
         text: texts.join('\n'),
         fields,
-        links: [...links, ...others],
+        links: [...links, ...otherImageLinks],
         image: images.at(-1) ?? '',
       });
     });
@@ -73,5 +73,5 @@ export class CardSequence {
 }
 
 function emptySection(): Section {
-  return { texts: [], fields: [], links: [], images: [] };
+  return { texts: [], fields: [], links: [], imageUrls: [] };
 }

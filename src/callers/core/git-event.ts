@@ -1,11 +1,11 @@
-import { alertUpdate } from './alert-update.ts';
+import { makeAlertUpdate } from './alert-update.ts';
 import type { CallerRequest } from './caller-format.ts';
 import {
   card,
   ignoredEvent,
   messageForm,
   type AlertUpdate,
-  type Ignored,
+  type IgnoredEvent,
   type MessageForm,
   type Mood,
 } from './message-form.ts';
@@ -18,7 +18,7 @@ export interface GitEvent {
   /** What happened, such as "ada pushed 3 commits". */
   readonly summary: string;
   /** The place of the event: "org/repo", "org/repo:main" or "org". */
-  readonly place: string;
+  readonly repositoryOrOrg: string;
   readonly url?: string;
   readonly text?: string;
   readonly mood?: Mood | null;
@@ -58,20 +58,27 @@ export function readGitEvent(
   { body, query }: CallerRequest,
   event: NamedEvent,
   readers: ReadonlyMap<string, GitEventReader>,
-): MessageForm | Ignored {
+): MessageForm | IgnoredEvent {
   const name = clipped(event.name, MAX_EVENT_NAME_LENGTH, '') || 'unknown';
   const fullName = event.action === '' ? name : clipped(`${name}.${event.action}`, MAX_EVENT_NAME_LENGTH, '');
   const reader = readers.get(name);
   if (reader === undefined) return ignoredEvent(name);
   if (!matchesAnyPattern(query.get('events'), name, fullName)) return ignoredEvent(fullName);
-  const found = reader(body);
-  if (found === null) return ignoredEvent(fullName);
-  const branch = found.branch ?? '';
+  const gitEvent = reader(body);
+  if (gitEvent === null) return ignoredEvent(fullName);
+  const branch = gitEvent.branch ?? '';
   if (branch !== '' && !matchesAnyPattern(query.get('branches'), branch)) return ignoredEvent(fullName);
-  return formOf(found);
+  return formOf(gitEvent);
 }
 
-function formOf({ summary, place, url = '', text = '', mood = null, alert = null }: GitEvent): MessageForm {
+function formOf({
+  summary,
+  repositoryOrOrg: place,
+  url = '',
+  text = '',
+  mood = null,
+  alert = null,
+}: GitEvent): MessageForm {
   const title = place === '' ? summary : `[${firstLine(place)}] ${summary}`;
   return messageForm({ cards: [card({ title, url, text, mood })], hasStrangersText: true, alert });
 }
@@ -111,9 +118,9 @@ export const isNoCommit = (hash: string): boolean => NO_COMMIT.test(hash);
 export const refName = (ref: string): string => firstLine(ref.replace(/^refs\/(?:heads|tags)\//, ''));
 
 /** A text such as "issue #5: Title", without the number or the title if the event lacks it. */
-export function numbered(kind: string, number: unknown, title: unknown, sign = '#'): string {
-  const count = firstLine(stringOf(number));
-  const name = count === '' ? kind : `${kind} ${sign}${count}`;
+export function numberedTitle(kind: string, number: unknown, title: unknown, sign = '#'): string {
+  const numberText = firstLine(stringOf(number));
+  const name = numberText === '' ? kind : `${kind} ${sign}${numberText}`;
   const line = firstLine(stringOf(title));
   return line === '' ? name : `${name}: ${line}`;
 }
@@ -135,11 +142,11 @@ export function commitLines(commits: unknown, count: number): string {
 /** A line with hash, first line of the message and author: "a1b2c3d Fix the door — Ada Lovelace". */
 export function commitLine(commit: JsonObject): string {
   const author = objectOf(commit['author']);
-  const by = firstLine(stringOf(author['name']) || stringOf(author['username']));
+  const authorName = firstLine(stringOf(author['name']) || stringOf(author['username']));
   const parts = [shortHash(stringOf(commit['id'])), firstLine(stringOf(commit['message']))].filter(
     (each) => each !== '',
   );
-  return [parts.join(' '), by].filter((each) => each !== '').join(' — ');
+  return [parts.join(' '), authorName].filter((each) => each !== '').join(' — ');
 }
 
 /**
@@ -151,8 +158,8 @@ export type RunEnding = 'failed' | 'recovered' | 'succeeded';
  * The alert of a run of tests or a build. `key` must be the same for all runs of a workflow and branch, so that a later
  * success resolves the alert. Null if the key has only white space and control characters.
  */
-export function runAlert(ending: RunEnding, ...key: readonly string[]): AlertUpdate | null {
+export function alertOfRun(ending: RunEnding, ...key: readonly string[]): AlertUpdate | null {
   const state = ending === 'failed' ? 'firing' : 'resolved';
   const details = ending === 'succeeded' ? { onlyAfterFiring: true } : {};
-  return alertUpdate(key.filter((part) => part !== '').join('/'), state, [], details);
+  return makeAlertUpdate(key.filter((part) => part !== '').join('/'), state, [], details);
 }

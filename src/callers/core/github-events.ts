@@ -4,9 +4,9 @@ import {
   countOfCommits,
   excerpt,
   firstLine,
-  numbered,
+  numberedTitle,
   refName,
-  runAlert,
+  alertOfRun,
   shortHash,
   type GitEvent,
   type GitEventReader,
@@ -32,8 +32,8 @@ const actionOf = (body: JsonObject): string => stringOf(body['action']);
 const repositoryUrl = (body: JsonObject): string => stringOf(objectOf(body['repository'])['html_url']);
 
 /** An event that is shown as one line: the actor, and then `what`, such as "ada pushed 3 commits". */
-export function lineOf(body: JsonObject, what: string, url = repositoryUrl(body)): GitEvent {
-  return { place: placeOf(body), summary: `${actorOf(body)} ${what}`, url };
+export function oneLineEvent(body: JsonObject, predicate: string, url = repositoryUrl(body)): GitEvent {
+  return { repositoryOrOrg: placeOf(body), summary: `${actorOf(body)} ${predicate}`, url };
 }
 
 /**
@@ -43,15 +43,15 @@ export function lineOf(body: JsonObject, what: string, url = repositoryUrl(body)
 const readPush: GitEventReader = (body) => {
   const ref = stringOf(body['ref']);
   if (ref === '' || ref.startsWith('refs/tags/') || body['deleted'] === true) return null;
-  const listed = Array.isArray(body['commits']) ? body['commits'].length : 0;
-  const count = Math.max(listed, numberOf(body['total_commits']) ?? 0);
+  const listedCount = Array.isArray(body['commits']) ? body['commits'].length : 0;
+  const count = Math.max(listedCount, numberOf(body['total_commits']) ?? 0);
   const isForced = body['forced'] === true;
   if (count === 0 && !isForced) return null;
   const branch = refName(ref);
   const verb = isForced ? 'force-pushed' : 'pushed';
   const what = count === 0 ? `to ${shortHash(stringOf(body['after']))}` : countOfCommits(count);
   return {
-    place: `${placeOf(body)}:${branch}`,
+    repositoryOrOrg: `${placeOf(body)}:${branch}`,
     branch,
     summary: `${actorOf(body)} ${verb} ${what}`,
     url: firstStringOf(body['compare'], body['compare_url'], repositoryUrl(body)),
@@ -59,13 +59,13 @@ const readPush: GitEventReader = (body) => {
   };
 };
 
-const readRef =
+const refEventReader =
   (verb: string): GitEventReader =>
   (body) => {
     const kind = stringOf(body['ref_type']);
     if (kind !== 'branch' && kind !== 'tag') return null;
     const name = refName(stringOf(body['ref']));
-    const event = lineOf(body, `${verb} ${kind} ${name}`);
+    const event = oneLineEvent(body, `${verb} ${kind} ${name}`);
     return kind === 'branch' ? { ...event, branch: name } : event;
   };
 
@@ -78,19 +78,19 @@ const readIssue: GitEventReader = (body) => {
   const isDropped = action === 'closed' && stringOf(issue['state_reason']) === 'not_planned';
   const verb = isDropped ? 'closed as not planned' : action;
   return {
-    ...lineOf(body, `${verb} ${numbered('issue', issue['number'], issue['title'])}`, urlOf(issue)),
+    ...oneLineEvent(body, `${verb} ${numberedTitle('issue', issue['number'], issue['title'])}`, urlOf(issue)),
     text: action === 'opened' ? excerpt(stringOf(issue['body'])) : '',
   };
 };
 
 export function pullRequestName(request: JsonObject, number?: unknown): string {
-  return numbered('pull request', request['number'] ?? number, request['title']);
+  return numberedTitle('pull request', request['number'] ?? number, request['title']);
 }
 
 /** An event of a pull request. Its branch, for the query parameter `branches`, is the target of the merge. */
-export function ofPullRequest(body: JsonObject, what: string, url: string, text = ''): GitEvent {
+export function pullRequestEvent(body: JsonObject, predicate: string, url: string, text = ''): GitEvent {
   const base = objectOf(objectOf(body['pull_request'])['base']);
-  return { ...lineOf(body, what, url), text: excerpt(text), branch: stringOf(base['ref']) };
+  return { ...oneLineEvent(body, predicate, url), text: excerpt(text), branch: stringOf(base['ref']) };
 }
 
 const readPullRequest: GitEventReader = (body) => {
@@ -99,18 +99,18 @@ const readPullRequest: GitEventReader = (body) => {
   const url = urlOf(request);
   switch (actionOf(body)) {
     case 'opened':
-      return ofPullRequest(
+      return pullRequestEvent(
         body,
         `opened ${request['draft'] === true ? 'draft ' : ''}${name}`,
         url,
         stringOf(request['body']),
       );
     case 'closed':
-      return ofPullRequest(body, `${request['merged'] === true ? 'merged' : 'closed'} ${name}`, url);
+      return pullRequestEvent(body, `${request['merged'] === true ? 'merged' : 'closed'} ${name}`, url);
     case 'reopened':
-      return ofPullRequest(body, `reopened ${name}`, url);
+      return pullRequestEvent(body, `reopened ${name}`, url);
     case 'ready_for_review':
-      return ofPullRequest(body, `marked as ready ${name}`, url);
+      return pullRequestEvent(body, `marked as ready ${name}`, url);
     default:
       return null;
   }
@@ -133,7 +133,7 @@ const readReview: GitEventReader = (body) => {
   const text = stringOf(review['body']);
   if (actionOf(body) !== 'submitted' || verb === undefined || (state === 'commented' && text.trim() === ''))
     return null;
-  return ofPullRequest(body, `${verb} ${pullRequestName(objectOf(body['pull_request']))}`, urlOf(review), text);
+  return pullRequestEvent(body, `${verb} ${pullRequestName(objectOf(body['pull_request']))}`, urlOf(review), text);
 };
 
 const readReviewComment: GitEventReader = (body) => {
@@ -141,7 +141,7 @@ const readReviewComment: GitEventReader = (body) => {
   if (actionOf(body) !== 'created') return null;
   const path = firstLine(stringOf(comment['path']));
   const where = pullRequestName(objectOf(body['pull_request']));
-  return ofPullRequest(
+  return pullRequestEvent(
     body,
     `commented on ${path === '' ? where : `${path} in ${where}`}`,
     urlOf(comment),
@@ -153,8 +153,8 @@ const readIssueComment: GitEventReader = (body) => {
   const [issue, comment] = [objectOf(body['issue']), objectOf(body['comment'])];
   if (actionOf(body) !== 'created') return null;
   const isOfPullRequest = isObject(issue['pull_request']) || body['is_pull'] === true;
-  const name = numbered(isOfPullRequest ? 'pull request' : 'issue', issue['number'], issue['title']);
-  return { ...lineOf(body, `commented on ${name}`, urlOf(comment)), text: excerpt(stringOf(comment['body'])) };
+  const name = numberedTitle(isOfPullRequest ? 'pull request' : 'issue', issue['number'], issue['title']);
+  return { ...oneLineEvent(body, `commented on ${name}`, urlOf(comment)), text: excerpt(stringOf(comment['body'])) };
 };
 
 const readRelease: GitEventReader = (body) => {
@@ -163,18 +163,21 @@ const readRelease: GitEventReader = (body) => {
   const [tag, name] = [firstLine(stringOf(release['tag_name'])), firstLine(stringOf(release['name']))];
   const label = name === '' || name === tag ? tag : `${tag}: ${name}`;
   const kind = release['prerelease'] === true ? 'pre-release' : 'release';
-  return { ...lineOf(body, `published ${kind} ${label}`, urlOf(release)), text: excerpt(stringOf(release['body'])) };
+  return {
+    ...oneLineEvent(body, `published ${kind} ${label}`, urlOf(release)),
+    text: excerpt(stringOf(release['body'])),
+  };
 };
 
 const readFork: GitEventReader = (body) => {
   const fork = objectOf(body['forkee']);
-  return lineOf(body, `forked the repository to ${firstLine(stringOf(fork['full_name']))}`, urlOf(fork));
+  return oneLineEvent(body, `forked the repository to ${firstLine(stringOf(fork['full_name']))}`, urlOf(fork));
 };
 
 const FAILURES: ReadonlySet<string> = new Set(['failure', 'timed_out', 'startup_failure']);
 
 /** The event of a run of a workflow. A success is shown only if it is the first one after a failure. */
-export function runEvent(
+export function workflowRunEvent(
   body: JsonObject,
   run: { name: string; conclusion: string; branch: string; url: string; commit: string; key: readonly string[] },
 ): GitEvent | null {
@@ -182,13 +185,13 @@ export function runEvent(
   if (!hasFailed && run.conclusion !== 'success') return null;
   const place = placeOf(body);
   return {
-    place: run.branch === '' ? place : `${place}:${run.branch}`,
+    repositoryOrOrg: run.branch === '' ? place : `${place}:${run.branch}`,
     branch: run.branch,
     summary: `${run.name} ${hasFailed ? 'failed' : 'succeeded again'}`,
     url: run.url,
     text: hasFailed ? run.commit : '',
     mood: hasFailed ? 'danger' : 'good',
-    alert: runAlert(hasFailed ? 'failed' : 'succeeded', ...run.key),
+    alert: alertOfRun(hasFailed ? 'failed' : 'succeeded', ...run.key),
   };
 }
 
@@ -204,7 +207,7 @@ const readWorkflowRun: GitEventReader = (body) => {
   const branch = stringOf(run['head_branch']);
   const source = firstStringOf(objectOf(run['head_repository'])['full_name'], placeOf(body));
   const path = stringOf(run['path']).split('@', 1)[0]!;
-  return runEvent(body, {
+  return workflowRunEvent(body, {
     name: `workflow ${name}${number === '' ? '' : ` #${number}`}`,
     conclusion: stringOf(run['conclusion']),
     branch,
@@ -217,8 +220,8 @@ const readWorkflowRun: GitEventReader = (body) => {
 /** The readers of the events that GitHub, Gitea, Forgejo and Gogs send, by the event's name in the header. */
 export const sharedReaders: ReadonlyMap<string, GitEventReader> = new Map<string, GitEventReader>([
   ['push', readPush],
-  ['create', readRef('created')],
-  ['delete', readRef('deleted')],
+  ['create', refEventReader('created')],
+  ['delete', refEventReader('deleted')],
   ['issues', readIssue],
   ['issue_comment', readIssueComment],
   ['pull_request', readPullRequest],

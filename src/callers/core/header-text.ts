@@ -28,8 +28,8 @@ function decodeWord(word: string, charset: string, encoding: string, content: st
 }
 
 function quotedBytes(content: string): Buffer {
-  const text = content
+  const latin1Text = content
     .replaceAll('_', ' ')
     .replace(/=([\da-f]{2})/gi, (_, digits: string) => String.fromCharCode(parseInt(digits, 16)));
-  return Buffer.from(text, 'latin1');
+  return Buffer.from(latin1Text, 'latin1');
 }

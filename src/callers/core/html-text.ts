@@ -51,16 +51,16 @@ class HtmlReader {
    * The link whose label is being read. `start`: the index in `parts` where the label begins. There is one at most,
    * since links are not nested.
    */
-  #link: { readonly start: number; readonly url: string } | null = null;
+  #link: { readonly labelStartIndex: number; readonly url: string } | null = null;
 
   read(html: string): string {
-    let end = 0;
+    let previousTokenEnd = 0;
     for (const found of html.matchAll(TOKEN)) {
-      this.#add(html.slice(end, found.index));
+      this.#add(html.slice(previousTokenEnd, found.index));
       this.#addToken(found);
-      end = found.index + found[0].length;
+      previousTokenEnd = found.index + found[0].length;
     }
-    this.#add(html.slice(end));
+    this.#add(html.slice(previousTokenEnd));
     this.#closeLink();
     return this.#parts.join('');
   }
@@ -78,13 +78,13 @@ class HtmlReader {
     else if (!INLINE_TAGS.has(tag)) return false;
     if (tag !== 'a') return true;
     this.#closeLink();
-    if (!isEnd) this.#link = { start: this.#parts.length, url: hrefOf(attributes) };
+    if (!isEnd) this.#link = { labelStartIndex: this.#parts.length, url: hrefOf(attributes) };
     return true;
   }
 
   #closeLink(): void {
     if (this.#link === null) return;
-    const label = this.#parts.splice(this.#link.start).join('');
+    const label = this.#parts.splice(this.#link.labelStartIndex).join('');
     this.#add(labelledLink(label, this.#link.url));
     this.#link = null;
   }

@@ -10,9 +10,9 @@ interface MarkdownRules {
 
 /** The most characters of Markdown that are read. A card shows fewer. */
 export const MAX_MARKUP_LENGTH = 8_000;
-const MAX_TARGET_LENGTH = 2_048;
+const MAX_LINK_TARGET_LENGTH = 2_048;
 const MAX_FENCE_LENGTH = 3;
-const TITLE_AND_END = /\s+"[^"\n]{0,200}"\)/y;
+const LINK_TITLE_AND_END = /\s+"[^"\n]{0,200}"\)/y;
 const BACKTICKS = /`+/y;
 const ANGLE = /<([^<>\n]{1,2048})>/y;
 
@@ -22,12 +22,12 @@ const ANGLE = /<([^<>\n]{1,2048})>/y;
  */
 export function markdownText(markdown: string, rules: MarkdownRules = {}, maxLength = MAX_MARKUP_LENGTH): string {
   const text = clipped(markdown, maxLength);
-  const special = specialMarks(text, rules);
-  return special === null ? text : new MarkdownReader(text, rules).read(special);
+  const markPattern = specialMarkPattern(text, rules);
+  return markPattern === null ? text : new MarkdownReader(text, rules).read(markPattern);
 }
 
 /** A pattern for those marks that can matter in this text; null: the text has no mark that would change it. */
-function specialMarks(text: string, { angleText, escapable }: MarkdownRules): RegExp | null {
+function specialMarkPattern(text: string, { angleText, escapable }: MarkdownRules): RegExp | null {
   const hasLinks = text.includes('](');
   const hasAngles = angleText !== undefined && text.includes('<');
   const hasEscapes = escapable !== undefined && text.includes('\\');
@@ -45,31 +45,31 @@ class MarkdownReader {
   readonly #rules: MarkdownRules;
   readonly #parts: string[] = [];
   /** The indexes in `parts` of the opening brackets with which a link may begin. */
-  #openings: number[] = [];
+  #linkOpeningIndexes: number[] = [];
   /**
    * Lengths of opening backtick fences for which the rest of the text has no closing fence. The text is not searched
    * for them again.
    */
-  readonly #unclosed = new Set<number>();
+  readonly #unclosedFenceLengths = new Set<number>();
   /**
    * The position at which the last search for the end of a link's address failed. An address that begins before this
    * position has no end either, and is not searched.
    */
-  #deadEnd = 0;
+  #targetSearchFailedAt = 0;
 
   constructor(text: string, rules: MarkdownRules) {
     this.#text = text;
     this.#rules = rules;
   }
 
-  read(special: RegExp): string {
-    let end = 0;
-    for (let found = special.exec(this.#text); found !== null; found = special.exec(this.#text)) {
-      this.#parts.push(this.#text.slice(end, found.index));
-      end = this.#readMark(found[0], found.index);
-      special.lastIndex = end;
+  read(markPattern: RegExp): string {
+    let readEnd = 0;
+    for (let found = markPattern.exec(this.#text); found !== null; found = markPattern.exec(this.#text)) {
+      this.#parts.push(this.#text.slice(readEnd, found.index));
+      readEnd = this.#readMark(found[0], found.index);
+      markPattern.lastIndex = readEnd;
     }
-    this.#parts.push(this.#text.slice(end));
+    this.#parts.push(this.#text.slice(readEnd));
     return this.#parts.join('');
   }
 
@@ -79,7 +79,7 @@ class MarkdownReader {
     if (mark === '`') return this.#readCode(at);
     if (mark === '<') return this.#readAngle(at);
     if (mark === ']') return this.#readLink(at);
-    this.#openings.push(this.#parts.length);
+    this.#linkOpeningIndexes.push(this.#parts.length);
     return this.#keep(at, 1);
   }
 
@@ -96,15 +96,17 @@ class MarkdownReader {
 
   #readCode(at: number): number {
     const length = lengthOf(BACKTICKS, this.#text, at);
-    const fence = Math.min(length, MAX_FENCE_LENGTH);
-    const close = this.#unclosed.has(fence) ? -1 : this.#text.indexOf('`'.repeat(fence), at + length);
+    const fenceLength = Math.min(length, MAX_FENCE_LENGTH);
+    const close = this.#unclosedFenceLengths.has(fenceLength)
+      ? -1
+      : this.#text.indexOf('`'.repeat(fenceLength), at + length);
     if (close === -1) {
-      this.#unclosed.add(fence);
+      this.#unclosedFenceLengths.add(fenceLength);
       return this.#keep(at, length);
     }
-    const code = this.#text.slice(at, close + fence);
+    const code = this.#text.slice(at, close + fenceLength);
     this.#parts.push(this.#rules.escapable === undefined ? code : code.replace(/\\([`\\])/g, '$1'));
-    return close + fence;
+    return close + fenceLength;
   }
 
   #readAngle(at: number): number {
@@ -117,32 +119,32 @@ class MarkdownReader {
   }
 
   #readLink(at: number): number {
-    const opening = this.#openings.pop();
+    const opening = this.#linkOpeningIndexes.pop();
     const end = opening !== undefined && this.#text[at + 1] === '(' ? this.#targetEnd(at + 2) : -1;
     if (opening === undefined || end === -1) return this.#keep(at, 1);
     const target = this.#text.slice(at + 2, end - 1).replace(/\s+"[^"]*"$/, '');
     const label = this.#parts.splice(opening).slice(1).join('');
     // Links are not nested, so the brackets that were opened before this link begin no other link. Dropping them also
     // ensures that no label is joined more than once.
-    this.#openings = [];
+    this.#linkOpeningIndexes = [];
     this.#parts.push(
       this.#linkText(label, this.#unescaped(target.replace(/^<|>$/g, '')), this.#text.slice(at + 1, end)),
     );
     return end;
   }
 
-  #linkText(label: string, target: string, typed: string): string {
+  #linkText(label: string, target: string, typedTarget: string): string {
     const url = safeLink(target);
-    const isOtherApp = /^[a-z][a-z0-9+.-]+:/i.test(target);
-    if (url === '' && !isOtherApp) return `[${label}]${typed}`;
+    const hasOtherScheme = /^[a-z][a-z0-9+.-]+:/i.test(target);
+    if (url === '' && !hasOtherScheme) return `[${label}]${typedTarget}`;
     this.#dropImageMark();
     return labelledLink(label, url);
   }
 
   /** Removes the `!` in front of a link: in Markdown it makes the link an image. */
   #dropImageMark(): void {
-    const before = this.#parts.pop() ?? '';
-    this.#parts.push(before.endsWith('!') ? before.slice(0, -1) : before);
+    const precedingPart = this.#parts.pop() ?? '';
+    this.#parts.push(precedingPart.endsWith('!') ? precedingPart.slice(0, -1) : precedingPart);
   }
 
   #unescaped(target: string): string {
@@ -154,20 +156,20 @@ class MarkdownReader {
    * parentheses.
    */
   #targetEnd(start: number): number {
-    if (start < this.#deadEnd) return -1;
-    const limit = Math.min(this.#text.length, start + MAX_TARGET_LENGTH);
+    if (start < this.#targetSearchFailedAt) return -1;
+    const searchEnd = Math.min(this.#text.length, start + MAX_LINK_TARGET_LENGTH);
     let depth = 0;
     let at = start;
-    for (; at < limit && this.#text[at]! > ' '; at += 1) {
+    for (; at < searchEnd && this.#text[at]! > ' '; at += 1) {
       const char = this.#text[at];
       if (char === '\\') at += 1;
       else if (char === '(') depth += 1;
       else if (char === ')' && depth === 0) return at + 1;
       else if (char === ')') depth -= 1;
     }
-    const titleLength = lengthOf(TITLE_AND_END, this.#text, at);
+    const titleLength = lengthOf(LINK_TITLE_AND_END, this.#text, at);
     if (titleLength > 0) return at + titleLength;
-    this.#deadEnd = at;
+    this.#targetSearchFailedAt = at;
     return -1;
   }
 }

@@ -2,9 +2,9 @@ import { moodOfLevel } from './levels.ts';
 import { card, type Card, type Field, type Mood } from './message-form.ts';
 import { firstStringOf, isObject, numberOf, objectOf, objectsOf, stringOf, type JsonObject } from './values.ts';
 
-const MAX_NAMED = 5;
+const MAX_LISTED_TITLES = 5;
 
-const EVENTS: Readonly<Record<string, string>> = {
+const VERB_BY_EVENT_TYPE: Readonly<Record<string, string>> = {
   Grab: 'Grabbed',
   Download: 'Imported',
   ImportComplete: 'Import complete',
@@ -39,7 +39,7 @@ export function isMediaEvent(body: JsonObject): boolean {
 
 export function mediaEventCard(body: JsonObject): Card {
   const event = stringOf(body['eventType']);
-  const verb = event === 'Download' && body['isUpgrade'] === true ? 'Upgraded' : (EVENTS[event] ?? event);
+  const verb = event === 'Download' && body['isUpgrade'] === true ? 'Upgraded' : (VERB_BY_EVENT_TYPE[event] ?? event);
   const name = subjectOf(body);
   const [release, files] = [objectOf(body['release']), ['episodeFile', 'movieFile'].map((key) => objectOf(body[key]))];
   const fields: Field[] = [
@@ -74,11 +74,11 @@ function moodOf(event: string, level: string): Mood | null {
 function subjectOf(body: JsonObject): string {
   const [series, movie] = [objectOf(body['series']), objectOf(body['movie'])];
   const year = stringOf(movie['year']);
-  const episodes = objectsOf(body['episodes'], MAX_NAMED).map(episodeText);
+  const episodes = objectsOf(body['episodes'], MAX_LISTED_TITLES).map(episodeText);
   if (stringOf(series['title']) !== '') return [stringOf(series['title']), episodes.join(', ')].join(' ').trim();
   if (stringOf(movie['title']) !== '') return `${stringOf(movie['title'])}${year === '' ? '' : ` (${year})`}`;
   const creator = firstStringOf(objectOf(body['artist'])['name'], objectOf(body['author'])['name']);
-  const works = ['albums', 'album', 'books', 'book'].flatMap((key) => objectsOf(body[key], MAX_NAMED));
+  const works = ['albums', 'album', 'books', 'book'].flatMap((key) => objectsOf(body[key], MAX_LISTED_TITLES));
   const titles = works.map((work) => stringOf(work['title'])).filter((title) => title !== '');
   return [creator, titles.join(', ')].filter((part) => part !== '').join(': ');
 }

@@ -8,7 +8,7 @@ import {
   MAX_CARD_TEXT_LENGTH,
   MAX_FIELDS,
   MAX_LINKS,
-  MAX_NAME_LENGTH,
+  MAX_SHORT_TEXT_LENGTH,
   trimmedLines,
 } from './render-text.ts';
 
@@ -24,14 +24,14 @@ const COLOUR_PATTERN = /^#[0-9a-f]{6}$/;
 export function messageCardsJson(form: MessageForm): string | null {
   const clean = form.hasStrangersText ? (text: string): string => defusedText(visibleText(text)) : visibleText;
   const cards: MessageCard[] = [];
-  let bytes = 0;
+  let cardsBytes = 0;
   // Cards after the first one that does not fit are not processed: a body may have far more bytes than that.
   for (const each of [...textCard(form), ...form.cards].slice(0, MAX_CARDS)) {
-    if (bytes > MAX_CARDS_BYTES) break;
+    if (cardsBytes > MAX_CARDS_BYTES) break;
     const made = messageCard(each, clean);
     if (Object.keys(made).length === 0) continue;
     cards.push(made);
-    bytes += jsonBytes(made);
+    cardsBytes += jsonBytes(made);
   }
   return boundedCardsJson(cards);
 }
@@ -79,33 +79,33 @@ function shortenedCard({ fields = [], links = [], ...rest }: MessageCard, maxByt
 function textCard({ text, cards }: MessageForm): Card[] {
   const beginning = (each: string): string => trimmedLines(clipped(each, MAX_CARD_TEXT_LENGTH));
   const shown = beginning(text);
-  const isSaid = cards
+  const isShownByCard = cards
     .slice(0, MAX_CARDS)
     .some((each) => [beginning(each.title), beginning(each.text)].includes(shown));
-  return shown === '' || isSaid ? [] : [card({ text: shown })];
+  return shown === '' || isShownByCard ? [] : [card({ text: shown })];
 }
 
-function messageCard(from: Card, clean: (text: string) => string): MessageCard {
+function messageCard(formCard: Card, clean: (text: string) => string): MessageCard {
   const shown = (text: string, maxLength: number): string => trimmedLines(clean(clipped(text, maxLength)));
-  const ms = momentOf(from.time);
+  const timeMs = momentOf(formCard.time);
   return omitEmpty({
-    title: shown(from.title, MAX_NAME_LENGTH),
-    url: visibleLink(from.url),
-    mood: MOODS.find((mood) => mood === from.mood),
-    color: COLOUR_PATTERN.test(from.mood ?? '') ? (from.mood ?? undefined) : undefined,
-    author: shown(from.author, MAX_NAME_LENGTH),
-    text: shown(from.text, MAX_CARD_TEXT_LENGTH),
-    fields: from.fields.slice(0, MAX_FIELDS).flatMap(({ name, value, isShort }): CardField[] => {
-      const field = { name: shown(name, MAX_NAME_LENGTH), value: shown(value, MAX_CARD_TEXT_LENGTH) };
+    title: shown(formCard.title, MAX_SHORT_TEXT_LENGTH),
+    url: visibleLink(formCard.url),
+    mood: MOODS.find((mood) => mood === formCard.mood),
+    color: COLOUR_PATTERN.test(formCard.mood ?? '') ? (formCard.mood ?? undefined) : undefined,
+    author: shown(formCard.author, MAX_SHORT_TEXT_LENGTH),
+    text: shown(formCard.text, MAX_CARD_TEXT_LENGTH),
+    fields: formCard.fields.slice(0, MAX_FIELDS).flatMap(({ name, value, isShort }): CardField[] => {
+      const field = { name: shown(name, MAX_SHORT_TEXT_LENGTH), value: shown(value, MAX_CARD_TEXT_LENGTH) };
       return field.name === '' && field.value === '' ? [] : [omitEmpty({ ...field, short: isShort || undefined })];
     }),
-    links: from.links.slice(0, MAX_LINKS).flatMap(({ label, url }): CardLink[] => {
-      const link = { label: shown(label, MAX_NAME_LENGTH), url: visibleLink(url) };
+    links: formCard.links.slice(0, MAX_LINKS).flatMap(({ label, url }): CardLink[] => {
+      const link = { label: shown(label, MAX_SHORT_TEXT_LENGTH), url: visibleLink(url) };
       return link.url === '' ? [] : [omitEmpty(link)];
     }),
-    image: visibleLink(from.image),
-    footer: shown(from.footer, MAX_NAME_LENGTH),
-    time: ms === null ? undefined : new Date(ms).toISOString(),
+    image: visibleLink(formCard.image),
+    footer: shown(formCard.footer, MAX_SHORT_TEXT_LENGTH),
+    time: timeMs === null ? undefined : new Date(timeMs).toISOString(),
   });
 }
 

@@ -7,7 +7,7 @@ import { clipped, storableText } from './plain-text.ts';
  */
 export interface MessageForm {
   /** The sender's name that the message shows, as the program sent it. */
-  readonly label: string | null;
+  readonly senderLabel: string | null;
   /** The URL of the sender's icon, as the program sent it. The code that stores it checks that it is a URL. */
   readonly iconUrl: string | null;
   /** The text before the cards. */
@@ -31,11 +31,11 @@ export interface MessageForm {
    * Makes the cards again, with what the server knows about the alert from earlier requests. Null: that would not
    * change the cards.
    */
-  readonly cardsKnowing: KnownCardsReader | null;
+  readonly cardsForKnownAlert: KnownAlertCardsMaker | null;
 }
 
 /** `only`: the fingerprints of the single alerts that a short message shows; absent: all. */
-type KnownCardsReader = (known: KnownAlert, only?: ReadonlySet<string>) => readonly Card[];
+type KnownAlertCardsMaker = (known: KnownAlert, onlyFingerprints?: ReadonlySet<string>) => readonly Card[];
 
 /** What is known about an alert from earlier requests and the present one. */
 export interface KnownAlert {
@@ -111,23 +111,23 @@ export interface SingleAlert {
 }
 
 /** The result for a valid request that posts no message: an event of a kind that is not shown. */
-export interface Ignored {
+export interface IgnoredEvent {
   /** The event's own name, such as "workflow_job". */
   readonly ignored: string;
 }
 
 const MAX_EVENT_NAME_LENGTH = 100;
 
-export function ignoredEvent(name: string): Ignored {
+export function ignoredEvent(name: string): IgnoredEvent {
   return { ignored: clipped(storableText(name), MAX_EVENT_NAME_LENGTH, '').trim() || 'unknown' };
 }
 
-export const isIgnored = (result: object): result is Ignored => 'ignored' in result;
+export const isIgnored = (result: object): result is IgnoredEvent => 'ignored' in result;
 
 /** A message form with these parts; the other parts are empty. */
-export function messageForm(found: Partial<MessageForm>): MessageForm {
+export function messageForm(parts: Partial<MessageForm>): MessageForm {
   return {
-    label: null,
+    senderLabel: null,
     iconUrl: null,
     text: '',
     cards: [],
@@ -135,13 +135,13 @@ export function messageForm(found: Partial<MessageForm>): MessageForm {
     files: [],
     hasStrangersText: false,
     alert: null,
-    cardsKnowing: null,
-    ...found,
+    cardsForKnownAlert: null,
+    ...parts,
   };
 }
 
 /** A card with these parts; the other parts are empty. */
-export function card(found: Partial<Card>): Card {
+export function card(parts: Partial<Card>): Card {
   return {
     title: '',
     url: '',
@@ -153,6 +153,6 @@ export function card(found: Partial<Card>): Card {
     image: '',
     footer: '',
     time: '',
-    ...found,
+    ...parts,
   };
 }

@@ -13,18 +13,18 @@ const NAME_PATTERN = /([-.\w]+)[ \t]*=/y;
 export function parseNtfyActions(text: string): readonly NtfyAction[] {
   const actions: NtfyAction[] = [];
   let parts: Record<string, string> = {};
-  let count = 0;
+  let partCount = 0;
   for (let at = 0; at < text.length && actions.length < MAX_ACTIONS;) {
     const part = readPart(text, at);
-    const name = part.name === '' ? UNNAMED_PARTS[count] : part.name.toLowerCase();
+    const name = part.name === '' ? UNNAMED_PARTS[partCount] : part.name.toLowerCase();
     if (name !== undefined) parts[name] = part.value;
-    count += 1;
+    partCount += 1;
     at = part.end + 1;
     if (at <= text.length && text[part.end] !== ';') continue;
     actions.push(parts);
-    [parts, count] = [{}, 0];
+    [parts, partCount] = [{}, 0];
   }
-  return count > 0 && actions.length < MAX_ACTIONS ? [...actions, parts] : actions;
+  return partCount > 0 && actions.length < MAX_ACTIONS ? [...actions, parts] : actions;
 }
 
 /**

@@ -14,7 +14,7 @@ const MENTION_SIGN = /(?<![\p{L}\p{N}._@/-])@(?!\u2060)/gu;
 /** An invisible character that no nick contains. After an `@` it prevents a mention. */
 const WORD_JOINER = '\u2060';
 const HIGH_SURROGATE_END = 0xdbff;
-const HIGH_SURROGATE = 0xd800;
+const HIGH_SURROGATE_START = 0xd800;
 
 /**
  * Makes a text storable: only whole characters, only line feeds as line ends, and no other control characters but tab.
@@ -38,7 +38,7 @@ export function defusedText(text: string): string {
 export function clipped(text: string, maxLength: number, mark = '… (cut)'): string {
   if (text.length <= maxLength) return text;
   const unit = text.charCodeAt(maxLength - mark.length - 1);
-  const isPairCut = unit >= HIGH_SURROGATE && unit <= HIGH_SURROGATE_END;
+  const isPairCut = unit >= HIGH_SURROGATE_START && unit <= HIGH_SURROGATE_END;
   return text.slice(0, maxLength - mark.length - (isPairCut ? 1 : 0)) + mark;
 }
 

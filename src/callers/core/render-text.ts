@@ -5,7 +5,7 @@ export const MAX_CARDS = 10;
 export const MAX_FIELDS = 25;
 export const MAX_LINKS = 10;
 export const MAX_CARD_TEXT_LENGTH = 4_000;
-export const MAX_NAME_LENGTH = 500;
+export const MAX_SHORT_TEXT_LENGTH = 500;
 export const MAX_TEXT_LENGTH = 40_000;
 
 const MARKS: Readonly<Record<string, string>> = { good: '🟢', info: '🔵', warning: '🟠', danger: '🔴' };
@@ -14,13 +14,13 @@ const CODE_FENCE = '```';
 const EMOJI_PATTERN = /\p{Extended_Pictographic}/u;
 
 /** The emoji for a mood; empty for null, and for a colour of the sender's own, whose meaning only the sender knows. */
-export function markOf(mood: Mood | null): string {
+export function emojiOfMood(mood: Mood | null): string {
   return mood === null ? '' : (MARKS[mood] ?? '');
 }
 
 /** The mood; null if the first line of the text has an emoji, which shows the mood already. */
 export function moodUnlessShown(mood: Mood | null, text: string): Mood | null {
-  const beginning = text.slice(0, MAX_NAME_LENGTH);
+  const beginning = text.slice(0, MAX_SHORT_TEXT_LENGTH);
   const end = beginning.indexOf('\n');
   return EMOJI_PATTERN.test(end === -1 ? beginning : beginning.slice(0, end)) ? null : mood;
 }
@@ -41,21 +41,21 @@ export function renderText(form: MessageForm, maxLength = MAX_TEXT_LENGTH): stri
 }
 
 /** The text of a card. Leaves out a title or text that is equal to `before`, the message's text before its cards. */
-function renderCard(card: Card, before: string): string {
-  const title = unlessRepeated(trimmedLines(clipped(card.title, MAX_NAME_LENGTH)), before);
+function renderCard(card: Card, messageText: string): string {
+  const title = unlessRepeated(trimmedLines(clipped(card.title, MAX_SHORT_TEXT_LENGTH)), messageText);
   const url = safeLink(card.url);
   const lines = [
     title,
     url === title ? '' : url,
-    card.author === card.title ? '' : trimmedLines(clipped(card.author, MAX_NAME_LENGTH)),
-    withoutFirstLine(unlessRepeated(trimmedLines(clipped(card.text, MAX_CARD_TEXT_LENGTH)), before), title),
+    card.author === card.title ? '' : trimmedLines(clipped(card.author, MAX_SHORT_TEXT_LENGTH)),
+    withoutFirstLine(unlessRepeated(trimmedLines(clipped(card.text, MAX_CARD_TEXT_LENGTH)), messageText), title),
     ...fieldLines(card.fields),
     ...card.links.slice(0, MAX_LINKS).map(({ label, url: target }) => linkLine(label, safeLink(target))),
     remainderLine(card.links.length, MAX_LINKS),
     safeLink(card.image),
-    trimmedLines(clipped(card.footer, MAX_NAME_LENGTH)),
+    trimmedLines(clipped(card.footer, MAX_SHORT_TEXT_LENGTH)),
   ];
-  return marked(joined('\n', lines), card.mood);
+  return withMoodEmoji(joined('\n', lines), card.mood);
 }
 
 function unlessRepeated(text: string, shown: string): string {
@@ -67,29 +67,29 @@ function withoutFirstLine(text: string, line: string): string {
   return line !== '' && `${text}\n`.startsWith(`${line}\n`) ? text.slice(line.length).trimStart() : text;
 }
 
-function marked(text: string, mood: Mood | null): string {
-  const mark = markOf(moodUnlessShown(mood, text));
+function withMoodEmoji(text: string, mood: Mood | null): string {
+  const mark = emojiOfMood(moodUnlessShown(mood, text));
   return mark === '' || text === '' ? text : `${mark} ${text}`;
 }
 
 /** The fields as lines, one for each field; successive short fields share a line. */
 export function fieldLines(fields: readonly Field[]): string[] {
   const lines: string[] = [];
-  let isLineOpen = false;
+  let canExtendLastLine = false;
   for (const field of fields.slice(0, MAX_FIELDS)) {
     const text = fieldText(field);
     if (text === '') continue;
     const isShort = field.isShort && !text.includes('\n');
-    if (isShort && isLineOpen) lines.push(`${lines.pop()!} · ${text}`);
+    if (isShort && canExtendLastLine) lines.push(`${lines.pop()!} · ${text}`);
     else lines.push(text);
-    isLineOpen = isShort;
+    canExtendLastLine = isShort;
   }
   return [...lines, remainderLine(fields.length, MAX_FIELDS)];
 }
 
 function fieldText({ name, value }: Field): string {
   const [left, right] = [
-    trimmedLines(clipped(name, MAX_NAME_LENGTH)),
+    trimmedLines(clipped(name, MAX_SHORT_TEXT_LENGTH)),
     trimmedLines(clipped(value, MAX_CARD_TEXT_LENGTH)),
   ];
   if (left === '' || right === '') return left === '' ? right : left;
@@ -98,7 +98,7 @@ function fieldText({ name, value }: Field): string {
 }
 
 export function linkLine(label: string, url: string): string {
-  const text = trimmedLines(clipped(label, MAX_NAME_LENGTH));
+  const text = trimmedLines(clipped(label, MAX_SHORT_TEXT_LENGTH));
   if (url === '') return '';
   return text === '' || text === url ? url : `${text}: ${url}`;
 }

@@ -7,7 +7,7 @@ import { mrkdwnText } from './slack-mrkdwn.ts';
 import { firstStringOf, isoTime, numberOf, objectOf, objectsOf, stringOf, type JsonObject } from './values.ts';
 
 /** The most attachments, fields or buttons that are read. Fewer are shown, and the text says how many are left out. */
-const MAX_ENTRIES = 100;
+const MAX_ENTRIES_READ = 100;
 const HEX_COLOUR = /^#?([0-9a-f]{3}|[0-9a-f]{6})$/i;
 
 /**
@@ -39,11 +39,11 @@ export interface Attachment {
 }
 
 export function readAttachments(value: unknown): Attachment[] {
-  return objectsOf(value, MAX_ENTRIES).map((attachment) => {
+  return objectsOf(value, MAX_ENTRIES_READ).map((attachment) => {
     const pieces = blockPieces(attachment['blocks']);
-    const own = ownCard(attachment);
+    const attachmentCard = readAttachmentCard(attachment);
     return {
-      card: pieces.length === 0 ? own : merged(own, layoutCard(pieces)),
+      card: pieces.length === 0 ? attachmentCard : merged(attachmentCard, layoutCard(pieces)),
       pretext: textOf(attachment['pretext']),
       fallback: textOf(attachment['fallback']),
       hasBlocks: pieces.length > 0,
@@ -51,7 +51,7 @@ export function readAttachments(value: unknown): Attachment[] {
   });
 }
 
-function ownCard(attachment: JsonObject): Card {
+function readAttachmentCard(attachment: JsonObject): Card {
   const url = stringOf(attachment['title_link']);
   const author = textOf(attachment['author_name']);
   return card({
@@ -60,7 +60,7 @@ function ownCard(attachment: JsonObject): Card {
     mood: moodOf(stringOf(attachment['color'])),
     author: url === '' ? labelledLink(author, safeLink(stringOf(attachment['author_link']))) : author,
     text: textOf(attachment['text']),
-    fields: objectsOf(attachment['fields'], MAX_ENTRIES).map(fieldOf),
+    fields: objectsOf(attachment['fields'], MAX_ENTRIES_READ).map(fieldOf),
     links: linksOf(attachment),
     image: stringOf(attachment['image_url']),
     footer: textOf(attachment['footer']),
@@ -82,7 +82,7 @@ function fieldOf(field: JsonObject): Field {
 
 /** The links of an attachment: buttons that open a URL, and the URLs of Rocket.Chat's audio and video. */
 function linksOf(attachment: JsonObject): Link[] {
-  const buttons = objectsOf(attachment['actions'], MAX_ENTRIES).map((action) => ({
+  const buttons = objectsOf(attachment['actions'], MAX_ENTRIES_READ).map((action) => ({
     label: textOf(firstStringOf(action['text'], action['name'])),
     url: safeLink(stringOf(action['url'])),
   }));
@@ -105,22 +105,22 @@ function timeOf(value: unknown): string {
 }
 
 /** Merges the card of an attachment's blocks with the attachment's own fields, such as its colour. */
-function merged(own: Card, blocks: Card): Card {
-  const title = own.title === '' ? blocks.title : own.title;
-  const before = own.title === blocks.title || own.title === '' ? '' : blocks.title;
+function merged(attachmentCard: Card, blocksCard: Card): Card {
+  const title = attachmentCard.title === '' ? blocksCard.title : attachmentCard.title;
+  const titleInText = attachmentCard.title === blocksCard.title || attachmentCard.title === '' ? '' : blocksCard.title;
   return card({
-    ...own,
+    ...attachmentCard,
     title,
-    text: [own.text, before, blocks.text].filter((text) => text !== '').join('\n'),
-    fields: [...own.fields, ...blocks.fields],
-    links: [...blocks.links, ...own.links],
-    image: blocks.image === '' ? own.image : blocks.image,
-    footer: [blocks.footer, own.footer].filter((text) => text !== '').join(' · '),
+    text: [attachmentCard.text, titleInText, blocksCard.text].filter((text) => text !== '').join('\n'),
+    fields: [...attachmentCard.fields, ...blocksCard.fields],
+    links: [...blocksCard.links, ...attachmentCard.links],
+    image: blocksCard.image === '' ? attachmentCard.image : blocksCard.image,
+    footer: [blocksCard.footer, attachmentCard.footer].filter((text) => text !== '').join(' · '),
   });
 }
 
 /** A list of attachments or blocks. HTTP forms and Argo CD have the list as JSON in a string. */
-export function listOf(value: unknown): unknown {
+export function parseListIfString(value: unknown): unknown {
   if (typeof value !== 'string') return value;
   try {
     return JSON.parse(value) as unknown;
@@ -131,4 +131,4 @@ export function listOf(value: unknown): unknown {
 
 /** The attachments in a body. For Mattermost they may be in the object `props`. */
 export const attachmentsIn = (body: JsonObject): unknown =>
-  listOf(body['attachments'] ?? objectOf(body['props'])['attachments']);
+  parseListIfString(body['attachments'] ?? objectOf(body['props'])['attachments']);

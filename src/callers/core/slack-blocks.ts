@@ -7,10 +7,10 @@ import { firstStringOf, isObject, objectOf, objectsOf, stringOf, type JsonObject
 
 /** The most blocks that are read; Slack itself accepts 50. */
 const MAX_BLOCKS = 100;
-const MAX_ELEMENTS = 100;
-const MAX_ROWS = 1_000;
+const MAX_BLOCK_ELEMENTS = 100;
+const MAX_TABLE_ROWS = 1_000;
 /** The greatest depth of nested containers that is read. Slack itself allows no container in another. */
-const MAX_DEPTH = 3;
+const MAX_CONTAINER_DEPTH = 3;
 const MAX_FIELD_NAME_LENGTH = 100;
 const DIVIDER = '———';
 
@@ -19,7 +19,7 @@ type BlockReader = (block: JsonObject, depth: number) => readonly LayoutPiece[];
 const READERS: ReadonlyMap<string, BlockReader> = new Map<string, BlockReader>([
   ['header', (block) => pieceOf('title', textOf(block['text']))],
   ['section', sectionPieces],
-  ['context', (block) => pieceOf('footer', texts(block['elements']).join(' · '))],
+  ['context', (block) => pieceOf('footer', textsOfElements(block['elements']).join(' · '))],
   ['divider', () => pieceOf('text', DIVIDER)],
   ['image', imagePieces],
   ['actions', (block) => buttonPieces(block['elements'])],
@@ -40,9 +40,9 @@ const READERS: ReadonlyMap<string, BlockReader> = new Map<string, BlockReader>([
  */
 export function blockPieces(value: unknown, depth = 0): LayoutPiece[] {
   const blocks = objectsOf(value, MAX_BLOCKS);
-  const pieces = blocks.flatMap((block) => (READERS.get(stringOf(block['type'])) ?? otherPieces)(block, depth));
-  const left = Array.isArray(value) ? value.length - MAX_BLOCKS : 0;
-  return left > 0 ? [...pieces, ...pieceOf('text', `… and ${left} more`)] : pieces;
+  const pieces = blocks.flatMap((block) => (READERS.get(stringOf(block['type'])) ?? otherBlockPieces)(block, depth));
+  const omittedBlockCount = Array.isArray(value) ? value.length - MAX_BLOCKS : 0;
+  return omittedBlockCount > 0 ? [...pieces, ...pieceOf('text', `… and ${omittedBlockCount} more`)] : pieces;
 }
 
 /** The text of one of Slack's text objects. Some senders write a plain string in its place. */
@@ -54,8 +54,8 @@ function textOf(value: unknown): string {
 }
 
 /** The texts of a list, without blank ones. Pictures in the list are decoration and left out. */
-function texts(value: unknown): string[] {
-  const list = objectsOf(value, MAX_ELEMENTS).filter((element) => element['type'] !== 'image');
+function textsOfElements(value: unknown): string[] {
+  const list = objectsOf(value, MAX_BLOCK_ELEMENTS).filter((element) => element['type'] !== 'image');
   return list.map((element) => textOf(element).trim()).filter((text) => text !== '');
 }
 
@@ -64,10 +64,13 @@ function pieceOf(slot: 'title' | 'text' | 'image' | 'footer', text: string): Lay
 }
 
 function sectionPieces(section: JsonObject): LayoutPiece[] {
-  const fields = texts(section['fields']).map((text): LayoutPiece => ({ slot: 'field', field: fieldOf(text) }));
+  const fields = textsOfElements(section['fields']).map((text): LayoutPiece => ({
+    slot: 'field',
+    field: fieldOf(text),
+  }));
   const accessory = objectOf(section['accessory']);
-  const beside = accessory['type'] === 'image' ? addressPieces(accessory) : buttonPieces(accessory);
-  return [...pieceOf('text', textOf(section['text'])), ...fields, ...beside];
+  const accessoryPieces = accessory['type'] === 'image' ? imageUrlPieces(accessory) : buttonPieces(accessory);
+  return [...pieceOf('text', textOf(section['text'])), ...fields, ...accessoryPieces];
 }
 
 /**
@@ -75,9 +78,9 @@ function sectionPieces(section: JsonObject): LayoutPiece[] {
  * `*Name:* value`.
  */
 function fieldOf(text: string): Field {
-  const end = text.startsWith('*') ? text.slice(0, MAX_FIELD_NAME_LENGTH).indexOf('*', 1) : -1;
-  const name = text.slice(1, Math.max(end, 1)).trim();
-  const rest = text.slice(end + 1);
+  const nameEnd = text.startsWith('*') ? text.slice(0, MAX_FIELD_NAME_LENGTH).indexOf('*', 1) : -1;
+  const name = text.slice(1, Math.max(nameEnd, 1)).trim();
+  const rest = text.slice(nameEnd + 1);
   const isNamed = name !== '' && (name.endsWith(':') || /^:?\s*\n/.test(rest) || rest.startsWith(':'));
   if (!isNamed) return { name: '', value: text, isShort: true };
   return { name: name.replace(/:$/, ''), value: rest.replace(/^:/, '').trim(), isShort: true };
@@ -88,7 +91,7 @@ function fieldOf(text: string): Field {
  * cannot do.
  */
 function buttonPieces(value: unknown): LayoutPiece[] {
-  return objectsOf(value, MAX_ELEMENTS).flatMap((button): LayoutPiece[] => {
+  return objectsOf(value, MAX_BLOCK_ELEMENTS).flatMap((button): LayoutPiece[] => {
     const url = safeLink(stringOf(button['url']));
     return url === '' ? [] : [{ slot: 'link', link: { label: textOf(button['text']), url } }];
   });
@@ -96,10 +99,10 @@ function buttonPieces(value: unknown): LayoutPiece[] {
 
 function imagePieces(image: JsonObject): LayoutPiece[] {
   const title = textOf(image['title']).trim();
-  return [...pieceOf('text', title === '' ? stringOf(image['alt_text']) : title), ...addressPieces(image)];
+  return [...pieceOf('text', title === '' ? stringOf(image['alt_text']) : title), ...imageUrlPieces(image)];
 }
 
-function addressPieces(image: JsonObject): LayoutPiece[] {
+function imageUrlPieces(image: JsonObject): LayoutPiece[] {
   const file = objectOf(image['slack_file']);
   return pieceOf('image', safeLink(firstStringOf(image['image_url'], file['url'])));
 }
@@ -113,8 +116,8 @@ function videoPieces(video: JsonObject): LayoutPiece[] {
 
 /** The rows of a table as text, one line for each. A cell may be a plain text, a number or rich text. */
 function tablePieces(table: JsonObject): LayoutPiece[] {
-  const rows = Array.isArray(table['rows']) ? table['rows'].slice(0, MAX_ROWS) : [];
-  const lines = rows.map((row) => objectsOf(row, MAX_ELEMENTS).map(cellText).join(' | '));
+  const rows = Array.isArray(table['rows']) ? table['rows'].slice(0, MAX_TABLE_ROWS) : [];
+  const lines = rows.map((row) => objectsOf(row, MAX_BLOCK_ELEMENTS).map(cellText).join(' | '));
   return [...pieceOf('text', textOf(table['caption'])), ...pieceOf('text', lines.join('\n'))];
 }
 
@@ -125,15 +128,15 @@ function cellText(cell: JsonObject): string {
 }
 
 /** Reads a card, container, plan or alert, and any kind of block that Klatch does not know. */
-function otherPieces(block: JsonObject, depth: number): LayoutPiece[] {
+function otherBlockPieces(block: JsonObject, depth: number): LayoutPiece[] {
   const texts = ['rich_text_title', 'title', 'subtitle', 'text', 'body', 'details', 'output']
     .filter((name) => name !== 'title' || block['rich_text_title'] === undefined)
     .flatMap((name) => pieceOf('text', textOf(block[name])));
-  const children = ['child_blocks', 'tasks', ...(block['type'] === 'carousel' ? ['elements'] : [])];
+  const childKeys = ['child_blocks', 'tasks', ...(block['type'] === 'carousel' ? ['elements'] : [])];
   return [
     ...texts,
-    ...addressPieces(objectOf(block['hero_image'])),
+    ...imageUrlPieces(objectOf(block['hero_image'])),
     ...buttonPieces(block['actions']),
-    ...(depth < MAX_DEPTH ? children.flatMap((name) => blockPieces(block[name], depth + 1)) : []),
+    ...(depth < MAX_CONTAINER_DEPTH ? childKeys.flatMap((name) => blockPieces(block[name], depth + 1)) : []),
   ];
 }

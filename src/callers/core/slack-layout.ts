@@ -21,12 +21,12 @@ const MAX_FOOTER_LENGTH = 400;
  * - All pieces between them become its text.
  */
 export function layoutCard(pieces: readonly LayoutPiece[]): Card {
-  const head = pieces[0]?.slot === 'title' ? pieces[0].text : '';
-  const rest = head === '' ? pieces : pieces.slice(1);
+  const leadingTitle = pieces[0]?.slot === 'title' ? pieces[0].text : '';
+  const rest = leadingTitle === '' ? pieces : pieces.slice(1);
   const tailStart = startOfTail(rest);
   const tail = rest.slice(tailStart);
   return card({
-    title: head,
+    title: leadingTitle,
     text: flattened(rest.slice(0, tailStart)),
     fields: tail.flatMap((piece) => (piece.slot === 'field' ? [piece.field] : [])),
     links: tail.flatMap((piece) => (piece.slot === 'link' ? [piece.link] : [])),
@@ -37,14 +37,14 @@ export function layoutCard(pieces: readonly LayoutPiece[]): Card {
 
 function startOfTail(pieces: readonly LayoutPiece[]): number {
   const counts = { field: 0, link: 0, image: 0, footer: 0 };
-  let order: number = TAIL_SLOTS.length - 1;
-  for (let start = pieces.length; start > 0; start--) {
-    const piece = pieces[start - 1]!;
+  let maxSlotIndex: number = TAIL_SLOTS.length - 1;
+  for (let tailStart = pieces.length; tailStart > 0; tailStart--) {
+    const piece = pieces[tailStart - 1]!;
     const { slot } = piece;
-    if (slot === 'title' || slot === 'text') return start;
-    if (slot === 'footer' && piece.text.length > MAX_FOOTER_LENGTH) return start;
-    if (TAIL_SLOTS.indexOf(slot) > order || counts[slot] === MAX_OF_SLOT[slot]) return start;
-    order = TAIL_SLOTS.indexOf(slot);
+    if (slot === 'title' || slot === 'text') return tailStart;
+    if (slot === 'footer' && piece.text.length > MAX_FOOTER_LENGTH) return tailStart;
+    if (TAIL_SLOTS.indexOf(slot) > maxSlotIndex || counts[slot] === MAX_OF_SLOT[slot]) return tailStart;
+    maxSlotIndex = TAIL_SLOTS.indexOf(slot);
     counts[slot]++;
   }
   return 0;
@@ -59,15 +59,15 @@ function textIn(pieces: readonly LayoutPiece[], slot: 'image' | 'footer'): strin
 function flattened(pieces: readonly LayoutPiece[]): string {
   const lines: string[] = [];
   let fields: Field[] = [];
-  const endFields = (): void => {
+  const flushFields = (): void => {
     lines.push(...fieldLines(fields));
     fields = [];
   };
   for (const piece of pieces) {
-    if (piece.slot !== 'field' || fields.length === MAX_FIELDS) endFields();
+    if (piece.slot !== 'field' || fields.length === MAX_FIELDS) flushFields();
     if (piece.slot === 'field') fields.push(piece.field);
     else lines.push(piece.slot === 'link' ? linkLine(piece.link.label, piece.link.url) : piece.text);
   }
-  endFields();
+  flushFields();
   return lines.filter((line) => line !== '').join('\n');
 }

@@ -6,14 +6,14 @@ import { isoTime, numberOf } from './values.ts';
  * The longest text that is read, in UTF-16 units. Slack accepts 40,000 characters. To read a text of 100,000 emoji
  * names took 50 ms.
  */
-const MAX_SOURCE_LENGTH = 60_000;
+const MAX_MARKUP_LENGTH = 60_000;
 
 /**
  * The markup of Slack, Mattermost and Rocket.Chat. The alternatives in their order: `(<…>)`, `<…>`, a block of code,
  * code in a line, a Markdown link, a URL, the name of an emoji. No repetition is inside another one, so that a match
  * takes time in proportion to the text's length.
  */
-const MARKUP =
+const MARKUP_PATTERN =
   /\(<([^<>\n]{1,3000})>\)|<([^<>\n]{1,3000})>|(```[\s\S]*?```|`[^`\n]+`)|!?\[([^[\]<>\n]{1,500})\]\((https?:\/\/[^\s()<>]{1,2048})\)|https?:\/\/[^\s<>]+|(?<![\p{L}\p{N}_]):([a-z0-9_+'-]{1,60}):(?::skin-tone-\d:)?/gu;
 const ANGLE_BRACKETS = /<([^<>\n]{1,3000})>/g;
 const EMOJI_NAME = /(?<![\p{L}\p{N}_]):([a-z0-9_+'-]{1,60}):(?::skin-tone-\d:)?/gu;
@@ -35,30 +35,31 @@ const DATE = /^!date\^(-?\d{1,12})\^/;
  * are written out. Emphasis and code stay as they were typed.
  */
 export function mrkdwnText(text: string): string {
-  const source = clipped(text, MAX_SOURCE_LENGTH);
-  return unescaped(source.replace(MARKUP, writtenOut));
+  const source = clipped(text, MAX_MARKUP_LENGTH);
+  return unescaped(source.replace(MARKUP_PATTERN, replaceMarkupMatch));
 }
 
 /** Converts a text that Slack shows without markup: only the names of emoji are replaced. */
-export function unformattedText(text: string, hasEmoji = true): string {
-  const source = clipped(text, MAX_SOURCE_LENGTH);
-  return unescaped(hasEmoji ? source.replace(EMOJI_NAME, emojiOrAsTyped) : source);
+export function unformattedText(text: string, replacesEmojiNames = true): string {
+  const source = clipped(text, MAX_MARKUP_LENGTH);
+  return unescaped(replacesEmojiNames ? source.replace(EMOJI_NAME, emojiOrAsTyped) : source);
 }
 
-function writtenOut(
-  typed: string,
-  inBoth?: string,
-  inBrackets?: string,
+function replaceMarkupMatch(
+  matchedText: string,
+  inParenthesizedBrackets?: string,
+  inAngleBrackets?: string,
   code?: string,
-  label?: string,
-  url?: string,
+  linkLabel?: string,
+  linkUrl?: string,
   emojiName?: string,
 ): string {
-  if (inBoth !== undefined) return `(${bracketsText(typed.slice(1, -1), inBoth, linkInParentheses)})`;
-  if (inBrackets !== undefined) return bracketsText(typed, inBrackets);
+  if (inParenthesizedBrackets !== undefined)
+    return `(${bracketsText(matchedText.slice(1, -1), inParenthesizedBrackets, linkInParentheses)})`;
+  if (inAngleBrackets !== undefined) return bracketsText(matchedText, inAngleBrackets);
   if (code !== undefined) return code.replace(ANGLE_BRACKETS, (whole, content: string) => bracketsText(whole, content));
-  if (label !== undefined && url !== undefined) return labelledLink(label, url);
-  return emojiName === undefined ? typed : emojiOrAsTyped(typed, emojiName);
+  if (linkLabel !== undefined && linkUrl !== undefined) return labelledLink(linkLabel, linkUrl);
+  return emojiName === undefined ? matchedText : emojiOrAsTyped(matchedText, emojiName);
 }
 
 function emojiOrAsTyped(typed: string, name: string): string {
@@ -69,13 +70,13 @@ function emojiOrAsTyped(typed: string, name: string): string {
  * The plain text for `<address|label>` and similar markup. Anything else in angle brackets, such as a type parameter in
  * code, stays as typed.
  */
-function bracketsText(typed: string, content: string, written = labelledLink): string {
+function bracketsText(typed: string, content: string, formatLink = labelledLink): string {
   const bar = content.indexOf('|');
   const target = (bar === -1 ? content : content.slice(0, bar)).trim();
   const label = bar === -1 ? '' : content.slice(bar + 1).trim();
   const sign = target[0];
-  if (sign === '@' || sign === '#' || sign === '!') return nameText(typed, target, label);
-  if (WEB_ADDRESS.test(target)) return written(label, target);
+  if (sign === '@' || sign === '#' || sign === '!') return mentionText(typed, target, label);
+  if (WEB_ADDRESS.test(target)) return formatLink(label, target);
   const mail = MAIL_ADDRESS.exec(target)?.[1]?.split('?')[0];
   if (mail !== undefined) return label === '' || label === mail ? mail : `${label} (${mail})`;
   if (OTHER_ADDRESS.test(target)) return label === '' ? target : label;
@@ -94,7 +95,7 @@ function linkInParentheses(label: string, url: string): string {
  * The text for a person, channel, broadcast or user group. Only that for a person may mention a member: Klatch has
  * nothing like the others.
  */
-function nameText(typed: string, target: string, label: string): string {
+function mentionText(typed: string, target: string, label: string): string {
   const channel = CHANNEL.exec(target)?.[1];
   if (channel !== undefined) return `#${withoutSign('#', label) || channel}`;
   const user = USER.exec(target)?.[1];

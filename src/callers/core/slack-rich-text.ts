@@ -3,7 +3,7 @@ import { defusedText, labelledLink } from './plain-text.ts';
 import { firstStringOf, isoTime, numberOf, objectOf, objectsOf, stringOf, type JsonObject } from './values.ts';
 
 /** The most elements of one list that are read; a message of Slack has far fewer. */
-const MAX_ELEMENTS = 1_000;
+const MAX_LIST_ELEMENTS = 1_000;
 const MAX_INDENT = 8;
 
 /**
@@ -11,35 +11,38 @@ const MAX_INDENT = 8;
  * backticks.
  */
 export function richText(block: JsonObject): string {
-  return objectsOf(block['elements'], MAX_ELEMENTS)
-    .map(partText)
+  return objectsOf(block['elements'], MAX_LIST_ELEMENTS)
+    .map(blockElementText)
     .filter((part) => part !== '')
     .join('\n');
 }
 
-function partText(part: JsonObject): string {
-  switch (part['type']) {
+function blockElementText(blockElement: JsonObject): string {
+  switch (blockElement['type']) {
     case 'rich_text_list':
-      return listText(part);
+      return listText(blockElement);
     case 'rich_text_quote':
-      return inlineText(part).trimEnd().replace(/^/gm, '> ');
+      return inlineText(blockElement).trimEnd().replace(/^/gm, '> ');
     case 'rich_text_preformatted':
-      return `\`\`\`\n${inlineText(part).trimEnd()}\n\`\`\``;
+      return `\`\`\`\n${inlineText(blockElement).trimEnd()}\n\`\`\``;
     default:
-      return inlineText(part).trimEnd();
+      return inlineText(blockElement).trimEnd();
   }
 }
 
 function listText(list: JsonObject): string {
   const indent = '  '.repeat(Math.min(Math.max(Math.trunc(numberOf(list['indent']) ?? 0), 0), MAX_INDENT));
-  const first = (numberOf(list['offset']) ?? 0) + 1;
-  return objectsOf(list['elements'], MAX_ELEMENTS)
-    .map((entry, index) => `${indent}${list['style'] === 'ordered' ? `${first + index}.` : '•'} ${inlineText(entry)}`)
+  const firstNumber = (numberOf(list['offset']) ?? 0) + 1;
+  return objectsOf(list['elements'], MAX_LIST_ELEMENTS)
+    .map(
+      (entry, index) =>
+        `${indent}${list['style'] === 'ordered' ? `${firstNumber + index}.` : '•'} ${inlineText(entry)}`,
+    )
     .join('\n');
 }
 
 function inlineText(section: JsonObject): string {
-  return objectsOf(section['elements'], MAX_ELEMENTS).map(elementText).join('');
+  return objectsOf(section['elements'], MAX_LIST_ELEMENTS).map(elementText).join('');
 }
 
 /** The plain text of an element. Unlike Slack's markup, rich text has no entities to decode. Emphasis is dropped. */
@@ -78,9 +81,9 @@ const MAX_CODE_POINT = 0x10ffff;
  */
 function emojiText(element: JsonObject): string {
   const name = stringOf(element['name']);
-  const known = emojiOf(name);
+  const knownEmoji = emojiOf(name);
   const unicode = stringOf(element['unicode']);
-  if (known !== null || !CODE_POINTS.test(unicode)) return known ?? `:${name}:`;
+  if (knownEmoji !== null || !CODE_POINTS.test(unicode)) return knownEmoji ?? `:${name}:`;
   const points = unicode.split('-').map((hex) => Number.parseInt(hex, 16));
   return points.every((point) => point <= MAX_CODE_POINT) ? String.fromCodePoint(...points) : `:${name}:`;
 }

@@ -76,14 +76,14 @@ export function isoTimeOf(value: unknown): string {
   return isoTime(Number.isNaN(ms) ? null : ms);
 }
 
-const MAX_PACKED_LENGTH = 65_536;
+const MAX_PARSED_JSON_LENGTH = 65_536;
 
 /**
  * Parses a string that contains a JSON object or list; returns other values unchanged. Some programs send such strings,
  * and all do in HTTP forms.
  */
-export function unpacked(value: unknown): unknown {
-  if (typeof value !== 'string' || value.length > MAX_PACKED_LENGTH || !/^\s*[[{]/.test(value)) return value;
+export function parseJsonIfString(value: unknown): unknown {
+  if (typeof value !== 'string' || value.length > MAX_PARSED_JSON_LENGTH || !/^\s*[[{]/.test(value)) return value;
   try {
     return JSON.parse(value) as unknown;
   } catch {

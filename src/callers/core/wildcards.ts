@@ -4,10 +4,13 @@ const MAX_VALUE_LENGTH = 500;
 /**
  * True if one of the values matches one of the patterns in a comma-separated list. A missing or empty list matches all.
  */
-export function matchesAnyPattern(list: string | null, ...values: readonly string[]): boolean {
-  const patterns = (list ?? '').split(',', MAX_PATTERNS).map((pattern) => pattern.trim());
-  const named = patterns.filter((pattern) => pattern !== '');
-  return named.length === 0 || values.some((value) => named.some((pattern) => matchesPattern(pattern, value)));
+export function matchesAnyPattern(patternList: string | null, ...values: readonly string[]): boolean {
+  const patterns = (patternList ?? '').split(',', MAX_PATTERNS).map((pattern) => pattern.trim());
+  const nonEmptyPatterns = patterns.filter((pattern) => pattern !== '');
+  return (
+    nonEmptyPatterns.length === 0 ||
+    values.some((value) => nonEmptyPatterns.some((pattern) => matchesPattern(pattern, value)))
+  );
 }
 
 /**
@@ -17,15 +20,15 @@ export function matchesAnyPattern(list: string | null, ...values: readonly strin
 export function matchesPattern(pattern: string, value: string): boolean {
   if (value.length > MAX_VALUE_LENGTH) return false;
   const [first, ...rest] = pattern.split('*');
-  const last = rest.pop();
-  if (last === undefined) return pattern === value;
-  if (!value.startsWith(first!) || !value.endsWith(last)) return false;
-  const end = value.length - last.length;
-  let position = first!.length;
+  const suffix = rest.pop();
+  if (suffix === undefined) return pattern === value;
+  if (!value.startsWith(first!) || !value.endsWith(suffix)) return false;
+  const suffixStart = value.length - suffix.length;
+  let searchStart = first!.length;
   for (const part of rest) {
-    const found = value.indexOf(part, position);
+    const found = value.indexOf(part, searchStart);
     if (found === -1) return false;
-    position = found + part.length;
+    searchStart = found + part.length;
   }
-  return position <= end;
+  return searchStart <= suffixStart;
 }

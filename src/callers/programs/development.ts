@@ -1,13 +1,13 @@
-import { addresses, type Program } from './program.ts';
+import { callerAddresses, type CallerProgram } from './program.ts';
 
 /** Programs that report commits, builds, deployments and errors. */
-export const development: readonly Program[] = [
+export const developmentPrograms: readonly CallerProgram[] = [
   {
     name: 'GitHub',
     setups: [
       {
-        address: addresses.group,
-        place: 'Settings of the repository or organization, Webhooks, Add webhook',
+        address: callerAddresses.group,
+        configurationPlace: 'Settings of the repository or organization, Webhooks, Add webhook',
         language: 'text',
         configuration: `Payload URL: <address>
 Content type: application/json`,
@@ -24,8 +24,8 @@ Content type: application/json`,
     name: 'GitLab',
     setups: [
       {
-        address: addresses.group,
-        place: 'Settings of the project or group, Webhooks, Add new webhook',
+        address: callerAddresses.group,
+        configurationPlace: 'Settings of the project or group, Webhooks, Add new webhook',
         language: 'text',
         configuration: 'URL: <address>',
         fixture: 'gitlab/pipeline-failed',
@@ -42,8 +42,8 @@ Content type: application/json`,
     name: 'Gitea, Forgejo and Gogs',
     setups: [
       {
-        address: addresses.group,
-        place: 'Settings of the repository or organization, Webhooks, Add Webhook: Gitea, Forgejo or Gogs',
+        address: callerAddresses.group,
+        configurationPlace: 'Settings of the repository or organization, Webhooks, Add Webhook: Gitea, Forgejo or Gogs',
         language: 'text',
         configuration: `Target URL: <address>
 HTTP Method: POST
@@ -62,8 +62,9 @@ POST Content Type: application/json`,
     name: 'Sentry',
     setups: [
       {
-        address: addresses.group,
-        place: 'Settings, Developer Settings (Custom Integrations), Create New Integration, Internal Integration',
+        address: callerAddresses.group,
+        configurationPlace:
+          'Settings, Developer Settings (Custom Integrations), Create New Integration, Internal Integration',
         language: 'text',
         configuration: `Webhook URL: <address>
 Alert Rule Action: on
@@ -82,8 +83,8 @@ Webhooks: issue`,
     setups: [
       {
         title: 'Slack plugin',
-        address: addresses.jenkins,
-        place: 'a pipeline',
+        address: callerAddresses.jenkins,
+        configurationPlace: 'a pipeline',
         language: 'groovy',
         configuration: `// klatch-token is the ID of a credential of the kind "Secret text": <token>
 slackSend(
@@ -106,8 +107,8 @@ slackSend(
     setups: [
       {
         title: 'Webhook',
-        address: addresses.group,
-        place: 'the ConfigMap argocd-notifications-cm, and an annotation of the application',
+        address: callerAddresses.group,
+        configurationPlace: 'the ConfigMap argocd-notifications-cm, and an annotation of the application',
         language: 'yaml',
         configuration: `data:
   service.webhook.klatch: |

@@ -1,14 +1,14 @@
-import { addresses, type Program } from './program.ts';
+import { callerAddresses, type CallerProgram } from './program.ts';
 
 /** Programs for the home, and programs that forward the notifications of others. */
-export const home: readonly Program[] = [
+export const homePrograms: readonly CallerProgram[] = [
   {
     name: 'Home Assistant',
     setups: [
       {
         title: 'RESTful notifications',
-        address: addresses.group,
-        place: 'configuration.yaml',
+        address: callerAddresses.group,
+        configurationPlace: 'configuration.yaml',
         language: 'yaml',
         configuration: `notify:
   - name: klatch
@@ -28,8 +28,8 @@ export const home: readonly Program[] = [
     name: 'Sonarr, Radarr and Lidarr',
     setups: [
       {
-        address: addresses.group,
-        place: 'Settings, Connect, Add: Webhook',
+        address: callerAddresses.group,
+        configurationPlace: 'Settings, Connect, Add: Webhook',
         language: 'text',
         configuration: `Webhook URL: <address>
 Method: POST`,
@@ -43,8 +43,8 @@ Method: POST`,
     setups: [
       {
         title: 'generic',
-        address: addresses.group,
-        place: 'the environment of the container',
+        address: callerAddresses.group,
+        configurationPlace: 'the environment of the container',
         language: 'sh',
         configuration: 'WATCHTOWER_NOTIFICATION_URL="generic://<host>/v1/webhooks/<token>?template=json"',
         fixture: 'generic/shoutrrr-json',
@@ -62,8 +62,8 @@ Method: POST`,
     setups: [
       {
         title: 'jsons:// (recommended)',
-        address: addresses.group,
-        place: 'a shell, or its configuration',
+        address: callerAddresses.group,
+        configurationPlace: 'a shell, or its configuration',
         language: 'sh',
         configuration:
           "apprise -n warning -t 'Backup of db1' -b '3 files were skipped' 'jsons://<host>/v1/webhooks/<token>'",
@@ -71,8 +71,8 @@ Method: POST`,
       },
       {
         title: 'mmosts://',
-        address: addresses.mattermost,
-        place: 'a shell, or its configuration',
+        address: callerAddresses.mattermost,
+        configurationPlace: 'a shell, or its configuration',
         language: 'sh',
         configuration: "apprise -t 'Backup of db1' -b '3 files were skipped' 'mmosts://<host>/<token>'",
         fixture: 'slack/senders/apprise-mattermost',
@@ -90,8 +90,8 @@ Method: POST`,
     setups: [
       {
         title: 'Publishing as JSON',
-        address: addresses.group,
-        place: 'a shell; other programs take the address as the URL of the server, with any topic',
+        address: callerAddresses.group,
+        configurationPlace: 'a shell; other programs take the address as the URL of the server, with any topic',
         language: 'sh',
         configuration: `curl <address> -d '{
   "topic": "any",
@@ -105,8 +105,8 @@ Method: POST`,
       },
       {
         title: 'Server and topic, such as in borgmatic',
-        address: addresses.ntfy,
-        place: 'the configuration of borgmatic',
+        address: callerAddresses.ntfy,
+        configurationPlace: 'the configuration of borgmatic',
         language: 'yaml',
         configuration: `ntfy:
   server: <server>/v1/webhooks
@@ -125,8 +125,8 @@ Method: POST`,
     name: 'Gotify clients',
     setups: [
       {
-        address: addresses.gotify,
-        place: 'a shell; programs ask for the URL of the server and the token of an application',
+        address: callerAddresses.gotify,
+        configurationPlace: 'a shell; programs ask for the URL of the server and the token of an application',
         language: 'sh',
         configuration: `curl "<server>/message?token=<token>" -F title=Backup -F "message=Backup of db1 failed" -F priority=9`,
         fixture: 'gotify/form',

@@ -1,14 +1,14 @@
-import { addresses, type Program } from './program.ts';
+import { callerAddresses, type CallerProgram } from './program.ts';
 
 /** Libraries with which the user's own programs can post. */
-export const libraries: readonly Program[] = [
+export const libraryPrograms: readonly CallerProgram[] = [
   {
     name: 'Slack SDK for JavaScript and Python',
     setups: [
       {
         title: '@slack/webhook',
-        address: addresses.slack,
-        place: 'the program',
+        address: callerAddresses.slack,
+        configurationPlace: 'the program',
         language: 'js',
         configuration: `import { IncomingWebhook } from '@slack/webhook';
 
@@ -17,8 +17,8 @@ await new IncomingWebhook('<address>/slack').send({ blocks });`,
       },
       {
         title: 'slack_sdk',
-        address: addresses.slack,
-        place: 'the program',
+        address: callerAddresses.slack,
+        configurationPlace: 'the program',
         language: 'python',
         configuration: `from slack_sdk.webhook import WebhookClient
 
@@ -36,8 +36,8 @@ assert response.body == "ok"`,
     name: 'discord.js',
     setups: [
       {
-        address: addresses.discordLibrary,
-        place: 'the program',
+        address: callerAddresses.discordLibrary,
+        configurationPlace: 'the program',
         language: 'js',
         configuration: `import { WebhookClient } from 'discord.js';
 
@@ -57,8 +57,8 @@ await webhook.send({ content, embeds, files });`,
     setups: [
       {
         title: 'telegraf',
-        address: addresses.telegram,
-        place: 'the program',
+        address: callerAddresses.telegram,
+        configurationPlace: 'the program',
         language: 'js',
         configuration: `import { Telegraf } from 'telegraf';
 
@@ -68,8 +68,8 @@ await bot.telegram.sendMessage(1, html, { parse_mode: 'HTML' });`,
       },
       {
         title: 'grammY',
-        address: addresses.telegram,
-        place: 'the program',
+        address: callerAddresses.telegram,
+        configurationPlace: 'the program',
         language: 'js',
         configuration: `import { Bot } from 'grammy';
 
@@ -79,8 +79,8 @@ await bot.api.sendMessage(1, html, { parse_mode: 'HTML' });`,
       },
       {
         title: 'node-telegram-bot-api 2',
-        address: addresses.telegram,
-        place: 'the program',
+        address: callerAddresses.telegram,
+        configurationPlace: 'the program',
         language: 'js',
         configuration: `import { Api } from 'node-telegram-bot-api';
 
@@ -100,8 +100,8 @@ await api.sendMessage({ chat_id: 1, text: html, parse_mode: 'HTML' });`,
     setups: [
       {
         title: 'Laravel 11',
-        address: addresses.slack,
-        place: '.env',
+        address: callerAddresses.slack,
+        configurationPlace: '.env',
         language: 'ini',
         configuration: `LOG_CHANNEL=stack
 LOG_STACK=single,slack
@@ -110,8 +110,8 @@ LOG_SLACK_WEBHOOK_URL=<address>/slack`,
       },
       {
         title: 'Monolog 3',
-        address: addresses.slack,
-        place: 'the program',
+        address: callerAddresses.slack,
+        configurationPlace: 'the program',
         language: 'php',
         configuration: `use Monolog\\Handler\\SlackWebhookHandler;
 use Monolog\\Level;
@@ -134,8 +134,8 @@ $logger->pushHandler(new SlackWebhookHandler(
     setups: [
       {
         title: 'ms-teams-webhook',
-        address: addresses.teams,
-        place: 'the program',
+        address: callerAddresses.teams,
+        configurationPlace: 'the program',
         language: 'js',
         configuration: `import { IncomingWebhook } from 'ms-teams-webhook';
 

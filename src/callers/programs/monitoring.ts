@@ -1,14 +1,14 @@
-import { addresses, type Program } from './program.ts';
+import { callerAddresses, type CallerProgram } from './program.ts';
 
 /** Programs that monitor machines and services, and report failures. */
-export const monitoring: readonly Program[] = [
+export const monitoringPrograms: readonly CallerProgram[] = [
   {
     name: 'Alertmanager',
     setups: [
       {
         title: 'webhook_configs (recommended)',
-        address: addresses.group,
-        place: 'alertmanager.yml',
+        address: callerAddresses.group,
+        configurationPlace: 'alertmanager.yml',
         language: 'yaml',
         configuration: `route:
   receiver: klatch
@@ -20,8 +20,8 @@ receivers:
       },
       {
         title: 'slack_configs',
-        address: addresses.slack,
-        place: 'alertmanager.yml',
+        address: callerAddresses.slack,
+        configurationPlace: 'alertmanager.yml',
         language: 'yaml',
         configuration: `receivers:
   - name: klatch
@@ -32,8 +32,8 @@ receivers:
       },
       {
         title: 'msteamsv2_configs',
-        address: addresses.teams,
-        place: 'alertmanager.yml, from version 0.28 on',
+        address: callerAddresses.teams,
+        configurationPlace: 'alertmanager.yml, from version 0.28 on',
         language: 'yaml',
         configuration: `receivers:
   - name: klatch
@@ -53,8 +53,8 @@ receivers:
     setups: [
       {
         title: 'Webhook (recommended)',
-        address: addresses.group,
-        place: 'Alerting, Contact points; or a file in provisioning/alerting',
+        address: callerAddresses.group,
+        configurationPlace: 'Alerting, Contact points; or a file in provisioning/alerting',
         language: 'yaml',
         configuration: `apiVersion: 1
 contactPoints:
@@ -70,8 +70,8 @@ contactPoints:
       },
       {
         title: 'Slack',
-        address: addresses.slack,
-        place: 'Alerting, Contact points; or a file in provisioning/alerting',
+        address: callerAddresses.slack,
+        configurationPlace: 'Alerting, Contact points; or a file in provisioning/alerting',
         language: 'yaml',
         configuration: `apiVersion: 1
 contactPoints:
@@ -95,8 +95,8 @@ contactPoints:
     name: 'Uptime Kuma',
     setups: [
       {
-        address: addresses.group,
-        place: 'Settings, Notifications, Setup Notification',
+        address: callerAddresses.group,
+        configurationPlace: 'Settings, Notifications, Setup Notification',
         language: 'text',
         configuration: `Notification Type: Webhook
 Post URL: <address>
@@ -115,8 +115,8 @@ Request Body: Preset - application/json`,
     setups: [
       {
         title: 'Slack',
-        address: addresses.slack,
-        place: 'Integrations, Slack, Add Integration',
+        address: callerAddresses.slack,
+        configurationPlace: 'Integrations, Slack, Add Integration',
         language: 'text',
         configuration: 'Webhook URL: <address>/slack',
         fixture: 'slack/alerts/healthchecks-slack',
@@ -132,8 +132,8 @@ Request Body: Preset - application/json`,
     setups: [
       {
         title: 'Media type Discord',
-        address: addresses.discord,
-        place: 'Users, the user, Media, Add; the media type is enabled in Alerts, Media types',
+        address: callerAddresses.discord,
+        configurationPlace: 'Users, the user, Media, Add; the media type is enabled in Alerts, Media types',
         language: 'text',
         configuration: `Type: Discord
 Send to: <address>/discord`,
@@ -151,8 +151,8 @@ Send to: <address>/discord`,
     setups: [
       {
         title: 'Slack',
-        address: addresses.slack,
-        place: 'health_alarm_notify.conf (`sudo ./edit-config health_alarm_notify.conf` in /etc/netdata)',
+        address: callerAddresses.slack,
+        configurationPlace: 'health_alarm_notify.conf (`sudo ./edit-config health_alarm_notify.conf` in /etc/netdata)',
         language: 'sh',
         configuration: `SEND_SLACK="YES"
 SLACK_WEBHOOK_URL="<address>/slack"
@@ -170,8 +170,8 @@ DEFAULT_RECIPIENT_SLACK="#"`,
     setups: [
       {
         title: 'slack (recommended)',
-        address: addresses.slack,
-        place: 'the file of a rule',
+        address: callerAddresses.slack,
+        configurationPlace: 'the file of a rule',
         language: 'yaml',
         configuration: `alert:
   - slack
@@ -180,8 +180,8 @@ slack_webhook_url: "<address>/slack"`,
       },
       {
         title: 'googlechat',
-        address: addresses.googleChat,
-        place: 'the file of a rule',
+        address: callerAddresses.googleChat,
+        configurationPlace: 'the file of a rule',
         language: 'yaml',
         configuration: `alert:
   - googlechat
@@ -197,8 +197,8 @@ googlechat_format: card`,
     setups: [
       {
         title: 'Gotify',
-        address: addresses.gotify,
-        place: 'Datacenter, Notifications; or a shell of a node, from version 8.1 on',
+        address: callerAddresses.gotify,
+        configurationPlace: 'Datacenter, Notifications; or a shell of a node, from version 8.1 on',
         language: 'sh',
         configuration: `pvesh create /cluster/notifications/endpoints/gotify --name klatch --server <server> --token <token>
 pvesh create /cluster/notifications/matchers --name klatch --target klatch`,

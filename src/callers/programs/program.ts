@@ -6,7 +6,7 @@ export interface CallerAddress {
   /** The kind of program that the address is for, or the program itself. */
   readonly name: string;
   /** The values to paste into the program, by the program's names for them. */
-  readonly values: Readonly<Record<string, string>>;
+  readonly valuesToPaste: Readonly<Record<string, string>>;
   /** The URL that the program makes from the values and posts to. */
   readonly url: string;
 }
@@ -20,7 +20,7 @@ export interface ProgramSetup {
   readonly title?: string;
   readonly address: CallerAddress;
   /** Where the user enters the lines of `configuration`, such as a file or a page of settings. */
-  readonly place: string;
+  readonly configurationPlace: string;
   /** The language of the code block with `configuration`. */
   readonly language: 'text' | 'yaml' | 'sh' | 'ini' | 'php' | 'js' | 'groovy' | 'python';
   readonly configuration: string;
@@ -28,7 +28,7 @@ export interface ProgramSetup {
   readonly fixture: string;
 }
 
-export interface Program {
+export interface CallerProgram {
   readonly name: string;
   /** The ways to set up the program, the recommended one first. */
   readonly setups: readonly [ProgramSetup, ...ProgramSetup[]];
@@ -36,36 +36,36 @@ export interface Program {
   readonly remarks: readonly string[];
 }
 
-const webhook = (name: string, url: string): CallerAddress => ({ name, values: { URL: url }, url });
+const webhookAddress = (name: string, url: string): CallerAddress => ({ name, valuesToPaste: { URL: url }, url });
 
 /** All addresses that the setups of programs use. */
-export const addresses = {
-  group: webhook('Webhook', '<address>'),
-  slack: webhook('Slack', '<address>/slack'),
-  discord: webhook('Discord', '<address>/discord'),
-  teams: webhook('Teams', '<address>/teams'),
-  googleChat: webhook('Google Chat', '<address>/google-chat'),
-  json: webhook('JSON', '<address>/json'),
+export const callerAddresses = {
+  group: webhookAddress('Webhook', '<address>'),
+  slack: webhookAddress('Slack', '<address>/slack'),
+  discord: webhookAddress('Discord', '<address>/discord'),
+  teams: webhookAddress('Teams', '<address>/teams'),
+  googleChat: webhookAddress('Google Chat', '<address>/google-chat'),
+  json: webhookAddress('JSON', '<address>/json'),
   jenkins: {
     name: 'Jenkins',
-    values: { 'base URL': '<server>/v1/webhooks/', token: '<token>' },
+    valuesToPaste: { 'base URL': '<server>/v1/webhooks/', token: '<token>' },
     url: '<address>',
   },
   mattermost: {
     name: 'Mattermost',
-    values: { server: '<server>', token: '<token>' },
+    valuesToPaste: { server: '<server>', token: '<token>' },
     url: '<server>/hooks/<token>',
   },
   discordLibrary: {
     name: 'Discord library',
-    values: { 'base URL': '<server>/api', id: '1', token: '<token>' },
+    valuesToPaste: { 'base URL': '<server>/api', id: '1', token: '<token>' },
     url: '<server>/api/v10/webhooks/1/<token>',
   },
-  gotify: { name: 'Gotify', values: { server: '<server>', token: '<token>' }, url: '<server>/message' },
-  ntfy: { name: 'ntfy', values: { server: '<server>/v1/webhooks', topic: '<token>' }, url: '<address>' },
+  gotify: { name: 'Gotify', valuesToPaste: { server: '<server>', token: '<token>' }, url: '<server>/message' },
+  ntfy: { name: 'ntfy', valuesToPaste: { server: '<server>/v1/webhooks', topic: '<token>' }, url: '<address>' },
   telegram: {
     name: 'Telegram bot',
-    values: { 'base URL': '<server>', token: '100:<token>' },
+    valuesToPaste: { 'base URL': '<server>', token: '100:<token>' },
     url: '<server>/bot100:<token>/sendMessage',
   },
 } as const satisfies Readonly<Record<string, CallerAddress>>;

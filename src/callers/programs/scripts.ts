@@ -1,13 +1,13 @@
-import { addresses, type Program } from './program.ts';
+import { callerAddresses, type CallerProgram } from './program.ts';
 
 /** Callers that are commands, or programs that start a command. */
-export const scripts: readonly Program[] = [
+export const scriptPrograms: readonly CallerProgram[] = [
   {
     name: 'curl and cron',
     setups: [
       {
-        address: addresses.group,
-        place: 'a script',
+        address: callerAddresses.group,
+        configurationPlace: 'a script',
         language: 'sh',
         configuration: `curl --fail --silent --show-error --retry 5 \\
   --data-urlencode "subject=Backup of db1" \\
@@ -27,8 +27,8 @@ export const scripts: readonly Program[] = [
     name: 'Monit',
     setups: [
       {
-        address: addresses.group,
-        place:
+        address: callerAddresses.group,
+        configurationPlace:
           '/usr/local/bin/klatch-monit, mode 700; in monitrc `if space usage > 90% then exec "/usr/local/bin/klatch-monit"`',
         language: 'sh',
         configuration: `#!/bin/sh
@@ -46,8 +46,8 @@ exec /usr/bin/curl --fail --silent --retry 5 \\
     name: 'smartd',
     setups: [
       {
-        address: addresses.group,
-        place:
+        address: callerAddresses.group,
+        configurationPlace:
           '/usr/local/bin/klatch-smartd, mode 700; in smartd.conf `DEVICESCAN -a -m root -M exec /usr/local/bin/klatch-smartd`',
         language: 'sh',
         configuration: `#!/bin/sh
@@ -68,8 +68,8 @@ exec /usr/bin/curl --fail --silent --retry 5 \\
     name: 'Nagios',
     setups: [
       {
-        address: addresses.group,
-        place: 'commands.cfg; the contact has `service_notification_commands notify-service-by-klatch`',
+        address: callerAddresses.group,
+        configurationPlace: 'commands.cfg; the contact has `service_notification_commands notify-service-by-klatch`',
         language: 'text',
         configuration: `define command {
     command_name  notify-service-by-klatch
@@ -84,8 +84,8 @@ exec /usr/bin/curl --fail --silent --retry 5 \\
     name: 'Icinga 2',
     setups: [
       {
-        address: addresses.group,
-        place: 'conf.d/commands.conf; a Notification of services names the command',
+        address: callerAddresses.group,
+        configurationPlace: 'conf.d/commands.conf; a Notification of services names the command',
         language: 'text',
         configuration: `object NotificationCommand "klatch-service-notification" {
   command = [
@@ -105,8 +105,8 @@ exec /usr/bin/curl --fail --silent --retry 5 \\
     name: 'Anything else that posts JSON',
     setups: [
       {
-        address: addresses.json,
-        place: 'its field for the URL of a webhook',
+        address: callerAddresses.json,
+        configurationPlace: 'its field for the URL of a webhook',
         language: 'text',
         configuration: '<address>/json',
         fixture: 'json/nested',

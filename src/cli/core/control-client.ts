@@ -6,7 +6,7 @@ import { ControlFolderError, findControlSocket } from '../../data-dir/control-so
 import { exitCodes } from './exit-codes.ts';
 import { CommandError } from './failure.ts';
 
-const TIMEOUT_MS = 30_000;
+const CALL_TIMEOUT_MS = 30_000;
 /** The largest answer that is read. The 100 hooks of a group, with URLs of 2,048 characters, take a fifth of it. */
 const MAX_ANSWER_BYTES = 1024 * 1024;
 /** The largest request: the server closes the connection if a line is longer. */
@@ -43,7 +43,7 @@ interface ControlCall<Input, Output> {
  * - `operationFailed`: the server refused the operation; `message` is its public sentence
  */
 export async function callServer<Input, Output>(call: ControlCall<Input, Output>): Promise<Output> {
-  const { dataDir, operation, input, timeoutMs = TIMEOUT_MS } = call;
+  const { dataDir, operation, input, timeoutMs = CALL_TIMEOUT_MS } = call;
   const request = JSON.stringify({ jsonrpc: '2.0', id: 1, method: operation.name, params: input });
   if (Buffer.byteLength(request) > MAX_REQUEST_BYTES) {
     const sentence = 'this is more than the server takes in one request, 1 MiB: send less at a time';
@@ -63,8 +63,8 @@ export async function callServer<Input, Output>(call: ControlCall<Input, Output>
 }
 
 /** Sends a request as one line, and resolves to the line of the answer. */
-async function exchangeLines(path: string, request: string, timeoutMs: number): Promise<string> {
-  const socket = connect(path);
+async function exchangeLines(socketPath: string, request: string, timeoutMs: number): Promise<string> {
+  const socket = connect(socketPath);
   const timer = setTimeout(
     () => socket.destroy(noAnswerError(`did not answer within ${timeoutMs / 1000} s`)),
     timeoutMs,
@@ -95,8 +95,8 @@ async function readFirstLine(socket: Socket): Promise<string> {
 }
 
 /** The error for a server that runs but does not answer. */
-function noAnswerError(what: string): CommandError {
-  return new CommandError(exitCodes.unavailable, what);
+function noAnswerError(whatServerDid: string): CommandError {
+  return new CommandError(exitCodes.unavailable, whatServerDid);
 }
 
 function operationError({ message, data }: { message: string; data?: { code: string } | undefined }): CommandError {
@@ -114,8 +114,8 @@ function explainCallFailure(error: unknown, dataDir: string): unknown {
   const { code } = error as NodeJS.ErrnoException;
   const place = `the data directory ${dataDir}`;
   if (code === 'EACCES' || code === 'EPERM') {
-    const who = 'run the command as root, or as the user that the server runs as';
-    return new CommandError(exitCodes.notPermitted, `this user may not speak to the Klatch with ${place}: ${who}`, {
+    const advice = 'run the command as root, or as the user that the server runs as';
+    return new CommandError(exitCodes.notPermitted, `this user may not speak to the Klatch with ${place}: ${advice}`, {
       cause: error,
     });
   }

@@ -26,16 +26,16 @@ export function readSetting<Key extends SettingKey>(file: string, env: CommandCo
   const entries = settingEntries().filter(([each]) => each === key);
   const { settings, missing, problems } = readSettings(tree, file, entries);
   const value: Settings[Key] | undefined = settings[key];
-  const ours = (found: { key: string }): boolean => found.key === key || found.key.startsWith(`${key}[`);
-  if (missing.some(ours)) throw new NotConfiguredError(missing.filter(ours));
-  if (value === undefined) throw new ConfigError(problems.filter(ours));
+  const isOfThisKey = (problem: { key: string }): boolean => problem.key === key || problem.key.startsWith(`${key}[`);
+  if (missing.some(isOfThisKey)) throw new NotConfiguredError(missing.filter(isOfThisKey));
+  if (value === undefined) throw new ConfigError(problems.filter(isOfThisKey));
   return value;
 }
 
 /** The data directory of the configuration that the command line selects; `flag` is the value of `--config`. */
-export function configuredDataDir(context: CommandContext, flag: string | undefined): string {
+export function configuredDataDir(context: CommandContext, configOption: string | undefined): string {
   return readDataDir(
-    findConfigFile({ configOption: flag, env: context.env, programBinDir: context.programBinDir }),
+    findConfigFile({ configOption: configOption, env: context.env, programBinDir: context.programBinDir }),
     context.env,
   );
 }

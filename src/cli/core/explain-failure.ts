@@ -14,7 +14,7 @@ import { WrongSecretError } from '../../storage/db/sealed.ts';
 import { DatabaseTooOldError, DatabaseUnsafeError } from '../../storage/db/server-version.ts';
 import { ChatCommandError } from '../../../client/terminal/command-error.ts';
 import { exitCodes, type ExitCode } from './exit-codes.ts';
-import { CommandError, type Failure } from './failure.ts';
+import { CommandError, type CommandFailure } from './failure.ts';
 
 type ErrorClass = abstract new (...args: never[]) => Error;
 
@@ -43,7 +43,7 @@ export const expectedFailures: readonly (readonly [ExitCode, readonly ErrorClass
  * The exit status and the text for an error that a command threw. An unexpected error counts as a bug, and its text has
  * the place in the code.
  */
-export function explainFailure(error: unknown): Failure {
+export function explainFailure(error: unknown): CommandFailure {
   if (error instanceof CommandError) return { exitCode: error.exitCode, text: error.message };
   if (error instanceof ChatCommandError) return { exitCode: exitCodes[error.reason], text: error.message };
   const exitCode = expectedExitCode(error);

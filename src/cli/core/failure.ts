@@ -12,7 +12,7 @@ export class CommandError extends Error {
 }
 
 /** The exit status and the text of a failed command. */
-export interface Failure {
+export interface CommandFailure {
   readonly exitCode: ExitCode;
   /** The text for a person: one or more lines, without secrets. */
   readonly text: string;

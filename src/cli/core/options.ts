@@ -25,15 +25,15 @@ export interface PageOptions {
 const MAX_PAGE_SIZE = 1_000;
 
 /** Adds the options that select a page of a list that is ordered by number. */
-export function withPages(command: Command): Command {
-  const after = wholeNumber(0, Number.MAX_SAFE_INTEGER);
-  return withLimit(command.option('--after <id>', 'begin after this number', after, 0));
+export function withPageOptions(command: Command): Command {
+  const parseAfter = wholeNumber(0, Number.MAX_SAFE_INTEGER);
+  return withLimitOption(command.option('--after <id>', 'begin after this number', parseAfter, 0));
 }
 
 /** Adds an option that limits the length of a list. */
-export function withLimit(command: Command): Command {
-  const range = wholeNumber(1, MAX_PAGE_SIZE);
-  return command.option('--limit <count>', `show at most this many, up to ${MAX_PAGE_SIZE}`, range, 100);
+export function withLimitOption(command: Command): Command {
+  const parseLimit = wholeNumber(1, MAX_PAGE_SIZE);
+  return command.option('--limit <count>', `show at most this many, up to ${MAX_PAGE_SIZE}`, parseLimit, 100);
 }
 
 /** Returns a parser for an argument, or an option's value, that is a whole number from `min` to `max`. */

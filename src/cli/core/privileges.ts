@@ -1,6 +1,6 @@
 import { realpathSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import type { Owner } from '../../config/durable-file.ts';
+import type { FileOwner } from '../../config/durable-file.ts';
 import { exitCodes } from './exit-codes.ts';
 import { CommandError } from './failure.ts';
 
@@ -47,7 +47,7 @@ interface ProcessIdentity {
  * the first access to the directory.
  */
 export function dropPrivileges(dataDir: string, identity: ProcessIdentity = process): void {
-  const owner = targetOwner(dataDir, identity);
+  const owner = dataDirOwnerIfRoot(dataDir, identity);
   if (owner === null) return;
   identity.setgroups?.([owner.gid]);
   identity.setgid?.(owner.gid);
@@ -55,12 +55,12 @@ export function dropPrivileges(dataDir: string, identity: ProcessIdentity = proc
 }
 
 /** The user that `dropPrivileges` would change this process to; null: it would change nothing. */
-export function targetOwner(dataDir: string, identity: ProcessIdentity = process): Owner | null {
+export function dataDirOwnerIfRoot(dataDir: string, identity: ProcessIdentity = process): FileOwner | null {
   return identity.geteuid?.() === 0 ? nonRootOwnerOf(dataDir) : null;
 }
 
 /** The owner of a data directory, as whom the server runs; null if that is root or the directory does not exist. */
-export function nonRootOwnerOf(dataDir: string): Owner | null {
+export function nonRootOwnerOf(dataDir: string): FileOwner | null {
   const stat = statSync(dataDir, { throwIfNoEntry: false });
   return stat === undefined || stat.uid === 0 ? null : { uid: stat.uid, gid: stat.gid };
 }

@@ -23,17 +23,17 @@ export async function runInterruptibly<T>(
   work: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
   const controller = new AbortController();
-  let by: NodeJS.Signals | null = null;
+  let stopSignal: NodeJS.Signals | null = null;
   const signals = new StopSignals(() => process.exit(exitCodes.internal));
   void signals.firstSignal.then((signal) => {
-    by = signal;
+    stopSignal = signal;
     controller.abort(new InterruptedError(`ended by ${signal}`));
   });
   signals.start();
   try {
     return await work(controller.signal);
   } catch (error) {
-    if (by !== null) killSelfBySignal(context, by, signals);
+    if (stopSignal !== null) killSelfBySignal(context, stopSignal, signals);
     if (error instanceof BackupError)
       throw new CommandError(exitCodes.operationFailed, error.message, { cause: error });
     throw error;
@@ -62,9 +62,9 @@ export class ProgressLine {
   }
 
   readonly show = ({ table, rows, bytes }: CopyProgress): void => {
-    const now = performance.now();
-    if (!this.#context.errorOutput.isTTY || now - this.#shownAtMs < PROGRESS_INTERVAL_MS) return;
-    this.#shownAtMs = now;
+    const nowMs = performance.now();
+    if (!this.#context.errorOutput.isTTY || nowMs - this.#shownAtMs < PROGRESS_INTERVAL_MS) return;
+    this.#shownAtMs = nowMs;
     this.#isShown = true;
     this.#context.errorOutput.write(`\r\u001b[K${table}: ${describeRowsAndBytes(rows, bytes)}`);
   };

@@ -21,13 +21,13 @@ export class Prompt {
   readonly #readline: Interface;
   readonly #output: NodeJS.WritableStream;
   readonly #readlineClosed = new AbortController();
-  #muted = false;
+  #isMuted = false;
 
   constructor(input: NodeJS.ReadableStream, output: NodeJS.WritableStream & { isTTY?: boolean }) {
     this.#output = output;
     const echo = new Writable({
       write: (chunk: Buffer, _, done) => {
-        if (!this.#muted) output.write(chunk);
+        if (!this.#isMuted) output.write(chunk);
         done();
       },
     });
@@ -41,9 +41,9 @@ export class Prompt {
    * after too many invalid answers.
    */
   async ask({ text, defaultValue, isTypingHidden = false, check }: Question): Promise<string> {
-    const shown = `${text}${defaultValue === undefined ? '' : ` [${defaultValue}]`}: `;
+    const promptText = `${text}${defaultValue === undefined ? '' : ` [${defaultValue}]`}: `;
     for (let tries = 0; tries < MAX_TRIES_PER_QUESTION; tries += 1) {
-      const typed = await this.#question(shown, isTypingHidden);
+      const typed = await this.#question(promptText, isTypingHidden);
       const answer = typed === '' ? defaultValue : typed;
       const problem = answer === undefined ? 'an answer is needed' : check(answer);
       if (answer !== undefined && problem === null) return answer;
@@ -61,11 +61,11 @@ export class Prompt {
     this.#readline.close();
   }
 
-  async #question(shown: string, isTypingHidden: boolean): Promise<string> {
+  async #question(promptText: string, isTypingHidden: boolean): Promise<string> {
     try {
-      const answer = this.#readline.question(shown, { signal: this.#readlineClosed.signal });
+      const answer = this.#readline.question(promptText, { signal: this.#readlineClosed.signal });
       // Set only after the question was shown, because nothing is shown while `#muted` is true.
-      this.#muted = isTypingHidden;
+      this.#isMuted = isTypingHidden;
       return isTypingHidden ? await answer : (await answer).trim();
     } catch (error) {
       if (!this.#readlineClosed.signal.aborted) throw error;
@@ -73,7 +73,7 @@ export class Prompt {
       throw new CommandError(exitCodes.usage, sentence, { cause: error });
     } finally {
       if (isTypingHidden) this.#output.write('\n');
-      this.#muted = false;
+      this.#isMuted = false;
     }
   }
 }

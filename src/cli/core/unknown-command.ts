@@ -23,8 +23,8 @@ export function refuseUnknownCommands(command: Command): void {
 /** Exits with an error that names the unknown command, and suggests a command with a similar name if there is one. */
 export function refuseCommand(command: Command, name: string): never {
   const path = [...commandWordsWithoutProgram(command), name].join(' ');
-  const near = nearestName(name, subcommandNames(command));
-  const suggestion = near === null ? '' : `\n(Did you mean ${near}?)`;
+  const similarName = nearestName(name, subcommandNames(command));
+  const suggestion = similarName === null ? '' : `\n(Did you mean ${similarName}?)`;
   return command.error(`error: there is no command ${path}${suggestion}`, { code: 'klatch.command' });
 }
 
@@ -38,8 +38,8 @@ function subcommandNames(command: Command): string[] {
 }
 
 function nearestName(name: string, names: readonly string[]): string | null {
-  const known = names.map((each) => ({ each, distance: editDistance(name, each) }));
-  const [first] = known.toSorted((a, b) => a.distance - b.distance);
+  const candidates = names.map((each) => ({ each, distance: editDistance(name, each) }));
+  const [first] = candidates.toSorted((a, b) => a.distance - b.distance);
   // At most half of the letters may differ, so that "key" is not suggested for "fly".
   const isNear = first !== undefined && first.distance <= Math.min(MAX_EDIT_DISTANCE, name.length / 2);
   return isNear ? first.each : null;

@@ -31,8 +31,8 @@ interface RenameTarget {
  * dies.
  */
 export function spawnPrivilegedFinalizer(descriptor: number, { path, overwrite }: RenameTarget): PartialFileFinalizer {
-  const words = [RENAME_BACKUP_ARGUMENT, path, ...(overwrite ? [OVERWRITE_WORD] : [])];
-  const { file, name, args } = selfExecCommand(thisInstallation(), process, words);
+  const childArguments = [RENAME_BACKUP_ARGUMENT, path, ...(overwrite ? [OVERWRITE_WORD] : [])];
+  const { file, name, args } = selfExecCommand(thisInstallation(), process, childArguments);
   const child = spawn(file, args, {
     argv0: name,
     // Ctrl-C at the terminal must not reach the child: the backup process gets it, and then orders the child to remove
@@ -42,19 +42,19 @@ export function spawnPrivilegedFinalizer(descriptor: number, { path, overwrite }
   });
   // If the child cannot be started, the first call of `order` reports it. Until then this handler prevents an unhandled
   // rejection, which would end the process.
-  const ended = Promise.all([text(child.stdout!), once(child, 'close')]);
-  ended.catch(() => {});
+  const outputAndClose = Promise.all([text(child.stdout!), once(child, 'close')]);
+  outputAndClose.catch(() => {});
   // A write to a child that has exited fails. The error is ignored, since the outcome that the child reported has the
   // reason.
   child.stdin!.on('error', () => {});
-  const order = async (command: string): Promise<void> => {
+  const sendCommand = async (command: string): Promise<void> => {
     child.stdin!.end(command);
-    const [output] = await ended;
+    const [output] = await outputAndClose;
     const { error, isExpected } = finalizerOutcomeSchema.parse(JSON.parse(output));
     if (error === null) return;
     throw isExpected ? new BackupError(error.message) : Object.assign(new Error(error.message), error);
   };
-  return { name: () => order(GIVE_FINAL_NAME_COMMAND), remove: () => order('') };
+  return { giveFinalName: () => sendCommand(GIVE_FINAL_NAME_COMMAND), remove: () => sendCommand('') };
 }
 
 /**
@@ -65,9 +65,11 @@ export async function finalizerChildMain(
   [, path = '', existing]: readonly string[],
   context: CommandContext,
 ): Promise<void> {
-  const naming = inProcessFinalizer(BACKUP_DESCRIPTOR, { path, overwrite: existing === OVERWRITE_WORD });
-  const order = await text(context.input);
-  const outcome = await finalizerOutcomeOf(() => (order === GIVE_FINAL_NAME_COMMAND ? naming.name() : naming.remove()));
+  const finalizer = inProcessFinalizer(BACKUP_DESCRIPTOR, { path, overwrite: existing === OVERWRITE_WORD });
+  const command = await text(context.input);
+  const outcome = await finalizerOutcomeOf(() =>
+    command === GIVE_FINAL_NAME_COMMAND ? finalizer.giveFinalName() : finalizer.remove(),
+  );
   context.output.write(JSON.stringify(outcome));
 }
 

@@ -16,7 +16,7 @@ import { CommandError } from '../core/failure.ts';
 import { describeRowsAndBytes, ProgressLine, runInterruptibly } from '../core/progress.ts';
 import { spawnPrivilegedFinalizer } from './backup-rename.ts';
 import { configFlag, withExamples, withJson } from '../core/options.ts';
-import { dropPrivileges, targetOwner } from '../core/privileges.ts';
+import { dropPrivileges, dataDirOwnerIfRoot } from '../core/privileges.ts';
 
 interface BackupOptions {
   readonly withSecrets?: boolean;
@@ -25,7 +25,7 @@ interface BackupOptions {
 }
 
 export function addBackup(program: Command, context: CommandContext): void {
-  const command = program
+  const backupCommand = program
     .command('backup')
     .description('write everything into one file, of one moment, whether the server runs or not')
     .argument('<file>', 'the file to make; - is standard output')
@@ -34,7 +34,7 @@ export function addBackup(program: Command, context: CommandContext): void {
     .action(async (file: string, options: BackupOptions, self: Command) =>
       backup(context, { file, configPath: configFlag(self), options }),
     );
-  withExamples(withJson(command), [
+  withExamples(withJson(backupCommand), [
     'klatch backup /var/backups/klatch-$(date +%F).tar.gz',
     'klatch backup --with-secrets - | ssh backup.example.org "umask 077; cat > klatch.tar.gz"',
   ]);
@@ -51,14 +51,14 @@ async function backup(
   });
   const loaded = loadConfig(configFile, { env: context.env });
   const path = file === '-' ? null : resolve(file);
-  const written = await runInterruptibly(context, (signal) =>
+  const writtenBackup = await runInterruptibly(context, (signal) =>
     writeToTarget(context, { loaded, path, options, signal }),
   );
   // If no path is given, the backup goes to standard output, so the report goes to standard error.
-  const tell = path === null ? printError : print;
-  const report = { file: path, ...written.header, rows: written.manifest.rows };
-  if (options.json === true) tell(context, toSafeJson(report, 2));
-  else tell(context, ...reportLines(written, path ?? 'standard output'));
+  const printReport = path === null ? printError : print;
+  const report = { file: path, ...writtenBackup.header, rows: writtenBackup.manifest.rows };
+  if (options.json === true) printReport(context, toSafeJson(report, 2));
+  else printReport(context, ...reportLines(writtenBackup, path ?? 'standard output'));
 }
 
 interface BackupTask {
@@ -82,7 +82,7 @@ async function writeToTarget(context: CommandContext, task: BackupTask): Promise
       lowerPriority();
       const written = await writeBackup(database.target, file?.stream() ?? outputWithoutErrorHandler(context), {
         configuration,
-        version: readVersion(),
+        klatchVersion: readVersion(),
         onProgress: progress.show,
         signal,
       });
@@ -110,7 +110,7 @@ async function createPartialFile(
   path: string,
   { loaded, overwrite }: { loaded: LoadedConfig; overwrite: boolean },
 ): Promise<PartialFile> {
-  if (targetOwner(loaded.config.dataDir) === null) return PartialFile.create(path, { overwrite });
+  if (dataDirOwnerIfRoot(loaded.config.dataDir) === null) return PartialFile.create(path, { overwrite });
   return PartialFile.create(path, {
     overwrite,
     createPrivilegedFinalizer: (descriptor) => spawnPrivilegedFinalizer(descriptor, { path, overwrite }),
@@ -134,11 +134,11 @@ function lowerPriority(): void {
 }
 
 function readConfiguration(context: CommandContext, loaded: LoadedConfig, options: BackupOptions): ConfigurationFiles {
-  const secrets = options.withSecrets === true;
-  const { files, missing } = exportConfiguration(loaded, { env: context.env, secrets });
+  const withSecrets = options.withSecrets === true;
+  const { files, missing } = exportConfiguration(loaded, { env: context.env, secrets: withSecrets });
   return {
     record: {
-      secrets,
+      secrets: withSecrets,
       files: files.map(({ name, path, kind }) => ({ name, path, kind })),
       missing: [...missing],
     },
@@ -146,10 +146,10 @@ function readConfiguration(context: CommandContext, loaded: LoadedConfig, option
   };
 }
 
-function reportLines({ header, manifest }: WrittenBackup, where: string): string[] {
+function reportLines({ header, manifest }: WrittenBackup, destination: string): string[] {
   const { missing } = header.configuration;
   return [
-    `Wrote ${describeTotalRowsAndBytes(manifest)} before compression to ${where}.`,
+    `Wrote ${describeTotalRowsAndBytes(manifest)} before compression to ${destination}.`,
     ...(missing.length === 0
       ? ['It holds the secrets of the configuration: keep it as safe as server.conf.']
       : ['Not in it, keep these elsewhere (or give --with-secrets):', ...missing.map((each) => `  ${each}`)]),
@@ -158,7 +158,7 @@ function reportLines({ header, manifest }: WrittenBackup, where: string): string
 
 /** The total rows and bytes of a backup, such as "12,345 rows, 1.2 MiB". */
 export function describeTotalRowsAndBytes({ rows, parts }: BackupManifest): string {
-  const total = Object.values(rows).reduce((sum, count) => sum + count, 0);
+  const totalRows = Object.values(rows).reduce((sum, count) => sum + count, 0);
   const bytes = parts.reduce((sum, part) => sum + part.bytes, 0);
-  return describeRowsAndBytes(total, bytes);
+  return describeRowsAndBytes(totalRows, bytes);
 }

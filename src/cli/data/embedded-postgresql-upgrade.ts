@@ -20,7 +20,7 @@ interface UpgradeFlags {
 export function addEmbeddedPostgresqlUpgrade(program: Command, context: CommandContext): void {
   const database = program.command('db').description('look after the embedded database');
   withExamples(database, ['klatch db upgrade']);
-  const command = database
+  const upgradeCommand = database
     .command('upgrade')
     .description(
       'move the embedded database to the newest PostgreSQL that is installed; the server must not run, the old files are kept',
@@ -40,7 +40,7 @@ export function addEmbeddedPostgresqlUpgrade(program: Command, context: CommandC
       }
       await upgradeEmbeddedPostgresql(context, config, flags);
     });
-  withExamples(withJson(command), [
+  withExamples(withJson(upgradeCommand), [
     'klatch db upgrade',
     'klatch db upgrade --old-bin-dir /opt/klatch-postgresql-17/postgresql/bin',
     'klatch db upgrade --remove-old',
@@ -51,14 +51,14 @@ async function upgradeEmbeddedPostgresql(context: CommandContext, config: Config
   dropPrivileges(config.dataDir);
   const progress = new ProgressLine(context);
   const [upgraded, removed] = await runInterruptibly(context, async (signal) => {
-    const done = await upgradeCluster(config, {
-      version: readVersion(),
+    const upgradeResult = await upgradeCluster(config, {
+      klatchVersion: readVersion(),
       oldBinDir: flags.oldBinDir ?? null,
       log: () => {},
       onProgress: progress.show,
       signal,
     });
-    return [done, flags.removeOld === true ? await removeOldClusters(config.dataDir) : []] as const;
+    return [upgradeResult, flags.removeOld === true ? await removeOldClusters(config.dataDir) : []] as const;
   }).finally(() => progress.clear());
   if (flags.json === true) printJson(context, { ...upgraded, removed });
   else print(context, ...upgradeLines(upgraded, removed));

@@ -8,7 +8,7 @@ import { createFileStore } from '../../files/create-store.ts';
 import { StoreUnavailableError } from '../../files/store.ts';
 import { silentLog } from '../../log.ts';
 import { openDatabase } from '../../storage/open-database.ts';
-import { excludeServers } from '../../storage/rotate-secret.ts';
+import { requireNoRunningServer } from '../../storage/rotate-secret.ts';
 import { Sealer } from '../../storage/db/sealed.ts';
 import { type CommandContext, print, printJson } from '../core/context.ts';
 import { exitCodes } from '../core/exit-codes.ts';
@@ -17,7 +17,7 @@ import { configFlag, withExamples, withJson } from '../core/options.ts';
 import { dropPrivileges } from '../core/privileges.ts';
 
 export function addFilesAdopt(files: Command, context: CommandContext): void {
-  const command = files
+  const adoptCommand = files
     .command('adopt')
     .description(
       'make the store in server.conf the one of this database, and mark as lost what it does not have; no server may run',
@@ -33,7 +33,7 @@ export function addFilesAdopt(files: Command, context: CommandContext): void {
       if (json === true) printJson(context, { store: storeDescription, ...adopted });
       else print(context, ...adoptedLines(storeDescription, adopted));
     });
-  withExamples(withJson(command), ['klatch files adopt']);
+  withExamples(withJson(adoptCommand), ['klatch files adopt']);
 }
 
 /**
@@ -47,8 +47,8 @@ async function adoptConfiguredStore(config: Config): Promise<{ storeDescription:
     const opened = await openDatabase(config, { sealer: new Sealer(config.secret), log: silentLog() });
     const store = createFileStore(config.files, { maxFileBytes: config.limits.fileBytes });
     try {
-      const adopted = await adoptStore({ pool: opened.database.general, store }, excludeServers);
-      return { storeDescription: store.description, adopted };
+      const counts = await adoptStore({ pool: opened.database.general, store }, requireNoRunningServer);
+      return { storeDescription: store.description, adopted: counts };
     } catch (error) {
       if (!(error instanceof StoreUnavailableError)) throw error;
       throw new CommandError(exitCodes.cannotCreate, `The store of files is away: ${error.message}`, { cause: error });

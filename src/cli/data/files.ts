@@ -18,7 +18,7 @@ interface CheckOptions {
 }
 
 /** The most problems that are listed one by one. The counts include all problems. */
-const MAX_SHOWN = 10_000;
+const MAX_SHOWN_PROBLEMS = 10_000;
 /** The time-out for one page of the check: it may remove up to a thousand files from a slow store. */
 const PAGE_TIMEOUT_MS = 10 * 60_000;
 
@@ -35,12 +35,12 @@ export function addFiles(program: Command, context: CommandContext): void {
   const files = program.command('files').description('look after the files of messages');
   withExamples(files, ['klatch files check', 'klatch files check --repair', 'klatch files adopt']);
   addFilesAdopt(files, context);
-  const command = files
+  const checkCommand = files
     .command('check')
     .description('compare the database with the store of files; ends with 1 when something does not fit and stays so')
     .option('--repair', 'remove what has no row, mark what is lost, and count anew')
     .action((options: CheckOptions, self: Command) => checkStoredFiles(context, configFlag(self), options));
-  withExamples(withJson(command), ['klatch files check', 'klatch files check --repair --json']);
+  withExamples(withJson(checkCommand), ['klatch files check', 'klatch files check --repair --json']);
 }
 
 /** The totals of all pages of the check. */
@@ -51,20 +51,28 @@ interface CheckTotals {
   readonly found: FileProblem[];
   problems: number;
   repaired: number;
-  isEmpty: boolean;
+  isStoreEmpty: boolean;
 }
 
 async function checkStoredFiles(
   context: CommandContext,
-  flag: string | undefined,
+  configOption: string | undefined,
   options: CheckOptions,
 ): Promise<void> {
   const { repair = false, json } = options;
-  const result = await checkAllPages(configuredDataDir(context, flag), repair);
-  const { storeDescription, files, uploads, found, problems, repaired, isEmpty } = result;
-  const left = problems - repaired;
+  const result = await checkAllPages(configuredDataDir(context, configOption), repair);
+  const { storeDescription, files, uploads, found, problems, repaired, isStoreEmpty: isEmpty } = result;
+  const unrepairedCount = problems - repaired;
   if (json === true) {
-    printJson(context, { ok: left === 0, store: storeDescription, files, uploads, problems, repaired, found });
+    printJson(context, {
+      ok: unrepairedCount === 0,
+      store: storeDescription,
+      files,
+      uploads,
+      problems,
+      repaired,
+      found,
+    });
   } else {
     print(context, ...checkLines(result));
   }
@@ -72,9 +80,12 @@ async function checkStoredFiles(
     const sentence = `${storeDescription} has no file at all, so that lost ones were not marked: is it the right one, and there?`;
     throw new CommandError(exitCodes.operationFailed, sentence);
   }
-  if (left === 0) return;
+  if (unrepairedCount === 0) return;
   const advice = repair ? '' : ': `klatch files check --repair` repairs them';
-  throw new CommandError(exitCodes.operationFailed, `${left} problem${left === 1 ? '' : 's'} left${advice}`);
+  throw new CommandError(
+    exitCodes.operationFailed,
+    `${unrepairedCount} problem${unrepairedCount === 1 ? '' : 's'} left${advice}`,
+  );
 }
 
 async function checkAllPages(dataDir: string, repair: boolean): Promise<CheckTotals> {
@@ -85,7 +96,7 @@ async function checkAllPages(dataDir: string, repair: boolean): Promise<CheckTot
     found: [],
     problems: 0,
     repaired: 0,
-    isEmpty: false,
+    isStoreEmpty: false,
   };
   for (let after: string | null = null; ;) {
     const input = { repair, after };
@@ -93,18 +104,18 @@ async function checkAllPages(dataDir: string, repair: boolean): Promise<CheckTot
     result.storeDescription = page.store;
     result.files += page.files;
     result.uploads += page.uploads;
-    result.found.push(...page.found.slice(0, MAX_SHOWN - result.found.length));
+    result.found.push(...page.found.slice(0, MAX_SHOWN_PROBLEMS - result.found.length));
     result.problems += page.found.length;
     result.repaired += page.found.filter((finding) => finding.repaired).length;
-    result.isEmpty ||= page.empty;
+    result.isStoreEmpty ||= page.empty;
     if (page.next === null) return result;
     after = page.next;
   }
 }
 
 function checkLines({ storeDescription, files, uploads, found, problems, repaired }: CheckTotals): string[] {
-  const looked = `Looked at ${countWithNoun(files, 'file')} and ${countWithNoun(uploads, 'upload')} in ${storeDescription}.`;
-  if (problems === 0) return [looked, 'Everything fits.'];
+  const checkedSummary = `Looked at ${countWithNoun(files, 'file')} and ${countWithNoun(uploads, 'upload')} in ${storeDescription}.`;
+  if (problems === 0) return [checkedSummary, 'Everything fits.'];
   const rows = found.map(({ problem, file, bytes, repaired: isRepaired }) => [
     PROBLEM_LABELS[problem],
     file ?? '-',
@@ -113,7 +124,7 @@ function checkLines({ storeDescription, files, uploads, found, problems, repaire
   ]);
   const more = problems > found.length ? [`… and ${problems - found.length} more`] : [];
   const summary = `${countWithNoun(problems, 'problem')}, ${repaired} repaired.`;
-  return [...formatTable(['WHAT', 'FILE', 'BYTES', 'NOW'], rows), ...more, '', looked, summary];
+  return [...formatTable(['WHAT', 'FILE', 'BYTES', 'NOW'], rows), ...more, '', checkedSummary, summary];
 }
 
 function countWithNoun(count: number, noun: string): string {

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { dirname, isAbsolute, relative, resolve } from 'node:path';
 import type { Command } from 'commander';
 import type { ServerKeyFiles } from '../../config/config.ts';
-import type { Owner } from '../../config/durable-file.ts';
+import type { FileOwner } from '../../config/durable-file.ts';
 import { toHoconLiteral } from '../../config/edit.ts';
 import { findConfigFile } from '../../config/tree.ts';
 import { ConfigNotFoundError, NotConfiguredError } from '../../config/problem.ts';
@@ -33,7 +33,7 @@ interface GenerateOptions {
 export function addKeys(program: Command, context: CommandContext): void {
   const keys = program.command('keys').description("make and show the server's keys, and change its secret");
   withExamples(keys, ['klatch keys list', 'klatch keys generate --dir /etc/klatch/keys-2027']);
-  const generate = keys
+  const generateCommand = keys
     .command('generate')
     .description('make a new pair of server keys and print what to write into server.conf; it overwrites nothing')
     .option(
@@ -41,50 +41,58 @@ export function addKeys(program: Command, context: CommandContext): void {
       'where to put the two files, counted from the current folder (default: the folder of server.conf)',
     )
     .action((options: GenerateOptions, self: Command) => generateKeys(context, configFlag(self), options));
-  withExamples(withJson(generate), ['klatch keys generate --dir /etc/klatch/keys-2027', 'klatch keys generate']);
-  const list = keys
+  withExamples(withJson(generateCommand), ['klatch keys generate --dir /etc/klatch/keys-2027', 'klatch keys generate']);
+  const listCommand = keys
     .command('list')
     .description('show the server keys that are configured, which of them sign, and what is wrong with them')
     .action((options: { json?: boolean }, self: Command) => listKeys(context, configFlag(self), options));
-  withExamples(withJson(list), ['klatch keys list', 'klatch keys list --json']);
+  withExamples(withJson(listCommand), ['klatch keys list', 'klatch keys list --json']);
   addRotateServerSecret(keys, context);
 }
 
-function generateKeys(context: CommandContext, flag: string | undefined, { dir, json }: GenerateOptions): void {
-  const files = serverKeyPaths(resolve(dir ?? dirname(findConfigOf(context, flag))));
-  const file = findConfigIfAny(context, flag);
+function generateKeys(context: CommandContext, configOption: string | undefined, { dir, json }: GenerateOptions): void {
+  const files = serverKeyPaths(resolve(dir ?? dirname(findConfigOf(context, configOption))));
+  const file = findConfigIfAny(context, configOption);
   refuseExistingFiles(files);
   // The configured key pairs are read before anything is written: without them, the setting that this command shows
   // would be incomplete.
-  const others = file === null ? [] : keyPairsUnlessPlaceholder(context, file);
+  const configuredPairs = file === null ? [] : keyPairsUnlessPlaceholder(context, file);
   const owner = serverOwnerIfRoot(context, file);
   ensureServerKeys(dirname(files.private), owner === null ? {} : { owner });
-  const shown = describePublicKeyFile(files.public);
-  if (shown === null) {
+  const publicKeyInfo = describePublicKeyFile(files.public);
+  if (publicKeyInfo === null) {
     const sentence = `${files.public} cannot be read back: remove it with ${files.private}, and repeat this`;
     throw new CommandError(exitCodes.cannotCreate, sentence);
   }
-  const setting = renderSetting(file, [files, ...others]);
+  const setting = renderSetting(file, [files, ...configuredPairs]);
   if (json === true) {
-    printJson(context, { ...shown, files, setting });
+    printJson(context, { ...publicKeyInfo, files, setting });
     return;
   }
   const fields = formatFields([
-    ...Object.entries(shown),
+    ...Object.entries(publicKeyInfo),
     ['private file', files.private],
     ['public file', files.public],
   ]);
-  print(context, 'Made a pair of server keys.', ...fields, '', signingAdvice(file, others.length > 0), '', setting);
+  print(
+    context,
+    'Made a pair of server keys.',
+    ...fields,
+    '',
+    signingAdvice(file, configuredPairs.length > 0),
+    '',
+    setting,
+  );
 }
 
 /**
  * Advice on where to put the setting that this command shows. The setting begins with its full path, which would name
  * another key inside a section of server.conf. Only the end of the file is certainly outside of all sections.
  */
-function signingAdvice(file: string | null, replaces: boolean): string {
-  const old = replaces ? ' There they replace the list of before, which can be deleted.' : '';
-  const place = `at the end of ${file ?? 'server.conf'}, outside all braces`;
-  return `To sign with it, put these lines ${place}, and restart the server.${old}`;
+function signingAdvice(configFile: string | null, replacesOldKeys: boolean): string {
+  const oldListAdvice = replacesOldKeys ? ' There they replace the list of before, which can be deleted.' : '';
+  const place = `at the end of ${configFile ?? 'server.conf'}, outside all braces`;
+  return `To sign with it, put these lines ${place}, and restart the server.${oldListAdvice}`;
 }
 
 function refuseExistingFiles(files: ServerKeyFiles): void {
@@ -94,18 +102,18 @@ function refuseExistingFiles(files: ServerKeyFiles): void {
   throw new CommandError(exitCodes.cannotCreate, `${taken} is there already, and nothing was written: ${advice}`);
 }
 
-function findConfigOf({ env, programBinDir }: CommandContext, flag: string | undefined): string {
-  return findConfigFile({ configOption: flag, env, programBinDir });
+function findConfigOf({ env, programBinDir }: CommandContext, configOption: string | undefined): string {
+  return findConfigFile({ configOption: configOption, env, programBinDir });
 }
 
 /**
  * The path of the configuration. Null if neither `--config` nor `KLATCH_CONFIG` names one, and none exists at the
  * default paths.
  */
-function findConfigIfAny(context: CommandContext, flag: string | undefined): string | null {
-  const isNamed = flag !== undefined || (context.env['KLATCH_CONFIG'] ?? '') !== '';
+function findConfigIfAny(context: CommandContext, configOption: string | undefined): string | null {
+  const isNamed = configOption !== undefined || (context.env['KLATCH_CONFIG'] ?? '') !== '';
   try {
-    return findConfigOf(context, flag);
+    return findConfigOf(context, configOption);
   } catch (error) {
     if (!isNamed && error instanceof ConfigNotFoundError) return null;
     throw error;
@@ -116,12 +124,12 @@ function findConfigIfAny(context: CommandContext, flag: string | undefined): str
  * The owner of the data directory, to whom the private key must be given, since the server runs as this user. Null if
  * this process does not run as root, if there is no configuration or data directory, or if root owns the directory.
  */
-function serverOwnerIfRoot({ env }: CommandContext, file: string | null): Owner | null {
-  return process.geteuid?.() !== 0 || file === null ? null : nonRootOwnerOf(readDataDir(file, env));
+function serverOwnerIfRoot({ env }: CommandContext, configFile: string | null): FileOwner | null {
+  return process.geteuid?.() !== 0 || configFile === null ? null : nonRootOwnerOf(readDataDir(configFile, env));
 }
 
-function configuredKeyPairs({ env }: CommandContext, file: string): ServerKeyFiles[] {
-  const pairs = readSetting(file, env, SERVER_KEYS_SETTING) ?? [];
+function configuredKeyPairs({ env }: CommandContext, configFile: string): ServerKeyFiles[] {
+  const pairs = readSetting(configFile, env, SERVER_KEYS_SETTING) ?? [];
   return pairs.map((pair) => ({ public: pair.public.path, private: pair.private.path }));
 }
 
@@ -129,9 +137,9 @@ function configuredKeyPairs({ env }: CommandContext, file: string): ServerKeyFil
  * The configured pairs of server keys. Empty if the setting still is the template's placeholder, which the new pair
  * replaces.
  */
-function keyPairsUnlessPlaceholder(context: CommandContext, file: string): ServerKeyFiles[] {
+function keyPairsUnlessPlaceholder(context: CommandContext, configFile: string): ServerKeyFiles[] {
   try {
-    return configuredKeyPairs(context, file);
+    return configuredKeyPairs(context, configFile);
   } catch (error) {
     if (error instanceof NotConfiguredError) return [];
     throw error;
@@ -142,9 +150,12 @@ function keyPairsUnlessPlaceholder(context: CommandContext, file: string): Serve
  * The text of the setting for server keys with these key pairs, in their order. The caller puts the new pair first,
  * because the first pairs sign. The old pairs stay, for receivers that only have an old public key.
  */
-function renderSetting(file: string | null, pairs: readonly ServerKeyFiles[]): string {
-  const shown = (path: string): string => toHoconLiteral(file === null ? path : relativeToConfig(file, path));
-  const lines = pairs.map((pair) => `  { public = ${shown(pair.public)}, private = ${shown(pair.private)} }`);
+function renderSetting(configFile: string | null, pairs: readonly ServerKeyFiles[]): string {
+  const pathLiteral = (path: string): string =>
+    toHoconLiteral(configFile === null ? path : relativeToConfig(configFile, path));
+  const lines = pairs.map(
+    (pair) => `  { public = ${pathLiteral(pair.public)}, private = ${pathLiteral(pair.private)} }`,
+  );
   return [`${SERVER_KEYS_SETTING} = [`, ...lines, ']'].join('\n');
 }
 
@@ -152,9 +163,9 @@ function renderSetting(file: string | null, pairs: readonly ServerKeyFiles[]): s
  * Makes the path of a file below the configuration's folder relative, so that the folder can be moved as a whole. Other
  * paths stay.
  */
-function relativeToConfig(file: string, path: string): string {
-  const below = relative(dirname(resolve(file)), path);
-  return below.startsWith('..') || isAbsolute(below) ? path : below;
+function relativeToConfig(configFile: string, path: string): string {
+  const relativePath = relative(dirname(resolve(configFile)), path);
+  return relativePath.startsWith('..') || isAbsolute(relativePath) ? path : relativePath;
 }
 
 interface ListedKey {
@@ -166,8 +177,8 @@ interface ListedKey {
   readonly warnings: readonly string[];
 }
 
-function listKeys(context: CommandContext, flag: string | undefined, { json }: { json?: boolean }): void {
-  const file = findConfigOf(context, flag);
+function listKeys(context: CommandContext, configOption: string | undefined, { json }: { json?: boolean }): void {
+  const file = findConfigOf(context, configOption);
   const keys = configuredKeyPairs(context, file).map(inspectKeyPair);
   if (json === true) printJson(context, { file, keys });
   else if (keys.length === 0) print(context, 'There are no server keys: "klatch keys generate" makes a pair.');
@@ -180,19 +191,19 @@ function listKeys(context: CommandContext, flag: string | undefined, { json }: {
 }
 
 function inspectKeyPair(files: ServerKeyFiles, signingOrder: number): ListedKey {
-  const shown = describePublicKeyFile(files.public);
+  const publicKeyInfo = describePublicKeyFile(files.public);
   const problems = checkServerKeyPair(files).map(({ sentence }) => sentence);
   const isOpen = isReadableByOthers(files.private);
   const warnings = isOpen ? [`${files.private} can be read by every user of this machine: chmod o-r`] : [];
   const signs = signingOrder < MAX_KEYS_THAT_SIGN && problems.length === 0;
-  return { id: shown?.id ?? null, public: shown?.public ?? null, files, signs, problems, warnings };
+  return { id: publicKeyInfo?.id ?? null, public: publicKeyInfo?.public ?? null, files, signs, problems, warnings };
 }
 
 function keyLines(keys: readonly ListedKey[]): string[] {
-  const use = ({ signs, problems }: ListedKey): string => {
+  const describeUse = ({ signs, problems }: ListedKey): string => {
     if (problems.length > 0) return 'broken';
     return signs ? 'signs' : `only shown (${MAX_KEYS_THAT_SIGN} sign)`;
   };
-  const rows = keys.map((key) => [use(key), key.id ?? '-', key.public ?? '-', key.files.private]);
+  const rows = keys.map((key) => [describeUse(key), key.id ?? '-', key.public ?? '-', key.files.private]);
   return formatTable(['use', 'id', 'public key', 'private file'], rows);
 }

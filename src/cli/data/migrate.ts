@@ -12,7 +12,7 @@ import { configFlag, withExamples, withJson } from '../core/options.ts';
 import { dropPrivileges } from '../core/privileges.ts';
 
 export function addMigrate(program: Command, context: CommandContext): void {
-  const command = program
+  const migrateCommand = program
     .command('migrate')
     .description('bring the database to the schema of this program; the server must not run (it does this by itself)')
     .action(async ({ json }: { json?: boolean }, self: Command) => {
@@ -27,7 +27,7 @@ export function addMigrate(program: Command, context: CommandContext): void {
       else if (applied.length === 0) print(context, `Nothing to do: the database is at schema ${version}.`);
       else print(context, ...applied.map((name) => `applied ${name}`), `The database is at schema ${version}.`);
     });
-  withExamples(withJson(command), ['klatch migrate', 'klatch migrate --config ./server.conf --json']);
+  withExamples(withJson(migrateCommand), ['klatch migrate', 'klatch migrate --config ./server.conf --json']);
 }
 
 /**

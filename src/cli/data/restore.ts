@@ -32,7 +32,7 @@ interface RestoreOptions {
 }
 
 export function addRestore(program: Command, context: CommandContext): void {
-  const command = program
+  const restoreCommand = program
     .command('restore')
     .description('load a backup into an empty database; the server must not run')
     .argument('<file>', 'the file that "klatch backup" made; - is standard input')
@@ -43,8 +43,8 @@ export function addRestore(program: Command, context: CommandContext): void {
       else if (options.configTo !== undefined) await restoreConfiguration(context, file, options);
       else await restoreDatabase(context, { file, configPath: configFlag(self), options });
     });
-  command.options.find(({ long }) => long === '--check')?.conflicts('configTo');
-  withExamples(withJson(command), [
+  restoreCommand.options.find(({ long }) => long === '--check')?.conflicts('configTo');
+  withExamples(withJson(restoreCommand), [
     'klatch restore --check /var/backups/klatch-2026-11-20.tar.gz',
     'klatch restore --config-to /root/klatch-conf /var/backups/klatch-2026-11-20.tar.gz',
     'klatch restore /var/backups/klatch-2026-11-20.tar.gz',
@@ -56,21 +56,21 @@ function openStream({ input }: CommandContext, file: string, signal: AbortSignal
 }
 
 async function checkBackup(context: CommandContext, file: string, { json }: RestoreOptions): Promise<void> {
-  const read = await runInterruptibly(context, (signal) => readBackup(openStream(context, file, signal), {}));
-  const { header, manifest } = read;
+  const readResult = await runInterruptibly(context, (signal) => readBackup(openStream(context, file, signal), {}));
+  const { header, manifest } = readResult;
   if (json === true) printJson(context, { ...header, rows: manifest.rows });
-  else print(context, ...contentLines(read));
+  else print(context, ...contentLines(readResult));
 }
 
 function contentLines({ header, manifest }: ReadBackupResult): string[] {
   const { configuration, left_out: leftOut } = header;
-  const kept = configuration.files.map(({ path }) => path).join(', ');
+  const configurationPaths = configuration.files.map(({ path }) => path).join(', ');
   return [
     ...formatFields([
       ['taken', header.taken_at],
       ['by', `Klatch ${header.klatch}, schema ${header.schema}, PostgreSQL ${header.postgresql}`],
       ['holds', `${describeTotalRowsAndBytes(manifest)} before compression`],
-      ['configuration', `${kept} (${configuration.secrets ? 'with' : 'without'} secrets)`],
+      ['configuration', `${configurationPaths} (${configuration.secrets ? 'with' : 'without'} secrets)`],
       ...(configuration.missing.length === 0 ? [] : [['to be supplied', configuration.missing.join(', ')] as const]),
     ]),
     '',
@@ -82,12 +82,12 @@ function contentLines({ header, manifest }: ReadBackupResult): string[] {
     ),
     '',
     'It is whole.',
-    ...schemaProblem(header),
+    ...schemaProblemLines(header),
   ];
 }
 
 /** Lines that say why this program cannot load the backup, although it is complete; empty: the program can load it. */
-function schemaProblem(header: BackupHeader): string[] {
+function schemaProblemLines(header: BackupHeader): string[] {
   try {
     checkBackupSchema(header);
     return [];
@@ -99,15 +99,15 @@ function schemaProblem(header: BackupHeader): string[] {
 
 async function restoreConfiguration(context: CommandContext, file: string, options: RestoreOptions): Promise<void> {
   const folder = resolve(options.configTo!);
-  const contents = new Map<string, Buffer>();
+  const contentByName = new Map<string, Buffer>();
   const { header } = await runInterruptibly(context, (signal) =>
     readBackup(openStream(context, file, signal), {
-      configuration: (name, content) => void contents.set(name, content),
+      configuration: (name, content) => void contentByName.set(name, content),
     }),
   );
   const { files, missing } = header.configuration;
   const { placed, blockingPaths } = writeConfigurationFiles(
-    files.map((each) => ({ ...each, content: contents.get(each.name)! })),
+    files.map((each) => ({ ...each, content: contentByName.get(each.name)! })),
     folder,
   );
   if (blockingPaths.length > 0) {
@@ -122,12 +122,12 @@ function restoredConfigFileLines(
   placed: readonly { readonly file: string; readonly from: string | null }[],
   missing: readonly string[],
 ): string[] {
-  const strangers = placed.filter(({ from }) => from !== null);
+  const relocatedFiles = placed.filter(({ from }) => from !== null);
   return [
     'Wrote:',
     ...placed.map(({ file }) => replaceControlCharacters(`  ${file}`)),
-    ...(strangers.length === 0 ? [] : ['These stood elsewhere, move them there or change server.conf:']),
-    ...strangers.map(({ file, from }) => replaceControlCharacters(`  ${file} was ${from}`)),
+    ...(relocatedFiles.length === 0 ? [] : ['These stood elsewhere, move them there or change server.conf:']),
+    ...relocatedFiles.map(({ file, from }) => replaceControlCharacters(`  ${file} was ${from}`)),
     ...(missing.length === 0 ? [] : ['To be supplied, since the backup was made without secrets:']),
     ...missing.map((each) => replaceControlCharacters(`  ${each}`)),
   ];
@@ -147,15 +147,15 @@ async function restoreDatabase(
     loadBackupFile(context, { config, file, signal }),
   );
   if (options.json === true) {
-    printJson(context, { rows: loaded.rows, migrated: loaded.appliedMigrations, taken_at: header.taken_at });
+    printJson(context, { rows: loaded.rowCount, migrated: loaded.appliedMigrations, taken_at: header.taken_at });
     return;
   }
-  const upgraded =
+  const migrationLines =
     loaded.appliedMigrations.length === 0 ? [] : [`Brought it up to date: ${loaded.appliedMigrations.join(', ')}.`];
   print(
     context,
-    `Loaded ${describeRows(loaded.rows)} as of ${header.taken_at}.`,
-    ...upgraded,
+    `Loaded ${describeRows(loaded.rowCount)} as of ${header.taken_at}.`,
+    ...migrationLines,
     'Next: start the server.',
   );
 }
@@ -185,8 +185,8 @@ async function openSource(context: CommandContext, file: string, signal: AbortSi
  * Reads a file in chunks. `handle.createReadStream` is not used, since it closes the handle at the end. `from`: the
  * position to begin at; null: the current position of the handle.
  */
-async function* chunksOf(handle: FileHandle, from: number | null): AsyncGenerator<Buffer> {
-  for (let position = from; ;) {
+async function* chunksOf(handle: FileHandle, startPosition: number | null): AsyncGenerator<Buffer> {
+  for (let position = startPosition; ;) {
     const { buffer, bytesRead } = await handle.read({ buffer: Buffer.allocUnsafe(CHUNK_BYTES), position });
     if (bytesRead === 0) return;
     yield buffer.subarray(0, bytesRead);
@@ -227,12 +227,12 @@ async function loadFromSource(
     let header: BackupHeader | null = null;
     const loaded = await loadDatabase(
       database.target,
-      async (into) => {
-        const read = await readBackup(source.read(), {
-          header: (found) => into.begin(found),
-          rows: (table, content) => into.rows(table, content),
+      async (loader) => {
+        const readResult = await readBackup(source.read(), {
+          header: (backupHeader) => loader.begin(backupHeader),
+          rows: (table, content) => loader.copyRows(table, content),
         });
-        ({ header } = read);
+        ({ header } = readResult);
       },
       {
         sealer: new Sealer(config.secret),

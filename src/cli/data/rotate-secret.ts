@@ -23,7 +23,7 @@ interface RotateSecretOptions {
 }
 
 export function addRotateServerSecret(keys: Command, context: CommandContext): void {
-  const command = keys
+  const rotateCommand = keys
     .command('rotate-secret')
     .description(
       'move what the database keeps sealed from an old secret to the one in server.conf; the server must not run',
@@ -36,10 +36,13 @@ export function addRotateServerSecret(keys: Command, context: CommandContext): v
         programBinDir: context.programBinDir,
       });
       const { config } = loadConfig(file, { env: context.env });
-      const moved = await rotateSecretCountingByPurpose(config, await readOldSecret(context, options.oldSecretFile));
-      reportRotation(context, moved, options);
+      const countByPurpose = await rotateSecretCountingByPurpose(
+        config,
+        await readOldSecret(context, options.oldSecretFile),
+      );
+      reportRotation(context, countByPurpose, options);
     });
-  withExamples(withJson(command), [
+  withExamples(withJson(rotateCommand), [
     'klatch keys rotate-secret --old-secret-file /root/old-secret',
     'klatch keys rotate-secret --old-secret-file - < /root/old-secret',
   ]);
@@ -56,8 +59,8 @@ async function rotateSecretCountingByPurpose(config: Config, oldSecret: string):
   try {
     const opened = await openDatabase(config, { sealer: null, log: silentLog() });
     try {
-      const secrets = { from: new Sealer(oldSecret), to: new Sealer(config.secret) };
-      return await rotateSealedCountingByPurpose(opened.database.general, secrets);
+      const sealers = { oldSealer: new Sealer(oldSecret), newSealer: new Sealer(config.secret) };
+      return await rotateSealedCountingByPurpose(opened.database.general, sealers);
     } finally {
       await opened.stop();
     }
@@ -91,32 +94,32 @@ async function askOldSecret({ input, errorOutput: errors }: CommandContext): Pro
 
 function reportRotation(
   context: CommandContext,
-  moved: ReadonlyMap<string, number>,
+  countByPurpose: ReadonlyMap<string, number>,
   { json }: RotateSecretOptions,
 ): void {
-  const tokens = moved.get('integration-token') ?? 0;
-  const incomingSecrets = moved.get(INCOMING_SECRET_SEAL_PURPOSE) ?? 0;
-  const hookSecrets = moved.get('hook-secret') ?? 0;
-  const invitations = moved.get('group-invite') ?? 0;
-  const devices = moved.get(DEVICE_TOKEN_SEAL_PURPOSE) ?? 0;
+  const tokenCount = countByPurpose.get('integration-token') ?? 0;
+  const incomingSecretCount = countByPurpose.get(INCOMING_SECRET_SEAL_PURPOSE) ?? 0;
+  const hookSecretCount = countByPurpose.get('hook-secret') ?? 0;
+  const invitationCount = countByPurpose.get('group-invite') ?? 0;
+  const deviceCount = countByPurpose.get(DEVICE_TOKEN_SEAL_PURPOSE) ?? 0;
   if (json === true) {
     const counts = {
-      integration_tokens: tokens,
-      incoming_secrets: incomingSecrets,
-      hook_secrets: hookSecrets,
-      invitations,
-      devices,
+      integration_tokens: tokenCount,
+      incoming_secrets: incomingSecretCount,
+      hook_secrets: hookSecretCount,
+      invitations: invitationCount,
+      devices: deviceCount,
     };
     printJson(context, counts);
     return;
   }
-  if (tokens + incomingSecrets + hookSecrets + invitations + devices === 0) {
+  if (tokenCount + incomingSecretCount + hookSecretCount + invitationCount + deviceCount === 0) {
     print(context, 'Nothing to do: all there is in the database opens with the secret in server.conf.');
     return;
   }
-  const count = (number: number, what: string): string => `${number} ${what}${number === 1 ? '' : 's'}`;
-  const some = (number: number, noun: string): string => (number === 0 ? '' : `${count(number, noun)}, `);
-  const others = `${some(devices, 'device')}${some(invitations, 'invitation')}${some(incomingSecrets, 'incoming secret')}`;
-  const what = `${others}${count(tokens, 'integration token')} and ${count(hookSecrets, 'hook secret')}`;
+  const countText = (number: number, noun: string): string => `${number} ${noun}${number === 1 ? '' : 's'}`;
+  const countIfAny = (number: number, noun: string): string => (number === 0 ? '' : `${countText(number, noun)}, `);
+  const otherCounts = `${countIfAny(deviceCount, 'device')}${countIfAny(invitationCount, 'invitation')}${countIfAny(incomingSecretCount, 'incoming secret')}`;
+  const what = `${otherCounts}${countText(tokenCount, 'integration token')} and ${countText(hookSecretCount, 'hook secret')}`;
   print(context, `Moved ${what}: the database opens with the secret in server.conf.`);
 }

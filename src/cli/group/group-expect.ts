@@ -10,9 +10,9 @@ import type { CommandContext } from '../core/context.ts';
 import { withExamples, withJson } from '../core/options.ts';
 import { GROUP_ARGUMENT_HELP, groupOnlyAction } from './group-argument.ts';
 
-type Set = Awaited<ReturnType<(typeof setGroupExpectation)['run']>>;
-type List = Awaited<ReturnType<(typeof listGroupExpectations)['run']>>;
-type Removed = Awaited<ReturnType<(typeof removeGroupExpectation)['run']>>;
+type SetResult = Awaited<ReturnType<(typeof setGroupExpectation)['run']>>;
+type ListResult = Awaited<ReturnType<(typeof listGroupExpectations)['run']>>;
+type RemovalResult = Awaited<ReturnType<(typeof removeGroupExpectation)['run']>>;
 
 interface JsonOption {
   readonly json?: boolean;
@@ -21,49 +21,49 @@ interface JsonOption {
 const KEY_HELP = 'the key that the posts have: "key" in their body, or ?key= behind their address';
 
 export function addExpectationCommands(group: Command, context: CommandContext): void {
-  const expect = group
+  const expectCommand = group
     .command('expect')
     .description('tell a group when posts with a key stay away, and when one comes again');
-  withExamples(expect, ['klatch group expect set Operations backup 26h', 'klatch group expect list Operations']);
-  const set = expect
+  withExamples(expectCommand, ['klatch group expect set Operations backup 26h', 'klatch group expect list Operations']);
+  const setCommand = expectCommand
     .command('set')
     .description('expect a post with a key at least so often')
     .argument('<group>', GROUP_ARGUMENT_HELP)
     .argument('<key>', KEY_HELP)
     .argument('<within>', 'a duration from 1m to 366d, such as 26h; time in which no server took posts does not count')
-    .action((name: string, key: string, within: string, { json }: JsonOption, self: Command) =>
+    .action((groupArgument: string, key: string, within: string, { json }: JsonOption, self: Command) =>
       callAndPrint(context, self, {
         operation: setGroupExpectation,
-        input: { group: name, key, within },
+        input: { group: groupArgument, key, within },
         json,
-        lines: setLines,
+        lines: setResultLines,
       }),
     );
-  withExamples(withJson(set), ['klatch group expect set Operations backup 26h']);
-  const list = expect
+  withExamples(withJson(setCommand), ['klatch group expect set Operations backup 26h']);
+  const listCommand = expectCommand
     .command('list')
     .description('list what a group expects, with the last post of each key')
     .argument('<group>', GROUP_ARGUMENT_HELP)
-    .action(groupOnlyAction(context, listGroupExpectations, listLines));
-  withExamples(withJson(list), ['klatch group expect list Operations']);
-  const remove = expect
+    .action(groupOnlyAction(context, listGroupExpectations, expectationListLines));
+  withExamples(withJson(listCommand), ['klatch group expect list Operations']);
+  const removeCommand = expectCommand
     .command('remove')
     .description('expect posts with a key no longer')
     .argument('<group>', GROUP_ARGUMENT_HELP)
     .argument('<key>', KEY_HELP)
-    .action((name: string, key: string, { json }: JsonOption, self: Command) =>
+    .action((groupArgument: string, key: string, { json }: JsonOption, self: Command) =>
       callAndPrint(context, self, {
         operation: removeGroupExpectation,
-        input: { group: name, key },
+        input: { group: groupArgument, key },
         json,
         lines: removedLines,
       }),
     );
-  withExamples(withJson(remove), ['klatch group expect remove Operations backup']);
+  withExamples(withJson(removeCommand), ['klatch group expect remove Operations backup']);
 }
 
 /** The lines of a table of a group's expectations; `klatch group info` also shows it. */
-export function expectationTable(expectations: List['expectations']): string[] {
+export function expectationTable(expectations: ListResult['expectations']): string[] {
   const rows = expectations.map(({ within, last_post_at: lastPostAt, overdue, due_at: dueAt, key }) => [
     within,
     lastPostAt ?? 'never',
@@ -73,17 +73,17 @@ export function expectationTable(expectations: List['expectations']): string[] {
   return formatTable(['EXPECTED EVERY', 'LAST POST', 'DUE', 'KEY'], rows);
 }
 
-function setLines({ group, key, within, changed }: Set): string[] {
+function setResultLines({ group, key, within, changed }: SetResult): string[] {
   if (!changed) return [`Group ${group} expects a post with the key ${key} every ${within} already.`];
   return [`Group ${group} now expects a post with the key ${key} every ${within}.`];
 }
 
-function listLines({ expectations }: List): string[] {
+function expectationListLines({ expectations }: ListResult): string[] {
   if (expectations.length === 0)
     return ['The group expects nothing. `klatch group expect set GROUP KEY 26h` changes that.'];
   return expectationTable(expectations);
 }
 
-function removedLines({ group, key }: Removed): string[] {
+function removedLines({ group, key }: RemovalResult): string[] {
   return [`Group ${group} expects no post with the key ${key} any longer.`];
 }

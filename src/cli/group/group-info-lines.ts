@@ -35,10 +35,10 @@ export function groupInfoLines(info: GroupInfo): string[] {
   ];
 }
 
-function loopLines(hook: number): string[] {
+function loopLines(hookId: number): string[] {
   return [
     '',
-    `Reverse webhook ${hook} looks like a loop: its receiver posts into the group within 2 s of each delivery of such a post.`,
+    `Reverse webhook ${hookId} looks like a loop: its receiver posts into the group within 2 s of each delivery of such a post.`,
     'Let the receiver copy the header klatch-hops into its posts, or change the hook: "skip": ["webhook"].',
   ];
 }
@@ -63,9 +63,9 @@ function pastedText(values: Addresses[number]['values']): string {
 }
 
 function programsText(programs: readonly string[]): string {
-  const more = programs.length - MAX_NAMED_PROGRAMS;
+  const unnamedCount = programs.length - MAX_NAMED_PROGRAMS;
   const named = programs.slice(0, MAX_NAMED_PROGRAMS).join(', ');
-  return more > 0 ? `${named} and ${more} more` : named;
+  return unnamedCount > 0 ? `${named} and ${unnamedCount} more` : named;
 }
 
 function refusedPostLines(refused: RefusedPosts): string[] {

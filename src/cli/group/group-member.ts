@@ -9,7 +9,7 @@ import { callAndPrint } from '../core/call.ts';
 
 type Member = Awaited<ReturnType<(typeof addMember)['run']>>;
 
-type Removed = Awaited<ReturnType<(typeof removeMember)['run']>>;
+type RemovalResult = Awaited<ReturnType<(typeof removeMember)['run']>>;
 
 interface AddOptions extends RevocationFlags {
   readonly role?: Member['role'];
@@ -17,7 +17,7 @@ interface AddOptions extends RevocationFlags {
 }
 
 export function addMemberCommands(group: Command, context: CommandContext): void {
-  const add = group
+  const addCommand = group
     .command('add-member')
     .description('make an account a member of a group, or give a member another role')
     .argument('<group>', GROUP_ARGUMENT_HELP)
@@ -27,33 +27,39 @@ export function addMemberCommands(group: Command, context: CommandContext): void
         groupRoleSchema.options,
       ),
     )
-    .action((name: string, user: string, { role, json, ...options }: AddOptions, self: Command) =>
+    .action((groupArgument: string, user: string, { role, json, ...options }: AddOptions, self: Command) =>
       callAndPrint(context, self, {
         operation: addMember,
-        input: { group: name, user, role, ...revocationInput(options) },
+        input: { group: groupArgument, user, role, ...revocationInput(options) },
         json,
         lines: addedLines,
       }),
     );
-  withExamples(withJson(withRevocationFlags(add)), [
+  withExamples(withJson(withRevocationFlags(addCommand)), [
     'klatch group add-member Operations alice',
     'klatch group add-member Operations alice --role admin',
     'klatch group add-member Operations alice --role member --rotate-token',
   ]);
-  const remove = group
+  const removeCommand = group
     .command('remove-member')
     .description("end a membership, with those of the member's bots; what they have written stays")
     .argument('<group>', GROUP_ARGUMENT_HELP)
     .argument('<user>', 'the nick of the account')
-    .action((name: string, user: string, { json, ...options }: RevocationFlags & { json?: boolean }, self: Command) =>
-      callAndPrint(context, self, {
-        operation: removeMember,
-        input: { group: name, user, ...revocationInput(options) },
-        json,
-        lines: removedLines,
-      }),
+    .action(
+      (
+        groupArgument: string,
+        user: string,
+        { json, ...options }: RevocationFlags & { json?: boolean },
+        self: Command,
+      ) =>
+        callAndPrint(context, self, {
+          operation: removeMember,
+          input: { group: groupArgument, user, ...revocationInput(options) },
+          json,
+          lines: removedLines,
+        }),
     );
-  withExamples(withJson(withRevocationFlags(remove)), [
+  withExamples(withJson(withRevocationFlags(removeCommand)), [
     'klatch group remove-member Operations alice',
     'klatch group remove-member Operations alice --rotate-token --revoke-invites',
   ]);
@@ -64,6 +70,6 @@ function addedLines({ group, user, role, added, ...departure }: Member): string[
   return [line, ...revokedAccessLines(group, user, departure)];
 }
 
-function removedLines({ group, user, ...departure }: Removed): string[] {
+function removedLines({ group, user, ...departure }: RemovalResult): string[] {
   return [`${user} is no member of group ${group} now.`, ...revokedAccessLines(group, user, departure)];
 }

@@ -24,23 +24,23 @@ interface SetOptions {
 export function addSecretCommands(group: Command, context: CommandContext): void {
   const secret = group.command('secret').description('the secret with which posts into a group are signed');
   withExamples(secret, ['klatch group secret set Operations', 'klatch group secret show Operations']);
-  const show = secret
+  const showCommand = secret
     .command('show')
     .description('print the secret, and whether posts without a signature are refused')
     .argument('<group>', GROUP_ARGUMENT_HELP)
     .action(groupOnlyAction(context, showIncomingSecret, secretLines));
-  withExamples(withJson(show), ['klatch group secret show Operations']);
-  addSet(secret, context);
-  const remove = secret
+  withExamples(withJson(showCommand), ['klatch group secret show Operations']);
+  addSetCommand(secret, context);
+  const removeCommand = secret
     .command('remove')
     .description('remove the secret: signatures are not looked at any more')
     .argument('<group>', GROUP_ARGUMENT_HELP)
     .action(groupOnlyAction(context, removeIncomingSecret, removalLines));
-  withExamples(withJson(remove), ['klatch group secret remove Operations']);
+  withExamples(withJson(removeCommand), ['klatch group secret remove Operations']);
 }
 
-function addSet(secret: Command, context: CommandContext): void {
-  const command = secret
+function addSetCommand(secret: Command, context: CommandContext): void {
+  const setCommand = secret
     .command('set')
     .description('demand signatures of posts whose programs can sign; a secret is made where there is none')
     .argument('<group>', GROUP_ARGUMENT_HELP)
@@ -49,20 +49,21 @@ function addSet(secret: Command, context: CommandContext): void {
     .option('--signed-only', 'refuse every post without a signature, also of programs that cannot sign')
     .option('--no-signed-only', 'take posts of programs that cannot sign')
     .action(async (group: string, { secretFile, rotate, signedOnly, json }: SetOptions, self: Command) => {
-      const chosen = secretFile === undefined ? undefined : await readSecretFile(context, '--secret-file', secretFile);
-      const input = { group, secret: chosen, rotate, signed_only: signedOnly };
+      const secretFromFile =
+        secretFile === undefined ? undefined : await readSecretFile(context, '--secret-file', secretFile);
+      const input = { group, secret: secretFromFile, rotate, signed_only: signedOnly };
       return callAndPrint(context, self, { operation: setIncomingSecret, input, json, lines: secretLines });
     });
-  withExamples(withJson(command), ['klatch group secret set Operations --signed-only']);
+  withExamples(withJson(setCommand), ['klatch group secret set Operations --signed-only']);
 }
 
 function secretLines({ group, secret, signed_only: signedOnly }: Secret): string[] {
   if (secret === null) return [`Group ${group} has no secret: signatures of posts are not looked at.`];
-  const unsigned = signedOnly ? 'refused' : 'taken from programs that cannot sign';
+  const unsignedPolicy = signedOnly ? 'refused' : 'taken from programs that cannot sign';
   return formatFields([
     ['group', group],
     ['secret', secret],
-    ['unsigned posts', unsigned],
+    ['unsigned posts', unsignedPolicy],
   ]);
 }
 

@@ -1,27 +1,27 @@
 import type { Command } from 'commander';
-import { rotateToken, showToken } from '../../operations/groups/group-token.ts';
+import { rotateIntegrationToken, showIntegrationToken } from '../../operations/groups/group-token.ts';
 import type { CommandContext } from '../core/context.ts';
 import { GROUP_ARGUMENT_HELP, groupOnlyAction } from './group-argument.ts';
 import { formatFields } from '../../../client/terminal/table.ts';
 import { withExamples, withJson } from '../core/options.ts';
 
-type Token = Awaited<ReturnType<(typeof showToken)['run']>>;
+type Token = Awaited<ReturnType<(typeof showIntegrationToken)['run']>>;
 
 export function addTokenCommands(group: Command, context: CommandContext): void {
   const token = group.command('token').description('show or replace the integration token of a group');
   withExamples(token, ['klatch group token show Operations', 'klatch group token rotate Operations']);
-  const show = token
+  const showCommand = token
     .command('show')
     .description('print the integration token of a group: whoever has it can post')
     .argument('<group>', GROUP_ARGUMENT_HELP)
-    .action(groupOnlyAction(context, showToken, tokenLines));
-  withExamples(withJson(show), ['klatch group token show Operations']);
-  const rotate = token
+    .action(groupOnlyAction(context, showIntegrationToken, tokenLines));
+  withExamples(withJson(showCommand), ['klatch group token show Operations']);
+  const rotateCommand = token
     .command('rotate')
     .description('replace the integration token of a group; the old URL stops working at once')
     .argument('<group>', GROUP_ARGUMENT_HELP)
-    .action(groupOnlyAction(context, rotateToken, rotatedLines));
-  withExamples(withJson(rotate), ['klatch group token rotate Operations']);
+    .action(groupOnlyAction(context, rotateIntegrationToken, rotatedLines));
+  withExamples(withJson(rotateCommand), ['klatch group token rotate Operations']);
 }
 
 function rotatedLines(result: Token): string[] {

@@ -17,7 +17,7 @@ interface UpdateOptions {
 }
 
 export function addUpdate(group: Command, context: CommandContext): void {
-  const command = group
+  const updateCommand = group
     .command('update')
     .description('rename or describe a group, or say whether anybody may find and join it')
     .argument('<group>', GROUP_ARGUMENT_HELP)
@@ -25,15 +25,15 @@ export function addUpdate(group: Command, context: CommandContext): void {
     .option('--about <text>', 'what it is for: up to 2,000 characters; "" for nothing')
     .option('--public', 'let anybody of the installation find and join it')
     .option('--no-public', 'let in only whom somebody adds or invites')
-    .action((name: string, { json, ...changes }: UpdateOptions, self: Command) =>
+    .action((groupArgument: string, { json, ...changes }: UpdateOptions, self: Command) =>
       callAndPrint(context, self, {
         operation: editGroup,
-        input: { group: name, ...changes },
+        input: { group: groupArgument, ...changes },
         json,
         lines: updatedLines,
       }),
     );
-  withExamples(withJson(command), [
+  withExamples(withJson(updateCommand), [
     'klatch group update Operations --title "Operations, Berlin"',
     'klatch group update Operations --public',
   ]);
@@ -45,20 +45,20 @@ function updatedLines({ id, title, changed, public: isPublic }: Updated): string
 }
 
 export function addTransfer(group: Command, context: CommandContext): void {
-  const command = group
+  const transferCommand = group
     .command('transfer')
     .description('make a member the owner of a group; the owner until now becomes an admin')
     .argument('<group>', GROUP_ARGUMENT_HELP)
     .argument('<user>', 'the nick of the member')
-    .action((name: string, user: string, { json }: { json?: boolean }, self: Command) =>
+    .action((groupArgument: string, user: string, { json }: { json?: boolean }, self: Command) =>
       callAndPrint(context, self, {
         operation: transferGroup,
-        input: { group: name, user },
+        input: { group: groupArgument, user },
         json,
         lines: transferredLines,
       }),
     );
-  withExamples(withJson(command), ['klatch group transfer Operations bob']);
+  withExamples(withJson(transferCommand), ['klatch group transfer Operations bob']);
 }
 
 function transferredLines({ group, owner, changed }: Transferred): string[] {

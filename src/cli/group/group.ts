@@ -10,7 +10,7 @@ import { addTokenCommands } from './group-token.ts';
 import { groupInfoLines } from './group-info-lines.ts';
 import { addTransfer, addUpdate } from './group-update.ts';
 import { formatTable } from '../../../client/terminal/table.ts';
-import { withExamples, withJson, withPages, type PageOptions } from '../core/options.ts';
+import { withExamples, withJson, withPageOptions, type PageOptions } from '../core/options.ts';
 import { callAndPrint, nextPageHint } from '../core/call.ts';
 
 type GroupList = Awaited<ReturnType<(typeof listAllGroups)['run']>>;
@@ -45,7 +45,7 @@ export function addGroup(program: Command, context: CommandContext): void {
 }
 
 function addCreate(group: Command, context: CommandContext): void {
-  const command = group
+  const createCommand = group
     .command('create')
     .description('create a group with its integration token')
     .argument('<title>', 'the name of the group: 1 to 200 characters')
@@ -60,36 +60,39 @@ function addCreate(group: Command, context: CommandContext): void {
         lines: groupInfoLines,
       }),
     );
-  withExamples(withJson(command), [
+  withExamples(withJson(createCommand), [
     'klatch group create Operations --about "What happens on our servers" --owner alice',
   ]);
 }
 
 function addInfo(group: Command, context: CommandContext): void {
-  const command = group
+  const infoCommand = group
     .command('info')
     .description(
       'show a group, its webhook URL, its reverse webhooks with their state, posts that it refused, and what it expects',
     )
     .argument('<group>', GROUP_ARGUMENT_HELP)
     .action(groupOnlyAction(context, groupInfo, groupInfoLines));
-  withExamples(withJson(command), ['klatch group info Operations', 'klatch group info 1 --json']);
+  withExamples(withJson(infoCommand), ['klatch group info Operations', 'klatch group info 1 --json']);
 }
 
 function addList(group: Command, context: CommandContext): void {
-  const command = group
+  const listCommand = group
     .command('list')
     .description('list the groups by number')
     .option('--archived', 'only those that are archived')
     .option('--no-archived', 'only those that are not archived')
     .action(({ after, limit, archived, json }: ListOptions, self: Command) => {
       const input = { after, limit, archived: archived ?? null };
-      return callAndPrint(context, self, { operation: listAllGroups, input, json, lines: listLines });
+      return callAndPrint(context, self, { operation: listAllGroups, input, json, lines: groupListLines });
     });
-  withExamples(withJson(withPages(command)), ['klatch group list', 'klatch group list --after 500 --limit 500 --json']);
+  withExamples(withJson(withPageOptions(listCommand)), [
+    'klatch group list',
+    'klatch group list --after 500 --limit 500 --json',
+  ]);
 }
 
-function listLines({ groups, next }: GroupList): string[] {
+function groupListLines({ groups, next }: GroupList): string[] {
   if (groups.length === 0) return ['There is no such group. `klatch group create TITLE` makes one.'];
   const rows = groups.map(({ id, members, hooks, messages, archived, title }) => [
     id,
@@ -103,21 +106,21 @@ function listLines({ groups, next }: GroupList): string[] {
 }
 
 function addArchive(group: Command, context: CommandContext): void {
-  const command = group
+  const archiveCommand = group
     .command('archive')
     .description('close a group: posts are answered 410; what was posted before is still forwarded')
     .argument('<group>', GROUP_ARGUMENT_HELP)
     .action(groupOnlyAction(context, archiveGroup, archiveLines));
-  withExamples(withJson(command), ['klatch group archive Operations']);
+  withExamples(withJson(archiveCommand), ['klatch group archive Operations']);
 }
 
 function addUnarchive(group: Command, context: CommandContext): void {
-  const command = group
+  const unarchiveCommand = group
     .command('unarchive')
     .description('open an archived group again, with its token, members and reverse webhooks as they were')
     .argument('<group>', GROUP_ARGUMENT_HELP)
     .action(groupOnlyAction(context, unarchiveGroup, archiveLines));
-  withExamples(withJson(command), ['klatch group unarchive Operations']);
+  withExamples(withJson(unarchiveCommand), ['klatch group unarchive Operations']);
 }
 
 function archiveLines({ group, archived, changed }: Archive): string[] {

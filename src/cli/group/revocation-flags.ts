@@ -25,8 +25,8 @@ export function revocationInput({ rotateToken, revokeInvites }: RevocationFlags)
 type RevokedAccessResult = { readonly [Key in keyof RevocationReport]?: RevocationReport[Key] | undefined };
 
 /** Lines that say what was revoked together with a member's rights, and what the administrator still has to do. */
-export function revokedAccessLines(group: number, user: string, departure: RevokedAccessResult): string[] {
-  const { bots = [], invites_ended: ended = 0, invites_seen: seen = [], hooks = [], token } = departure;
+export function revokedAccessLines(group: number, user: string, revokedAccess: RevokedAccessResult): string[] {
+  const { bots = [], invites_ended: ended = 0, invites_seen: seen = [], hooks = [], token } = revokedAccess;
   return [
     ...(bots.length === 0 ? [] : [`The same holds for the bots of ${user}: ${bots.join(', ')}.`]),
     ...(ended === 0 ? [] : [`${ended} invitation${ended === 1 ? ' is' : 's are'} revoked.`]),

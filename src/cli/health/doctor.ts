@@ -29,7 +29,7 @@ const STATUS_TIMEOUT_MS = 5_000;
 const LEVEL_LABELS: Readonly<Record<Level, string>> = { ok: 'ok', warning: 'warning', error: 'ERROR', skipped: '-' };
 
 export function addDoctor(program: Command, context: CommandContext): void {
-  const command = program
+  const doctorCommand = program
     .command('doctor')
     .description('look at everything the server depends on, running or not, and say what to do; it changes nothing')
     .action(async ({ json }: { json?: boolean }, self: Command) => {
@@ -40,7 +40,7 @@ export function addDoctor(program: Command, context: CommandContext): void {
       });
       const { env } = context;
       const findings = await runChecks({
-        file,
+        configFile: file,
         env,
         dataDir: findDataDir(file, env),
         version: readVersion(),
@@ -53,12 +53,12 @@ export function addDoctor(program: Command, context: CommandContext): void {
       if (errors > 0)
         throw new CommandError(exitCodes.operationFailed, `doctor found ${countWithNoun(errors, 'error')}`);
     });
-  withExamples(withJson(command), ['klatch doctor', 'klatch doctor --json']);
+  withExamples(withJson(doctorCommand), ['klatch doctor', 'klatch doctor --json']);
 }
 
-function findDataDir(file: string, env: CommandContext['env']): string | null {
+function findDataDir(configFile: string, env: CommandContext['env']): string | null {
   try {
-    return readDataDir(file, env);
+    return readDataDir(configFile, env);
   } catch (cause) {
     // A problem of the configuration is ignored here: the check of the configuration reports it.
     if (cause instanceof ConfigError || cause instanceof NotConfiguredError) return null;
@@ -97,23 +97,23 @@ function describeUnreachable(offline: OfflineStatus): ServerUnreachable {
   };
 }
 
-function evaluateOfflineState({ state }: OfflineStatus, found: string): CheckResult {
-  if (state === 'stopped' || state === 'never started') return skipped(found);
-  if (state === 'unresponsive') return failed(found, 'Look into the log of the server; if it hangs, restart it.');
-  if (state === 'killed') return warning(found, START_ADVICE);
-  if (state === 'failed') return warning(found, 'Put right what is said here, then start it.');
-  if (state === 'locked') return warning(found, 'Start the server when that process has ended.');
-  return warning(found, 'Wait with "klatch ready --wait 60"; if it stays, look into the log of the server.');
+function evaluateOfflineState({ state }: OfflineStatus, sentence: string): CheckResult {
+  if (state === 'stopped' || state === 'never started') return skipped(sentence);
+  if (state === 'unresponsive') return failed(sentence, 'Look into the log of the server; if it hangs, restart it.');
+  if (state === 'killed') return warning(sentence, START_ADVICE);
+  if (state === 'failed') return warning(sentence, 'Put right what is said here, then start it.');
+  if (state === 'locked') return warning(sentence, 'Start the server when that process has ended.');
+  return warning(sentence, 'Wait with "klatch ready --wait 60"; if it stays, look into the log of the server.');
 }
 
 /** One line for each finding of `klatch doctor`, followed by a line that says what to do. */
 function findingLines(findings: readonly Finding[]): string[] {
-  const levels = Math.max(...Object.values(LEVEL_LABELS).map((word) => word.length));
-  const names = Math.max(...findings.map(({ check }) => check.length));
+  const levelWidth = Math.max(...Object.values(LEVEL_LABELS).map((word) => word.length));
+  const checkWidth = Math.max(...findings.map(({ check }) => check.length));
   return findings.flatMap(({ check, level, found, todo }) => {
-    const head = `${LEVEL_LABELS[level].padEnd(levels)}  ${check.padEnd(names)}  `;
-    const advice = todo === null ? [] : [`${' '.repeat(head.length)}-> ${replaceControlCharacters(todo)}`];
-    return [`${head}${replaceControlCharacters(found)}`, ...advice];
+    const prefix = `${LEVEL_LABELS[level].padEnd(levelWidth)}  ${check.padEnd(checkWidth)}  `;
+    const advice = todo === null ? [] : [`${' '.repeat(prefix.length)}-> ${replaceControlCharacters(todo)}`];
+    return [`${prefix}${replaceControlCharacters(found)}`, ...advice];
   });
 }
 

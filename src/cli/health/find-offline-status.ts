@@ -9,8 +9,8 @@ import type { OfflineStatus, OfflineState } from './offline-status.ts';
 export async function findOfflineStatus(dataDir: string): Promise<OfflineStatus> {
   const holder = await findLockHolder(dataDir).catch(() => null);
   const lastRun = readLastRun(dataDir);
-  if (holder !== null) return { state: stateWhileLockHeld(holder.pid, lastRun), holderPid: holder.pid, lastRun };
-  return { state: stateWithoutHolder(lastRun), holderPid: null, lastRun };
+  if (holder !== null) return { state: stateWhileLockHeld(holder.pid, lastRun), lockHolderPid: holder.pid, lastRun };
+  return { state: stateWithoutHolder(lastRun), lockHolderPid: null, lastRun };
 }
 
 function stateWhileLockHeld(holderPid: number | null, lastRun: LastRun | null): OfflineState {

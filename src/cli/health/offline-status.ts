@@ -25,7 +25,7 @@ export type OfflineState =
 export interface OfflineStatus {
   readonly state: OfflineState;
   /** The id of the process that holds the lock of the data directory; null: there is none, or it is unknown. */
-  readonly holderPid: number | null;
+  readonly lockHolderPid: number | null;
   readonly lastRun: LastRun | null;
 }
 
@@ -35,11 +35,11 @@ export function isDataDirUnlocked({ state }: OfflineStatus): boolean {
 }
 
 /** Finds the problems that would prevent the start of a server now. Must be called only while no server runs. */
-export async function findStartBlockers(file: string, env: Environment): Promise<readonly Finding[]> {
+export async function findStartBlockers(configFile: string, env: Environment): Promise<readonly Finding[]> {
   // Imported only here: the checks load most of the server's code, which a command that reaches a running server does
   // not need.
   const { findStartupBlockers } = await import('../../doctor/startup-blockers.ts');
-  return findStartupBlockers(file, env);
+  return findStartupBlockers(configFile, env);
 }
 
 /**
@@ -48,20 +48,20 @@ export async function findStartBlockers(file: string, env: Environment): Promise
  */
 export async function findBlockersIfUnlocked(
   offline: OfflineStatus,
-  file: string,
+  configFile: string,
   env: Environment,
 ): Promise<readonly Finding[]> {
-  return isDataDirUnlocked(offline) ? findStartBlockers(file, env) : [];
+  return isDataDirUnlocked(offline) ? findStartBlockers(configFile, env) : [];
 }
 
 /** The offline status as a sentence without a full stop. */
-export function offlineSentence({ state, holderPid: pid, lastRun }: OfflineStatus): string {
-  const process = pid === null ? '' : ` (pid ${pid})`;
-  const since = lastRun === null ? '' : ` for ${ageOf(new Date(lastRun.since))}`;
-  if (state === 'starting') return `starting${process}${since}: it opens its database or brings it up to date`;
-  if (state === 'stopping') return `stopping${process}${since}: it finishes what is in hand`;
-  if (state === 'unresponsive') return `runs${process} and does not answer on its control socket`;
-  if (state === 'locked') return `does not run: another process${process} uses its data directory`;
+export function offlineSentence({ state, lockHolderPid: pid, lastRun }: OfflineStatus): string {
+  const pidText = pid === null ? '' : ` (pid ${pid})`;
+  const durationText = lastRun === null ? '' : ` for ${ageOf(new Date(lastRun.since))}`;
+  if (state === 'starting') return `starting${pidText}${durationText}: it opens its database or brings it up to date`;
+  if (state === 'stopping') return `stopping${pidText}${durationText}: it finishes what is in hand`;
+  if (state === 'unresponsive') return `runs${pidText} and does not answer on its control socket`;
+  if (state === 'locked') return `does not run: another process${pidText} uses its data directory`;
   if (lastRun === null) return 'does not run: none has been started with this data directory';
   return `does not run: ${describeRunEnd(lastRun, state)}`;
 }

@@ -36,14 +36,14 @@ export function pushStatusLines({ content, vendors, events }: PushStatus): strin
   ];
   if (events === null) return [...lines, '', 'The database is away: what waits and what went wrong is not known.'];
   if (events.length === 0) return lines;
-  const last = events.map(({ at, user, kind, event, category, code }) => [
+  const eventRows = events.map(({ at, user, kind, event, category, code }) => [
     at,
     user,
     kind,
     event,
     categoryWithCode(category, code),
   ]);
-  return [...lines, '', ...formatTable(['AT', 'USER', 'VENDOR', 'EVENT', 'WHY'], last)];
+  return [...lines, '', ...formatTable(['AT', 'USER', 'VENDOR', 'EVENT', 'WHY'], eventRows)];
 }
 
 function vendorState({ configured, problem, rests_until: restsUntil }: PushVendorStatus): string {
@@ -60,13 +60,13 @@ function vendorWarningLines({
   rests_until: until,
   last_error: last,
 }: PushVendorStatus): string[] {
-  const said: string[] = [];
+  const warnings: string[] = [];
   if (!configured && devices !== null && devices > 0)
-    said.push('devices are registered, and nothing is configured for them');
-  if (problem !== null) said.push(problem);
-  if (until !== null) said.push(`nothing is sent until ${until}`);
-  if (last !== null) said.push(`the last error, at ${last.at}: ${categoryWithCode(last.category, last.code)}`);
-  return said.map((words) => replaceControlCharacters(`  ${kind}: ${words}`));
+    warnings.push('devices are registered, and nothing is configured for them');
+  if (problem !== null) warnings.push(problem);
+  if (until !== null) warnings.push(`nothing is sent until ${until}`);
+  if (last !== null) warnings.push(`the last error, at ${last.at}: ${categoryWithCode(last.category, last.code)}`);
+  return warnings.map((words) => replaceControlCharacters(`  ${kind}: ${words}`));
 }
 
 /** The category of an error, with the status code if there is one: `status 503`, `timeout`. */
@@ -84,9 +84,9 @@ export function pushTestLines({ user, devices }: PushTest): string[] {
     category === null ? '-' : categoryWithCode(category, code),
     label ?? '-',
   ]);
-  const unregistered = devices.some(({ outcome }) => outcome === 'unregistered');
+  const hasUnregistered = devices.some(({ outcome }) => outcome === 'unregistered');
   return [
     ...formatTable(['DEVICE', 'VENDOR', 'OUTCOME', 'WHY', 'LABEL'], rows),
-    ...(unregistered ? ['', `What is gone was removed: the app registers it again when ${user} opens it.`] : []),
+    ...(hasUnregistered ? ['', `What is gone was removed: the app registers it again when ${user} opens it.`] : []),
   ];
 }

@@ -8,7 +8,7 @@ import { withExamples, withJson, wholeNumber } from '../core/options.ts';
 import { pushStatusLines, pushTestLines } from './push-lines.ts';
 import { callAndPrint, callPrintReturn } from '../core/call.ts';
 
-const MAX_EVENTS = 100;
+const MAX_SHOWN_EVENTS = 100;
 
 export function addPush(program: Command, context: CommandContext): void {
   const push = program.command('push').description('see how devices are told of messages, and try it');
@@ -18,18 +18,23 @@ export function addPush(program: Command, context: CommandContext): void {
 }
 
 function addStatus(push: Command, context: CommandContext): void {
-  const command = push
+  const statusCommand = push
     .command('status')
     .description('show how pushes are doing by vendor, and what went wrong last')
-    .option('--events <count>', `show at most this many events, up to ${MAX_EVENTS}`, wholeNumber(0, MAX_EVENTS), 20)
+    .option(
+      '--events <count>',
+      `show at most this many events, up to ${MAX_SHOWN_EVENTS}`,
+      wholeNumber(0, MAX_SHOWN_EVENTS),
+      20,
+    )
     .action(({ events, json }: { events: number; json?: boolean }, self: Command) =>
       callAndPrint(context, self, { operation: pushStatus, input: { events }, json, lines: pushStatusLines }),
     );
-  withExamples(withJson(command), ['klatch push status', 'klatch push status --events 0 --json']);
+  withExamples(withJson(statusCommand), ['klatch push status', 'klatch push status --events 0 --json']);
 }
 
 function addTest(push: Command, context: CommandContext): void {
-  const command = push
+  const testCommand = push
     .command('test')
     .description("send a push to each of somebody's devices now, and print the outcome of each")
     .argument('<user>', 'the nick of the account')
@@ -41,13 +46,13 @@ function addTest(push: Command, context: CommandContext): void {
         lines: pushTestLines,
       });
       const { devices } = result;
-      const delivered = devices.filter(({ outcome }) => outcome === 'delivered').length;
-      if (delivered === devices.length && delivered > 0) return;
+      const deliveredCount = devices.filter(({ outcome }) => outcome === 'delivered').length;
+      if (deliveredCount === devices.length && deliveredCount > 0) return;
       const why =
         devices.length === 0
           ? `${result.user} has no device that is told of messages: that person turns on notifications in a client`
-          : `${delivered} of ${devices.length} pushes to ${result.user} were delivered`;
+          : `${deliveredCount} of ${devices.length} pushes to ${result.user} were delivered`;
       throw new CommandError(exitCodes.operationFailed, why);
     });
-  withExamples(withJson(command), ['klatch push test alice', 'klatch push test alice --json']);
+  withExamples(withJson(testCommand), ['klatch push test alice', 'klatch push test alice --json']);
 }

@@ -15,7 +15,7 @@ import { configFlag, wholeNumber, withExamples } from '../core/options.ts';
 import { offlineError, askStatus, databaseDownError } from './status.ts';
 import type { Status } from './status-lines.ts';
 
-const POLL_MS = 200;
+const POLL_INTERVAL_MS = 200;
 const MAX_WAIT_S = 3_600;
 const MAX_PID = 4_194_304;
 /**
@@ -28,7 +28,7 @@ const ZOMBIE_GRACE_MS = 2_000;
 interface ReadinessWait {
   readonly context: CommandContext;
   /** The path of the configuration with which the server was started. */
-  readonly file: string;
+  readonly configFile: string;
   readonly dataDir: string;
   readonly waitMs: number;
   /** The id of the process that has to become ready; null: any process that holds the data directory's lock. */
@@ -36,7 +36,7 @@ interface ReadinessWait {
 }
 
 export function addReady(program: Command, context: CommandContext): void {
-  const command = program
+  const readyCommand = program
     .command('ready')
     .description(
       'end with 0 when the server can do its work, else with the reason and 69, or what its start ended with',
@@ -50,9 +50,9 @@ export function addReady(program: Command, context: CommandContext): void {
         programBinDir: context.programBinDir,
       });
       const dataDir = readDataDir(file, context.env);
-      await waitUntilReady({ context, file, dataDir, waitMs: seconds * 1_000, pid: pid ?? null });
+      await waitUntilReady({ context, configFile: file, dataDir, waitMs: seconds * 1_000, pid: pid ?? null });
     });
-  withExamples(command, ['klatch ready --wait 60']);
+  withExamples(readyCommand, ['klatch ready --wait 60']);
 }
 
 /**
@@ -68,7 +68,7 @@ async function waitUntilReady(awaited: ReadinessWait): Promise<void> {
     const reason = await whyNotReady(awaited, isGone);
     if (reason === null) return;
     if (isGone || hasFailed(reason) || performance.now() >= deadline) throw reason;
-    await wait(POLL_MS);
+    await wait(POLL_INTERVAL_MS);
   }
 }
 
@@ -88,7 +88,7 @@ async function whyNotReady(awaited: ReadinessWait, isGone: boolean): Promise<Com
     if (awaited.pid === null || answer.pid === awaited.pid) return answer.ready ? null : databaseDownError();
     return isGone ? explainProcessEnd(awaited, answer.pid) : otherProcessError(awaited, answer.pid);
   }
-  if (isGone) return explainProcessEnd(awaited, answer.holderPid);
+  if (isGone) return explainProcessEnd(awaited, answer.lockHolderPid);
   return failureSinceWaiting(awaited, answer) ?? offlineError(awaited.dataDir, answer);
 }
 
@@ -116,8 +116,8 @@ function failureSinceWaiting({ pid }: ReadinessWait, { state, lastRun }: Offline
  * Finds out why the process that this command waits for has ended. `holder`: the process that holds the data
  * directory's lock now; null: none or unknown.
  */
-async function explainProcessEnd(awaited: ReadinessWait, holder: number | null = null): Promise<CommandError> {
-  const { context, file, dataDir, pid } = awaited;
+async function explainProcessEnd(awaited: ReadinessWait, holderPid: number | null = null): Promise<CommandError> {
+  const { context, configFile: file, dataDir, pid } = awaited;
   const { lastRun } = await findOfflineStatus(dataDir);
   if (lastRun !== null && lastRun.pid === pid && lastRun.start_id === startIdOf(context.env)) {
     if (lastRun.state === 'failed') return withPortHoldersIfRoot(awaited, startFailureOf(lastRun));
@@ -128,7 +128,7 @@ async function explainProcessEnd(awaited: ReadinessWait, holder: number | null =
     return new StartFailure(exitCodes.unavailable, 'the server was killed before it was ready');
   }
   // The process ended before it wrote a record of its run.
-  if (holder !== null) return otherProcessError(awaited, holder);
+  if (holderPid !== null) return otherProcessError(awaited, holderPid);
   const blockers = await findStartBlockers(file, context.env);
   if (blockers.length > 0) return blockedStartFailure(blockers);
   return new StartFailure(exitCodes.unavailable, 'the server has ended without a word; its log may say more');
@@ -144,15 +144,20 @@ function startFailureOf({ reason, exit_code }: LastRun): StartFailure {
  * Adds the name of the program that uses the port, if root runs this command. The failed server itself could only name
  * the program's user.
  */
-async function withPortHoldersIfRoot({ context, file }: ReadinessWait, failure: StartFailure): Promise<StartFailure> {
+async function withPortHoldersIfRoot(
+  { context, configFile: file }: ReadinessWait,
+  failure: StartFailure,
+): Promise<StartFailure> {
   if (failure.exitCode !== exitCodes.cannotCreate || process.geteuid?.() !== 0) return failure;
   const blockers = await findStartBlockers(file, context.env);
-  const ports = blockers.filter(({ check }) => check === 'server');
-  return ports.length === 0 ? failure : new StartFailure(failure.exitCode, findingLines(ports).join('\n'));
+  const portFindings = blockers.filter(({ check }) => check === 'server');
+  return portFindings.length === 0
+    ? failure
+    : new StartFailure(failure.exitCode, findingLines(portFindings).join('\n'));
 }
 
-function otherProcessError({ dataDir, pid }: ReadinessWait, holder: number | null): CommandError {
-  const who = holder === null ? 'another process' : `another process (pid ${holder})`;
+function otherProcessError({ dataDir, pid }: ReadinessWait, holderPid: number | null): CommandError {
+  const who = holderPid === null ? 'another process' : `another process (pid ${holderPid})`;
   const what = `the data directory ${dataDir} is in use by ${who}, not by the one that was started (pid ${pid}): stop the other first`;
   return new CommandError(exitCodes.dataDirInUse, what);
 }
@@ -162,8 +167,8 @@ function otherProcessError({ dataDir, pid }: ReadinessWait, holder: number | nul
  * only the configuration has problems; otherwise `unavailable`.
  */
 function blockedStartFailure(blockers: readonly Finding[]): StartFailure {
-  const isConfiguration = blockers.every(({ check }) => check === 'configuration');
-  const exitCode = isConfiguration ? exitCodes.notConfigured : exitCodes.unavailable;
+  const isOnlyConfiguration = blockers.every(({ check }) => check === 'configuration');
+  const exitCode = isOnlyConfiguration ? exitCodes.notConfigured : exitCodes.unavailable;
   return new StartFailure(exitCode, findingLines(blockers).join('\n'));
 }
 

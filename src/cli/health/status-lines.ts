@@ -52,9 +52,9 @@ function describeHookCounts({ hooks, age_ms }: Deliveries): string {
 
 function describePending({ pending_hooks, oldest_pending_at }: Deliveries): string {
   if (pending_hooks === 0) return 'nothing';
-  const who = pending_hooks === 1 ? '1 hook has' : `${pending_hooks} hooks have`;
-  if (oldest_pending_at === null) return `${who} messages to deliver, paused`;
-  return `${who} messages to deliver; the oldest has waited for ${formatDuration(Date.now() - Date.parse(oldest_pending_at))}`;
+  const hooksPhrase = pending_hooks === 1 ? '1 hook has' : `${pending_hooks} hooks have`;
+  if (oldest_pending_at === null) return `${hooksPhrase} messages to deliver, paused`;
+  return `${hooksPhrase} messages to deliver; the oldest has waited for ${formatDuration(Date.now() - Date.parse(oldest_pending_at))}`;
 }
 
 function errorLine({ at, hook, group, host, category, code }: LastError): string {
@@ -66,17 +66,17 @@ function errorLine({ at, hook, group, host, category, code }: LastError): string
 export function offlineLines(offline: OfflineStatus, blockers: readonly Finding[]): string[] {
   const { lastRun, state } = offline;
   const fields = [['server', offlineSentence(offline)] as const];
-  const ended = ['stopped', 'failed', 'killed'].includes(state);
+  const hasEnded = ['stopped', 'failed', 'killed'].includes(state);
   const lines = formatFields([
     ...fields,
-    ...(lastRun !== null && ended ? [['last run', lastRunVersionAndPeriod(offline)] as const] : []),
+    ...(lastRun !== null && hasEnded ? [['last run', lastRunVersionAndPeriod(offline)] as const] : []),
   ]);
   if (blockers.length === 0) return lines;
-  const told = blockers.flatMap(({ found, todo }) => [
+  const blockerLines = blockers.flatMap(({ found, todo }) => [
     `  ${replaceControlCharacters(found)}`,
     ...(todo ? [`  -> ${todo}`] : []),
   ]);
-  return [...lines, 'in the way of a start:', ...told];
+  return [...lines, 'in the way of a start:', ...blockerLines];
 }
 
 function lastRunVersionAndPeriod({ lastRun, state }: OfflineStatus): string {

@@ -16,30 +16,30 @@ import { offlineLines, statusLines, type Status } from './status-lines.ts';
 const STATUS_TIMEOUT_MS = 3_000;
 
 export function addStatus(program: Command, context: CommandContext): void {
-  const command = program
+  const statusCommand = program
     .command('status')
     .description('show the running server, its database and its deliveries on one screen; or why no server runs')
     .action(async ({ json }: { json?: boolean }, self: Command) => {
       await showStatus(context, configFlag(self), json === true);
     });
-  withExamples(withJson(command), ['klatch status', 'klatch status --json']);
+  withExamples(withJson(statusCommand), ['klatch status', 'klatch status --json']);
 }
 
-async function showStatus(context: CommandContext, flag: string | undefined, json: boolean): Promise<void> {
-  const dataDir = configuredDataDir(context, flag);
-  const asked = await askStatus(dataDir);
-  if ('version' in asked) {
-    const state = asked.ready ? 'ready' : 'database away';
-    print(context, ...(json ? [toSafeJson({ state, ...asked }, 2)] : statusLines(asked)));
-    if (!asked.ready) throw databaseDownError();
+async function showStatus(context: CommandContext, configOption: string | undefined, json: boolean): Promise<void> {
+  const dataDir = configuredDataDir(context, configOption);
+  const status = await askStatus(dataDir);
+  if ('version' in status) {
+    const state = status.ready ? 'ready' : 'database away';
+    print(context, ...(json ? [toSafeJson({ state, ...status }, 2)] : statusLines(status)));
+    if (!status.ready) throw databaseDownError();
     return;
   }
-  const file = findConfigFile({ configOption: flag, env: context.env, programBinDir: context.programBinDir });
-  const blockers = await findBlockersIfUnlocked(asked, file, context.env);
-  const { state, holderPid: pid, lastRun } = asked;
-  const found = { state, ready: false, data_dir: dataDir, pid, last_run: lastRunAsJson(lastRun), blockers };
-  print(context, ...(json ? [toSafeJson(found, 2)] : offlineLines(asked, blockers)));
-  throw offlineError(dataDir, asked);
+  const file = findConfigFile({ configOption: configOption, env: context.env, programBinDir: context.programBinDir });
+  const blockers = await findBlockersIfUnlocked(status, file, context.env);
+  const { state, lockHolderPid: pid, lastRun } = status;
+  const offlineReport = { state, ready: false, data_dir: dataDir, pid, last_run: lastRunAsJson(lastRun), blockers };
+  print(context, ...(json ? [toSafeJson(offlineReport, 2)] : offlineLines(status, blockers)));
+  throw offlineError(dataDir, status);
 }
 
 /**
@@ -72,9 +72,9 @@ export function databaseDownError(): CommandError {
 
 /** The error for a server that does not answer, if its start did not report a reason. */
 export function offlineError(dataDir: string, offline: OfflineStatus): CommandError {
-  const where = `the Klatch with the data directory ${dataDir}`;
+  const whichServer = `the Klatch with the data directory ${dataDir}`;
   if (['starting', 'stopping', 'unresponsive'].includes(offline.state)) {
-    return new CommandError(exitCodes.unavailable, `${where} is not ready: it ${describeOffline(offline)}`);
+    return new CommandError(exitCodes.unavailable, `${whichServer} is not ready: it ${describeOffline(offline)}`);
   }
   const sentence = `no Klatch runs with the data directory ${dataDir}: start it with \`${startCommand(thisInstallation())}\``;
   return new CommandError(exitCodes.unavailable, sentence);

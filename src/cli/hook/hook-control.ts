@@ -23,7 +23,7 @@ function updateAction(
 }
 
 export function addPause(hook: Command, context: CommandContext): void {
-  const command = hook
+  const pauseCommand = hook
     .command('pause')
     .description('hold a reverse webhook back: no attempt starts any more, messages wait')
     .addArgument(hookNumberArgument())
@@ -32,11 +32,11 @@ export function addPause(hook: Command, context: CommandContext): void {
         `Reverse webhook ${id} of group ${group} is paused; ${messageCountWithVerb(pending)} waiting.`,
       ]),
     );
-  withExamples(withJson(command), ['klatch hook pause 5']);
+  withExamples(withJson(pauseCommand), ['klatch hook pause 5']);
 }
 
 export function addResume(hook: Command, context: CommandContext): void {
-  const command = hook
+  const resumeCommand = hook
     .command('resume')
     .description('let a paused reverse webhook go on, or try a failing one at once; its failures are forgotten')
     .addArgument(hookNumberArgument())
@@ -45,16 +45,16 @@ export function addResume(hook: Command, context: CommandContext): void {
         `Reverse webhook ${id} of group ${group} goes on at once; ${messageCountWithVerb(pending)} pending.`,
       ]),
     );
-  withExamples(withJson(command), ['klatch hook resume 5']);
+  withExamples(withJson(resumeCommand), ['klatch hook resume 5']);
 }
 
 export function addRotateSecret(hook: Command, context: CommandContext): void {
-  const command = hook
+  const rotateCommand = hook
     .command('rotate-secret')
     .description('give a reverse webhook a new secret and show it; the old one signs beside it for 24 hours')
     .addArgument(hookNumberArgument())
     .action(updateAction(context, { rotate_secret: true }, rotatedLines));
-  withExamples(withJson(command), ['klatch hook rotate-secret 5']);
+  withExamples(withJson(rotateCommand), ['klatch hook rotate-secret 5']);
 }
 
 function rotatedLines({ id, group, secret, token }: Updated): string[] {
@@ -71,7 +71,7 @@ function rotatedLines({ id, group, secret, token }: Updated): string[] {
 }
 
 export function addPing(hook: Command, context: CommandContext): void {
-  const command = hook
+  const pingCommand = hook
     .command('ping')
     .description('send a signed ping to the target of a reverse webhook now, whatever its state, and tell the answer')
     .addArgument(hookNumberArgument())
@@ -86,7 +86,7 @@ export function addPing(hook: Command, context: CommandContext): void {
       const why = `the ping of reverse webhook ${id} to ${result.host} failed: ${errorSentence(result)}`;
       throw new CommandError(exitCodes.operationFailed, why);
     });
-  withExamples(withJson(command), ['klatch hook ping 5', 'klatch hook ping 5 --json']);
+  withExamples(withJson(pingCommand), ['klatch hook ping 5', 'klatch hook ping 5 --json']);
 }
 
 function pingSuccessLines({ delivered, id, host, code, duration_ms: durationMs }: Pinged): string[] {
@@ -94,7 +94,7 @@ function pingSuccessLines({ delivered, id, host, code, duration_ms: durationMs }
 }
 
 export function addRemove(hook: Command, context: CommandContext): void {
-  const command = hook
+  const removeCommand = hook
     .command('remove')
     .description('remove a reverse webhook for good, as its group can')
     .addArgument(hookNumberArgument())
@@ -106,5 +106,5 @@ export function addRemove(hook: Command, context: CommandContext): void {
         lines: ({ group }) => [`Reverse webhook ${id} of group ${group} is removed: nothing is sent to it any more.`],
       }),
     );
-  withExamples(withJson(command), ['klatch hook remove 5']);
+  withExamples(withJson(removeCommand), ['klatch hook remove 5']);
 }

@@ -53,18 +53,19 @@ function removalFields({ removed }: HookInfo): Field[] {
 }
 
 function progressFields(hook: HookInfo, nowMs: number): Field[] {
-  const since = (moment: string | null): string | null => (moment === null ? null : `${moment}, ${ago(moment, nowMs)}`);
+  const momentWithAge = (moment: string | null): string | null =>
+    moment === null ? null : `${moment}, ${ago(moment, nowMs)}`;
   const error = hook.last_error;
   return [
     ['start', hook.start_seq],
     ['cursor', `${hook.cursor} of ${hook.last_seq}`],
     ...(hook.event_cursor === null ? [] : ([['event cursor', `r${hook.event_cursor}`]] satisfies Field[])),
     ['pending', hook.pending],
-    ['oldest pending', since(hook.oldest_pending_at)],
-    ['failing since', since(hook.failing_since)],
+    ['oldest pending', momentWithAge(hook.oldest_pending_at)],
+    ['failing since', momentWithAge(hook.failing_since)],
     ['failures', hook.failures],
     ['next attempt', hook.next_attempt_at],
-    ['last success', since(hook.last_success_at)],
+    ['last success', momentWithAge(hook.last_success_at)],
     ['last error', error === null ? null : `${errorSentence(error)}, ${ago(error.at, nowMs)}`],
     ['error details', error === null ? null : `${error.at}, ${categoryWithCode(error)}`],
   ];

@@ -30,7 +30,7 @@ interface LogOptions {
 const DEFAULT_LOG_LIMIT = 20;
 
 export function addLog(hook: Command, context: CommandContext): void {
-  const command = hook
+  const logCommand = hook
     .command('log')
     .description('show what was sent to a reverse webhook and with which outcome, newest first')
     .addArgument(hookNumberArgument())
@@ -44,7 +44,7 @@ export function addLog(hook: Command, context: CommandContext): void {
     .action((id: number, { before, limit, json }: LogOptions, self: Command) =>
       callAndPrint(context, self, { operation: hookLog, input: { hook: id, before, limit }, json, lines: logLines }),
     );
-  withExamples(withJson(command), [
+  withExamples(withJson(logCommand), [
     'klatch hook log 5',
     'klatch hook log 5 --before 2026-11-20T08:00:00Z --limit 100 --json',
   ]);
@@ -89,7 +89,7 @@ interface RedeliverOptions {
 }
 
 export function addRedeliver(hook: Command, context: CommandContext): void {
-  const command = hook
+  const redeliverCommand = hook
     .command('redeliver')
     .description('send messages of a reverse webhook again; never those from before its registration')
     .addArgument(hookNumberArgument())
@@ -102,11 +102,12 @@ export function addRedeliver(hook: Command, context: CommandContext): void {
       if ((from === undefined) === (only === undefined)) {
         throw new CommandError(exitCodes.usage, 'give one of --from and --only');
       }
-      const what = from === undefined ? { only: only!.split(',') } : { from: parseRedeliverFrom(from, Date.now()) };
+      const selection =
+        from === undefined ? { only: only!.split(',') } : { from: parseRedeliverFrom(from, Date.now()) };
       const lines = from === undefined ? redeliverChosenMessagesLines : redeliverFromLines;
-      return callAndPrint(context, self, { operation: redeliverHook, input: { hook: id, ...what }, json, lines });
+      return callAndPrint(context, self, { operation: redeliverHook, input: { hook: id, ...selection }, json, lines });
     });
-  withExamples(withJson(command), [
+  withExamples(withJson(redeliverCommand), [
     'klatch hook redeliver 5 --from 1h',
     'klatch hook redeliver 5 --from 7:42',
     'klatch hook redeliver 5 --only 7:42,7:45',
@@ -141,7 +142,7 @@ function redeliverChosenMessagesLines({ id, group, pending }: Redelivered): stri
 }
 
 export function addDiscardBacklog(hook: Command, context: CommandContext): void {
-  const command = hook
+  const discardCommand = hook
     .command('discard-backlog')
     .description('drop everything that a reverse webhook has still to deliver; it goes on with the next message')
     .addArgument(hookNumberArgument())
@@ -157,5 +158,5 @@ export function addDiscardBacklog(hook: Command, context: CommandContext): void 
         ],
       }),
     );
-  withExamples(withJson(command), ['klatch hook discard-backlog 5']);
+  withExamples(withJson(discardCommand), ['klatch hook discard-backlog 5']);
 }

@@ -8,7 +8,7 @@ import { addLog, addRedeliver, addDiscardBacklog } from './hook-log.ts';
 import { addPause, addPing, addRemove, addResume, addRotateSecret } from './hook-control.ts';
 import { ago, errorSentence, hookNumberArgument } from './hook-format.ts';
 import { formatDuration, formatTable } from '../../../client/terminal/table.ts';
-import { withExamples, withJson, withPages, type PageOptions } from '../core/options.ts';
+import { withExamples, withJson, withPageOptions, type PageOptions } from '../core/options.ts';
 import { callAndPrint, nextPageHint } from '../core/call.ts';
 
 type HookList = Awaited<ReturnType<(typeof listAllHooks)['run']>>;
@@ -45,7 +45,7 @@ export function addHook(program: Command, context: CommandContext): void {
 }
 
 function addList(hook: Command, context: CommandContext): void {
-  const command = hook
+  const listCommand = hook
     .command('list')
     .description('list the reverse webhooks of all groups by number, with their state and what waits for them')
     .option('--group <group>', `only those of this group: ${GROUP_ARGUMENT_HELP}`)
@@ -55,18 +55,22 @@ function addList(hook: Command, context: CommandContext): void {
       ),
     )
     .action(({ after, limit, group, state, json }: ListOptions, self: Command) => {
-      const shown = { json, lines: listLines };
+      const outputOptions = { json, lines: hookListLines };
       return group === undefined
-        ? callAndPrint(context, self, { operation: listAllHooks, input: { after, limit, state }, ...shown })
-        : callAndPrint(context, self, { operation: listGroupHooks, input: { group, after, limit, state }, ...shown });
+        ? callAndPrint(context, self, { operation: listAllHooks, input: { after, limit, state }, ...outputOptions })
+        : callAndPrint(context, self, {
+            operation: listGroupHooks,
+            input: { group, after, limit, state },
+            ...outputOptions,
+          });
     });
-  withExamples(withJson(withPages(command)), [
+  withExamples(withJson(withPageOptions(listCommand)), [
     'klatch hook list --state failing',
     'klatch hook list --group Operations --json',
   ]);
 }
 
-function listLines({ hooks, next }: HookList): string[] {
+function hookListLines({ hooks, next }: HookList): string[] {
   if (hooks.length === 0) return ['There is no such reverse webhook.'];
   const nowMs = Date.now();
   const rows = hooks.map((hook) => [
@@ -83,25 +87,25 @@ function listLines({ hooks, next }: HookList): string[] {
 }
 
 function addInfo(hook: Command, context: CommandContext): void {
-  const command = hook
+  const infoCommand = hook
     .command('info')
     .description('show everything about a reverse webhook but its secret: target, state, errors, last attempts')
     .addArgument(hookNumberArgument())
     .action((id: number, { json }: { json?: boolean }, self: Command) =>
       callAndPrint(context, self, { operation: hookInfo, input: { hook: id }, json, lines: hookLines }),
     );
-  withExamples(withJson(command), ['klatch hook info 5', 'klatch hook info 5 --json']);
+  withExamples(withJson(infoCommand), ['klatch hook info 5', 'klatch hook info 5 --json']);
 }
 
 function addRestore(hook: Command, context: CommandContext): void {
-  const command = hook
+  const restoreCommand = hook
     .command('restore')
     .description('bring back a reverse webhook that a 410 of its target removed, and send what it has missed')
     .addArgument(hookNumberArgument())
     .action((id: number, { json }: { json?: boolean }, self: Command) =>
       callAndPrint(context, self, { operation: restoreRemovedHook, input: { hook: id }, json, lines: restoredLines }),
     );
-  withExamples(withJson(command), ['klatch hook list --state removed', 'klatch hook restore 5']);
+  withExamples(withJson(restoreCommand), ['klatch hook list --state removed', 'klatch hook restore 5']);
 }
 
 function restoredLines({ id, group, host, pending }: Restored): string[] {

@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { readAsset } from '../../assets.ts';
-import { writeConfig, type Owner } from '../../config/durable-file.ts';
+import { writeConfig, type FileOwner } from '../../config/durable-file.ts';
 import { keyState, type ConfigText } from '../../config/edit.ts';
 import type { Environment } from '../../config/tree.ts';
 import { scanLines } from '../../config/line-scanner.ts';
@@ -19,7 +19,7 @@ export const SYSTEM_CONFIG = '/etc/klatch/server.conf';
 const SERVICE_USER = 'klatch';
 
 const CONFIG_TEMPLATE = 'etc/klatch/server.conf.template';
-const SERVER_KEYS = 'modules.security.server-keys';
+const SERVER_KEYS_SETTING = 'modules.security.server-keys';
 /**
  * The names of the key files that `ensureServerKeys` creates. They are relative to the configuration's folder, so that
  * the folder can be moved as a whole.
@@ -57,21 +57,27 @@ export function readConfigOrTemplate(file: string): ConfigText {
  */
 export function configure(file: string, answers: Answers, { env, notes = {} }: ConfigureOptions): ConfigureResult {
   const source = readConfigOrTemplate(file);
-  const made = { secret: createServerSecret(), serverKeys: SERVER_KEY_FILES, webPushKeys: createWebPushKeys() };
-  const result = applyAnswers(source, { ...answers, ...made });
+  const generatedAnswers = {
+    secret: createServerSecret(),
+    serverKeys: SERVER_KEY_FILES,
+    webPushKeys: createWebPushKeys(),
+  };
+  const result = applyAnswers(source, { ...answers, ...generatedAnswers });
   const { set, kept } = result;
   if (set.length === 0) return { file, set, kept, keysMadeIn: null };
   const folder = dirname(file);
   mkdirSync(folder, { recursive: true, mode: 0o750 });
-  const server = serverOwnerIfRoot(source, answers, env);
+  const serverOwner = serverOwnerIfRoot(source, answers, env);
   // The key files are written before the configuration that names them. If this run is interrupted in between, the next
   // one uses the same files.
-  const keys = set.includes(SERVER_KEYS) ? ensureServerKeys(folder, server === null ? {} : { owner: server }) : null;
+  const keys = set.includes(SERVER_KEYS_SETTING)
+    ? ensureServerKeys(folder, serverOwner === null ? {} : { owner: serverOwner })
+    : null;
   const isNew = !existsSync(file);
   // The server must be able to read its configuration, but not to write it, unless its user owns the whole folder.
-  const uid = statSync(folder).uid === server?.uid ? server.uid : 0;
-  const owner = server !== null && isNew ? { owner: { uid, gid: server.gid } } : {};
-  writeConfig(file, insertNotes(result, notes), owner);
+  const uid = statSync(folder).uid === serverOwner?.uid ? serverOwner.uid : 0;
+  const ownerOption = serverOwner !== null && isNew ? { owner: { uid, gid: serverOwner.gid } } : {};
+  writeConfig(file, insertNotes(result, notes), ownerOption);
   return { file, set, kept, keysMadeIn: keys?.created === true ? folder : null };
 }
 
@@ -80,7 +86,7 @@ function insertNotes({ text, set }: SetupResult, notes: Partial<Record<SettingKe
   return text
     .split('\n')
     .flatMap((line, index) => {
-      const { kind, path, indent } = lines[index]!;
+      const { kind, keyPath: path, indent } = lines[index]!;
       const key = set.find((each) => each === path);
       const note = kind === 'key' && key !== undefined ? notes[key] : undefined;
       return note === undefined ? [line] : [`${indent}# ${note}`, line];
@@ -93,21 +99,21 @@ function insertNotes({ text, set }: SetupResult, notes: Partial<Record<SettingKe
  * directory, or of the nearest existing folder above it. If the data directory of the service does not exist yet, it is
  * the user of the service. Null if this process does not run as root, or if that user is root or unknown.
  */
-export function serverOwnerIfRoot(source: ConfigText, { dataDir }: Answers, env: Environment): Owner | null {
+export function serverOwnerIfRoot(source: ConfigText, { dataDir }: Answers, env: Environment): FileOwner | null {
   if (process.geteuid?.() !== 0) return null;
-  const given = dataDir !== undefined && keyState(source, 'data-dir') === 'open' ? dataDir : null;
-  const folder = given === null ? readDataDir(source.file, env) : resolve(dirname(source.file), given);
+  const givenDataDir = dataDir !== undefined && keyState(source, 'data-dir') === 'open' ? dataDir : null;
+  const folder = givenDataDir === null ? readDataDir(source.file, env) : resolve(dirname(source.file), givenDataDir);
   if (source.file === SYSTEM_CONFIG && !existsSync(folder)) return findServiceUser();
   return nonRootOwnerOf(folderOrNearestExistingAncestor(folder));
 }
 
 /** The path itself if it exists, otherwise the nearest existing folder above it. */
 export function folderOrNearestExistingAncestor(path: string): string {
-  const above = dirname(path);
-  return existsSync(path) || above === path ? path : folderOrNearestExistingAncestor(above);
+  const parent = dirname(path);
+  return existsSync(path) || parent === path ? path : folderOrNearestExistingAncestor(parent);
 }
 
-function findServiceUser(): Owner | null {
+function findServiceUser(): FileOwner | null {
   const found = readPasswd().find(({ name }) => name === SERVICE_USER);
   return found === undefined ? null : { uid: found.uid, gid: found.gid };
 }

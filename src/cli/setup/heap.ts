@@ -28,21 +28,21 @@ export interface ReplaceableServerProcess extends ProgramStart {
  * is null (V8's own limit). Throws the system's error if the program's file cannot be executed.
  */
 export function restartServerWithHeapLimit(
-  bytes: number | null,
+  heapBytes: number | null,
   installation: Installation,
   process: ReplaceableServerProcess,
 ): void {
-  if (bytes === null) return;
-  const heapMib = String(Math.floor(bytes / MIB));
+  if (heapBytes === null) return;
+  const heapMib = String(Math.floor(heapBytes / MIB));
   if (process.env[HEAP_GUARD_VARIABLE] === heapMib) return;
   const { file, name, args } = selfExecCommand(installation, process, process.argv.slice(2));
   // Checked first, since a failing execve ends the process without an understandable message.
   accessSync(file, constants.X_OK);
-  const options = [process.env['NODE_OPTIONS'], heapOptions(Number(heapMib))].filter(Boolean).join(' ');
+  const nodeOptions = [process.env['NODE_OPTIONS'], heapOptions(Number(heapMib))].filter(Boolean).join(' ');
   process.execve(file, [name, ...args], {
     ...withoutUndefined(process.env),
     [HEAP_GUARD_VARIABLE]: heapMib,
-    NODE_OPTIONS: options,
+    NODE_OPTIONS: nodeOptions,
   });
 }
 
@@ -51,8 +51,8 @@ export function restartServerWithHeapLimit(
  * semi-spaces. The size of a semi-space is a power of two (seen on Node 24.21: exact from 64 MiB to 64 GiB).
  */
 export function heapOptions(heapMib: number): string {
-  const share = 2 ** Math.floor(Math.log2(heapMib * HEAP_SHARE_PER_SEMI_SPACE));
-  const semiSpaceMib = Math.max(1, Math.min(MAX_SEMI_SPACE_MIB, share));
+  const shareMib = 2 ** Math.floor(Math.log2(heapMib * HEAP_SHARE_PER_SEMI_SPACE));
+  const semiSpaceMib = Math.max(1, Math.min(MAX_SEMI_SPACE_MIB, shareMib));
   return `--max-old-space-size=${heapMib - SEMI_SPACE_COUNT * semiSpaceMib} --max-semi-space-size=${semiSpaceMib}`;
 }
 

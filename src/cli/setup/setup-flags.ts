@@ -84,8 +84,8 @@ export function readDatabaseFlags({ env }: CommandContext, options: SetupOptions
   const password = dbPasswordFile === undefined ? env['KLATCH_DB_PASSWORD'] : readPassword(dbPasswordFile);
   return {
     embedded,
-    ...(localDatabase || cluster !== undefined ? { local: true } : {}),
-    ...(cluster === undefined ? {} : { cluster }),
+    ...(localDatabase || cluster !== undefined ? { createsLocalDatabase: true } : {}),
+    ...(cluster === undefined ? {} : { clusterName: cluster }),
     ...(dbHost === undefined ? {} : { host: dbHost }),
     ...(dbPort === undefined ? {} : { port: Number(dbPort) }),
     ...(dbName === undefined ? {} : { db: dbName }),
@@ -118,22 +118,24 @@ export function refuseContradictions(source: ConfigText, options: SetupOptions, 
     ...databaseKindContradictions(source, options),
   ];
   if (lines.length === 0) return;
-  const head = `nothing was written: ${source.file} has other answers than these options, and setup never changes one:`;
-  const end = 'Change them in the file, or repeat the command without these options.';
-  throw new CommandError(exitCodes.operationFailed, [head, ...lines, end].join('\n'));
+  const heading = `nothing was written: ${source.file} has other answers than these options, and setup never changes one:`;
+  const advice = 'Change them in the file, or repeat the command without these options.';
+  throw new CommandError(exitCodes.operationFailed, [heading, ...lines, advice].join('\n'));
 }
 
 function contradictionLines(
   source: ConfigText,
   key: SettingKey,
-  given: { name: string; hoconLiteral: string; typedValue: string },
+  givenOption: { name: string; hoconLiteral: string; typedValue: string },
 ): string[] {
-  const found = findContradiction(source, key, given.hoconLiteral);
+  const found = findContradiction(source, key, givenOption.hoconLiteral);
   if (found === null) return [];
   const { line, text } = found;
   const where = line === null ? 'elsewhere' : `line ${line}`;
   const says = text === null ? `${key} is set` : `${key} = ${text}`;
-  return [`  ${where}: ${says}, and ${given.name} says ${text === null ? 'something else' : given.typedValue}`];
+  return [
+    `  ${where}: ${says}, and ${givenOption.name} says ${text === null ? 'something else' : givenOption.typedValue}`,
+  ];
 }
 
 /**
@@ -142,8 +144,8 @@ function contradictionLines(
  */
 function passwordContradiction(source: ConfigText, options: SetupOptions, { password }: DatabaseFlags): string[] {
   if (options.dbPasswordFile === undefined || password === undefined) return [];
-  const given = { name: '--db-password-file', hoconLiteral: toHoconLiteral(password), typedValue: '' };
-  return contradictionLines(source, 'services.postgresql.password', given);
+  const givenOption = { name: '--db-password-file', hoconLiteral: toHoconLiteral(password), typedValue: '' };
+  return contradictionLines(source, 'services.postgresql.password', givenOption);
 }
 
 /**
@@ -152,7 +154,7 @@ function passwordContradiction(source: ConfigText, options: SetupOptions, { pass
  */
 function databaseKindContradictions(source: ConfigText, options: SetupOptions): string[] {
   const { embedded = false } = options;
-  const place = ['localDatabase', 'cluster', 'dbHost', 'dbPort', 'dbName', 'dbUser'] as const;
+  const locationOptions = ['localDatabase', 'cluster', 'dbHost', 'dbPort', 'dbName', 'dbUser'] as const;
   if (embedded) {
     return [
       ...contradictionLines(source, 'services.postgresql.embedded', {
@@ -165,7 +167,7 @@ function databaseKindContradictions(source: ConfigText, options: SetupOptions): 
       ),
     ];
   }
-  if (!isEmbedded(source) || place.every((option) => options[option] === undefined)) return [];
+  if (!isEmbedded(source) || locationOptions.every((option) => options[option] === undefined)) return [];
   return ['  services.postgresql.embedded is on, and the options name another database'];
 }
 

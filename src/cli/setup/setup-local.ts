@@ -3,7 +3,7 @@ import { keyState, type ConfigText } from '../../config/edit.ts';
 import { isPlaceholder, scalarText } from '../../config/value-types.ts';
 import { readTreeFromSources } from '../../config/tree.ts';
 import type { SettingKey } from '../../config/schema.ts';
-import { isEmbedded, type DatabaseAnswer } from '../../config/setup.ts';
+import { isEmbedded, type DatabaseSetupAnswer } from '../../config/setup.ts';
 import { valueAt } from '../../../packages/hocon/src/index.ts';
 import { isSupported, readClusterVersion, type ServerVersion } from '../../storage/provision/administrator.ts';
 import {
@@ -91,32 +91,32 @@ export function chooseCluster(
   examined: readonly ExaminedCluster[],
   { cluster, port }: { cluster: string | undefined; port: number | undefined },
 ): LocalCluster {
-  const meant = examined.filter(({ cluster: each }) => {
+  const matchingClusters = examined.filter(({ cluster: each }) => {
     return (cluster === undefined || each.name === cluster) && (port === undefined || each.port === port);
   });
-  const good = usableClusters(meant);
-  if (good.length === 1) return good[0]!.cluster;
-  if (good.length > 1) {
-    const lines = good.map(({ cluster: each, server }) => {
+  const usable = usableClusters(matchingClusters);
+  if (usable.length === 1) return usable[0]!.cluster;
+  if (usable.length > 1) {
+    const lines = usable.map(({ cluster: each, server }) => {
       const option = each.name === null ? `--db-port ${each.port}` : `--cluster ${each.name}`;
       return `  ${option}: PostgreSQL ${server.version}, ${clusterLabel(each)}`;
     });
     const head = 'nothing was written: several PostgreSQL servers run on this machine, choose one:';
     throw new CommandError(exitCodes.usage, [head, ...lines].join('\n'));
   }
-  const problems = meant.map(({ problem }) => problem).filter((problem) => problem !== null);
-  const lacksRoot = meant.some((each) => !mayAdministerIfRunning(each.cluster));
+  const problems = matchingClusters.map(({ problem }) => problem).filter((problem) => problem !== null);
+  const lacksRoot = matchingClusters.some((each) => !mayAdministerIfRunning(each.cluster));
   if (problems.length > 0) {
     throw new CommandError(lacksRoot ? exitCodes.notPermitted : exitCodes.unavailable, problems.join('\n'));
   }
-  const wanted = [...(cluster === undefined ? [] : [cluster]), ...(port === undefined ? [] : [`on port ${port}`])];
-  throw new CommandError(exitCodes.unavailable, noMatchingClusterSentence(examined, wanted.join(' ')));
+  const criteria = [...(cluster === undefined ? [] : [cluster]), ...(port === undefined ? [] : [`on port ${port}`])];
+  throw new CommandError(exitCodes.unavailable, noMatchingClusterSentence(examined, criteria.join(' ')));
 }
 
-function noMatchingClusterSentence(examined: readonly ExaminedCluster[], wanted: string): string {
+function noMatchingClusterSentence(examined: readonly ExaminedCluster[], criteria: string): string {
   if (examined.length > 0) {
-    const there = examined.map(({ cluster }) => clusterLabel(cluster)).join(', ');
-    return `There is no PostgreSQL server ${wanted} on this machine; there is ${there}. A port in server.conf counts too.`;
+    const existingLabels = examined.map(({ cluster }) => clusterLabel(cluster)).join(', ');
+    return `There is no PostgreSQL server ${criteria} on this machine; there is ${existingLabels}. A port in server.conf counts too.`;
   }
   return (
     'No PostgreSQL server was found on this machine. Install one with "sudo apt-get install postgresql" (11 or newer), ' +
@@ -126,7 +126,7 @@ function noMatchingClusterSentence(examined: readonly ExaminedCluster[], wanted:
 
 /** The setup answer for a local database, with a report of what was created. */
 export interface LocalDatabase {
-  readonly answer: DatabaseAnswer;
+  readonly answer: DatabaseSetupAnswer;
   readonly made: ProvisionedDatabase & { readonly label: string; readonly user: string; readonly db: string };
 }
 

@@ -1,22 +1,22 @@
 import { currentValue, keyState, type ConfigText } from '../../config/edit.ts';
 import { scalarText } from '../../config/value-types.ts';
 import type { SettingKey } from '../../config/schema.ts';
-import { checkAnswer, type DatabaseAnswer } from '../../config/setup.ts';
+import { checkAnswer, type DatabaseSetupAnswer } from '../../config/setup.ts';
 import type { LocalCluster } from '../../storage/provision/clusters.ts';
 import type { Answers } from './configure.ts';
 import type { Prompt } from '../core/prompt.ts';
 
 /** The defaults for the address of a database server and for the names of database and user, as in reference.conf. */
 export const databaseConnectionDefaults = { host: '127.0.0.1', port: 5432, db: 'klatch', user: 'klatch' } as const;
-const POSTGRESQL = 'services.postgresql';
+const POSTGRESQL_SECTION = 'services.postgresql';
 
 /** The command line's options about the database. `embedded` excludes all others, and `local` excludes `host`. */
 export interface DatabaseFlags {
   readonly embedded: boolean;
   /** True: setup creates a database in PostgreSQL on this machine. */
-  readonly local?: boolean;
+  readonly createsLocalDatabase?: boolean;
   /** Debian's name of the PostgreSQL server to use, such as "15/main". */
-  readonly cluster?: string;
+  readonly clusterName?: string;
   readonly host?: string;
   readonly port?: number;
   readonly db?: string;
@@ -41,7 +41,7 @@ export interface DatabaseOffers {
   /** The usable PostgreSQL servers, each with a sentence for a person. */
   readonly local: readonly { readonly cluster: LocalCluster; readonly text: string }[];
   /** A sentence about the embedded database; null: PostgreSQL's programs are not installed. */
-  readonly embedded: string | null;
+  readonly embeddedOffer: string | null;
   /** Sentences about servers that exist but cannot be used, with the reasons. */
   readonly unusableReasons: readonly string[];
 }
@@ -80,7 +80,7 @@ export async function askMissing(
     const text = 'Database password (not shown)';
     database = {
       ...database,
-      password: await askForSetting(prompt, `${POSTGRESQL}.password`, { text, isTypingHidden: true }),
+      password: await askForSetting(prompt, `${POSTGRESQL_SECTION}.password`, { text, isTypingHidden: true }),
     };
   }
   return { answers, database };
@@ -92,10 +92,11 @@ export async function askMissing(
  */
 export function answersWithDatabase(source: ConfigText, { answers, database: flags }: GivenAnswers): Answers {
   if (flags.embedded) return { ...answers, database: { embedded: true } };
-  const { embedded: _, local: __, cluster: ___, ...given } = flags;
-  const fillsPassword = databaseChoice(source, flags) === 'external' && isUnanswered(source, `${POSTGRESQL}.password`);
+  const { embedded: _, createsLocalDatabase: __, clusterName: ___, ...given } = flags;
+  const fillsPassword =
+    databaseChoice(source, flags) === 'external' && isUnanswered(source, `${POSTGRESQL_SECTION}.password`);
   if (!namesDatabase(flags) && !fillsPassword) return answers;
-  const database: DatabaseAnswer = { ...databaseConnectionDefaults, password: '', ...given };
+  const database: DatabaseSetupAnswer = { ...databaseConnectionDefaults, password: '', ...given };
   return { ...answers, database };
 }
 
@@ -112,11 +113,11 @@ function isUnanswered(source: ConfigText, key: SettingKey): boolean {
 }
 
 function databaseChoice(source: ConfigText, flags: DatabaseFlags): 'embedded' | 'external' | 'local' | 'open' {
-  if (flags.local === true) return 'local';
-  const value = currentValue(source, `${POSTGRESQL}.embedded`);
+  if (flags.createsLocalDatabase === true) return 'local';
+  const value = currentValue(source, `${POSTGRESQL_SECTION}.embedded`);
   const keys = ['host', 'port', 'db', 'user', 'password'] as const;
   if (value !== null) return ['true', 'yes', 'on'].includes(scalarText(value) ?? '') ? 'embedded' : 'external';
-  if (keys.some((name) => !isUnanswered(source, `${POSTGRESQL}.${name}`))) return 'external';
+  if (keys.some((name) => !isUnanswered(source, `${POSTGRESQL_SECTION}.${name}`))) return 'external';
   if (flags.embedded) return 'embedded';
   return impliesExternalServer(flags) ? 'external' : 'open';
 }
@@ -134,14 +135,14 @@ function impliesExternalServer(flags: DatabaseFlags): boolean {
  * identifies the user without one.
  */
 function needsPassword(source: ConfigText, { host, password }: DatabaseFlags): boolean {
-  if (password !== undefined || !isUnanswered(source, `${POSTGRESQL}.password`)) return false;
-  const value = currentValue(source, `${POSTGRESQL}.host`);
-  const place = value === null ? host : (scalarText(value) ?? undefined);
-  return place?.startsWith('/') !== true;
+  if (password !== undefined || !isUnanswered(source, `${POSTGRESQL_SECTION}.password`)) return false;
+  const value = currentValue(source, `${POSTGRESQL_SECTION}.host`);
+  const effectiveHost = value === null ? host : (scalarText(value) ?? undefined);
+  return effectiveHost?.startsWith('/') !== true;
 }
 
 async function askDatabase(prompt: Prompt, offers: DatabaseOffers, flags: DatabaseFlags): Promise<DatabaseFlags> {
-  const { local, embedded, unusableReasons } = offers;
+  const { local, embeddedOffer: embedded, unusableReasons } = offers;
   const choices: { text: string; answer: DatabaseFlags | null }[] = local.map(({ cluster: { name, port }, text }) => ({
     text,
     answer: { embedded: false, local: true, port, ...(name !== null && { cluster: name }) },
@@ -166,14 +167,15 @@ async function askExternalDatabase(prompt: Prompt, flags: DatabaseFlags): Promis
   const defaults = databaseConnectionDefaults;
   const host =
     flags.host ??
-    (await askForSetting(prompt, `${POSTGRESQL}.host`, { text: 'Database host', defaultValue: defaults.host }));
-  const asPort = { text: 'Database port', defaultValue: String(defaults.port) };
-  const port = flags.port ?? Number(await askForSetting(prompt, `${POSTGRESQL}.port`, asPort));
+    (await askForSetting(prompt, `${POSTGRESQL_SECTION}.host`, { text: 'Database host', defaultValue: defaults.host }));
+  const portQuestion = { text: 'Database port', defaultValue: String(defaults.port) };
+  const port = flags.port ?? Number(await askForSetting(prompt, `${POSTGRESQL_SECTION}.port`, portQuestion));
   const db =
-    flags.db ?? (await askForSetting(prompt, `${POSTGRESQL}.db`, { text: 'Database name', defaultValue: defaults.db }));
+    flags.db ??
+    (await askForSetting(prompt, `${POSTGRESQL_SECTION}.db`, { text: 'Database name', defaultValue: defaults.db }));
   const user =
     flags.user ??
-    (await askForSetting(prompt, `${POSTGRESQL}.user`, { text: 'Database user', defaultValue: defaults.user }));
+    (await askForSetting(prompt, `${POSTGRESQL_SECTION}.user`, { text: 'Database user', defaultValue: defaults.user }));
   return { embedded: false, host, port, db, user };
 }
 

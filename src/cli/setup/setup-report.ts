@@ -18,23 +18,23 @@ const SERVICE_FILES = ['/etc/init.d/klatch', '/lib/systemd/system/klatch.service
  */
 export function reportSetup(
   context: CommandContext,
-  done: ConfigureResult,
+  result: ConfigureResult,
   { json, local }: { json: boolean | undefined; local: LocalDatabase | null },
 ): void {
-  const { file, set, kept, keysMadeIn } = done;
+  const { file, set, kept, keysMadeIn } = result;
   if (json === true) {
     const { password: _, ...database } = local?.made ?? { password: '' };
-    printJson(context, { ...done, ...(local !== null && { database }), next: nextStep(context, file) });
+    printJson(context, { ...result, ...(local !== null && { database }), next: nextStep(context, file) });
   } else {
     const settings = describeConfig(readEffectiveTree(file, context));
-    const lines = (keys: readonly SettingKey[]): string =>
+    const settingLines = (keys: readonly SettingKey[]): string =>
       formatConfig(settings.filter(({ key }) => keys.includes(key)))
         .replace(/^/gm, '  ')
         .trimEnd();
     if (local !== null) print(context, ...localDatabaseLines(local));
     if (set.length === 0) print(context, `Nothing to write: ${file} has all these answers already.`);
-    else print(context, `Wrote to ${file}:`, lines(set));
-    if (kept.length > 0) print(context, 'Kept, since these have an answer already:', lines(kept));
+    else print(context, `Wrote to ${file}:`, settingLines(set));
+    if (kept.length > 0) print(context, 'Kept, since these have an answer already:', settingLines(kept));
     if (keysMadeIn !== null) print(context, `Made a pair of server keys in ${keysMadeIn}.`);
   }
   for (const warning of loadConfig(file, { env: context.env }).warnings) printError(context, `warning: ${warning}`);
@@ -43,12 +43,12 @@ export function reportSetup(
   print(context, `Then open the address that this prints: ${adminLinkCommand(context, file)}`);
 }
 
-const ROLE_VERBS = { made: 'Made', kept: 'Kept', 'new password': 'Gave a new password to' } as const;
+const DATABASE_ROLE_VERBS = { made: 'Made', kept: 'Kept', 'new password': 'Gave a new password to' } as const;
 
 function localDatabaseLines({ made }: LocalDatabase): string[] {
   const { label, version, user, db, role, database, host, port } = made;
   return [
-    `${ROLE_VERBS[role]} the role "${user}" and ${database} the database "${db}" in PostgreSQL ${version} (${label});`,
+    `${DATABASE_ROLE_VERBS[role]} the role "${user}" and ${database} the database "${db}" in PostgreSQL ${version} (${label});`,
     `a login over ${host.startsWith('/') ? host : `${host}:${port}`} works.`,
   ];
 }
@@ -56,33 +56,33 @@ function localDatabaseLines({ made }: LocalDatabase): string[] {
 /** Facts about the machine. Absent ones are determined from the system. */
 interface HostFacts {
   readonly installation?: Installation;
-  readonly isService?: boolean;
+  readonly isServiceInstalled?: boolean;
 }
 
 /** What the person has to do next, as a sentence that ends with a command. */
 export function nextStep(
   { programBinDir }: Pick<CommandContext, 'programBinDir'>,
-  file: string,
+  configFile: string,
   hostFacts: HostFacts = {},
 ): string {
   const { kind, command } = hostFacts.installation ?? thisInstallation();
-  const isService = hostFacts.isService ?? SERVICE_FILES.some((path) => existsSync(path));
-  if (file === SYSTEM_CONFIG && isService) return 'start the server: sudo service klatch start';
-  const flag = configFlagFor(programBinDir, file);
+  const isServiceInstalled = hostFacts.isServiceInstalled ?? SERVICE_FILES.some((path) => existsSync(path));
+  if (configFile === SYSTEM_CONFIG && isServiceInstalled) return 'start the server: sudo service klatch start';
+  const flag = configFlagFor(programBinDir, configFile);
   if (kind === 'archive') return `start the server: nohup ${shellWord(command)}${flag} >> klatch.log 2>&1 &`;
   return `start the server with "klatch serve${flag}".`;
 }
 
 /** The command that creates the sign-in link of the first administrator. */
-function adminLinkCommand({ programBinDir }: Pick<CommandContext, 'programBinDir'>, file: string): string {
+function adminLinkCommand({ programBinDir }: Pick<CommandContext, 'programBinDir'>, configFile: string): string {
   const { kind, command } = thisInstallation();
-  const program = file === SYSTEM_CONFIG ? 'sudo klatch' : kind === 'archive' ? shellWord(command) : 'klatch';
-  return `${program} admin-link${configFlagFor(programBinDir, file)}`;
+  const program = configFile === SYSTEM_CONFIG ? 'sudo klatch' : kind === 'archive' ? shellWord(command) : 'klatch';
+  return `${program} admin-link${configFlagFor(programBinDir, configFile)}`;
 }
 
-function configFlagFor(programBinDir: string, file: string): string {
-  const isFound = file === SYSTEM_CONFIG || file === join(programBinDir, '../conf/server.conf');
-  return isFound ? '' : ` --config ${shellWord(file)}`;
+function configFlagFor(programBinDir: string, configFile: string): string {
+  const isFoundByDefault = configFile === SYSTEM_CONFIG || configFile === join(programBinDir, '../conf/server.conf');
+  return isFoundByDefault ? '' : ` --config ${shellWord(configFile)}`;
 }
 
 function shellWord(text: string): string {

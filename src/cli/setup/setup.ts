@@ -3,7 +3,7 @@ import { dirname, join, resolve } from 'node:path';
 import type { Command } from 'commander';
 import { keyState, type ConfigText } from '../../config/edit.ts';
 import { EmbeddedError } from '../../storage/embedded/embedded-error.ts';
-import { findPrograms } from '../../storage/embedded/programs.ts';
+import { findPrograms, type PostgresqlPrograms } from '../../storage/embedded/programs.ts';
 import { clusterLabel } from '../../storage/provision/clusters.ts';
 import { thisInstallation } from '../../installation.ts';
 import {
@@ -42,7 +42,7 @@ import { reportSetup } from './setup-report.ts';
 const BIN_DIR_SETTING = 'services.postgresql.bin-dir';
 
 export function addSetup(program: Command, context: CommandContext): void {
-  const command = program
+  const setupCommand = program
     .command('setup')
     .description('make a complete configuration, or complete the one that is there; answers in it are never changed')
     .option('--base-uri <url>', 'the public address of the HTTP interface, such as https://chat.example.org')
@@ -68,13 +68,13 @@ export function addSetup(program: Command, context: CommandContext): void {
     )
     .option('--allow <range>', 'what hooks may reach beyond public addresses; may be repeated', appendValue)
     .action(async (options: SetupOptions, self: Command) => setup(context, configFlag(self), options));
-  const local = ['localDatabase', 'cluster', 'socketDir'];
+  const localOptions = ['localDatabase', 'cluster', 'socketDir'];
   const conflicts: Readonly<Record<string, readonly string[]>> = {
-    '--embedded': [...local, 'dbHost', 'dbPort', 'dbName', 'dbUser', 'dbPasswordFile', 'dbTls', 'dbCaFile'],
-    '--db-host': local,
+    '--embedded': [...localOptions, 'dbHost', 'dbPort', 'dbName', 'dbUser', 'dbPasswordFile', 'dbTls', 'dbCaFile'],
+    '--db-host': localOptions,
   };
-  for (const option of command.options) option.conflicts([...(conflicts[option.long ?? ''] ?? [])]);
-  withExamples(withJson(command), [
+  for (const option of setupCommand.options) option.conflicts([...(conflicts[option.long ?? ''] ?? [])]);
+  withExamples(withJson(setupCommand), [
     'sudo klatch setup',
     'sudo klatch setup --local-database --base-uri https://chat.example.org',
     'klatch setup --embedded --base-uri https://chat.example.org',
@@ -82,27 +82,39 @@ export function addSetup(program: Command, context: CommandContext): void {
   ]);
 }
 
-const appendValue = (value: string, before: readonly string[] = []): readonly string[] => [...before, value];
+const appendValue = (value: string, earlierValues: readonly string[] = []): readonly string[] => [
+  ...earlierValues,
+  value,
+];
 
-async function setup(context: CommandContext, flag: string | undefined, options: SetupOptions): Promise<void> {
-  const file = chooseConfigFile(context, flag);
+async function setup(context: CommandContext, configOption: string | undefined, options: SetupOptions): Promise<void> {
+  const file = chooseConfigFile(context, configOption);
   requireReadableIfExists(file);
   const source = readConfigOrTemplate(file);
-  const asked = {
+  const answersFromOptions = {
     answers: { ...archiveDefaults(context, source), ...readAnswers(options) },
     database: readDatabaseFlags(context, options),
   };
-  refuseContradictions(source, options, asked.database);
-  const missing = findMissing(source, asked.answers, asked.database);
+  refuseContradictions(source, options, answersFromOptions.database);
+  const missing = findMissing(source, answersFromOptions.answers, answersFromOptions.database);
   // Before setup asks a question or creates anything, it checks that this user can write the configuration.
-  if (!existsSync(file) || missing.length > 0 || asked.database.local === true) requireReplaceable(file);
-  const given = missing.length === 0 ? asked : await askForMissing(context, source, { given: asked, missing, options });
-  const local =
-    given.database.local === true ? await chooseClusterAndMakeDatabase(context, source, { given, options }) : null;
-  if (given.database.embedded && keyState(source, BIN_DIR_SETTING) === 'open')
+  if (!existsSync(file) || missing.length > 0 || answersFromOptions.database.createsLocalDatabase === true)
+    requireReplaceable(file);
+  const completeAnswers =
+    missing.length === 0
+      ? answersFromOptions
+      : await askForMissing(context, source, { given: answersFromOptions, missing, options });
+  const localDatabase =
+    completeAnswers.database.createsLocalDatabase === true
+      ? await chooseClusterAndMakeDatabase(context, source, { given: completeAnswers, options })
+      : null;
+  if (completeAnswers.database.embedded && keyState(source, BIN_DIR_SETTING) === 'open')
     await warnOfMissingPostgresqlPrograms(context);
-  const all = local === null ? answersWithDatabase(source, given) : { ...given.answers, database: local.answer };
-  reportSetup(context, configure(file, all, context), { json: options.json, local });
+  const allAnswers =
+    localDatabase === null
+      ? answersWithDatabase(source, completeAnswers)
+      : { ...completeAnswers.answers, database: localDatabase.answer };
+  reportSetup(context, configure(file, allAnswers, context), { json: options.json, local: localDatabase });
 }
 
 /**
@@ -112,9 +124,9 @@ async function setup(context: CommandContext, flag: string | undefined, options:
  *   SYSTEM_CONFIG does not;
  * - else SYSTEM_CONFIG.
  */
-function chooseConfigFile({ env, programBinDir }: CommandContext, flag: string | undefined): string {
-  const named = flag ?? env['KLATCH_CONFIG'];
-  if (named !== undefined && named !== '') return resolve(named);
+function chooseConfigFile({ env, programBinDir }: CommandContext, configOption: string | undefined): string {
+  const namedFile = configOption ?? env['KLATCH_CONFIG'];
+  if (namedFile !== undefined && namedFile !== '') return resolve(namedFile);
   const beside = configBesideProgram(programBinDir);
   if (isArchive() || existsSync(beside)) return beside;
   return existsSync(dirname(beside)) && !existsSync(SYSTEM_CONFIG) ? beside : SYSTEM_CONFIG;
@@ -163,8 +175,8 @@ const isArchive = (): boolean => thisInstallation().kind === 'archive';
  * server, and the archive can be moved as a whole.
  */
 function archiveDefaults({ programBinDir }: CommandContext, source: ConfigText): Answers {
-  const isOwn = isArchive() && source.file === configBesideProgram(programBinDir);
-  return isOwn && keyState(source, 'data-dir') === 'open' ? { dataDir: '../data' } : {};
+  const isArchiveConfig = isArchive() && source.file === configBesideProgram(programBinDir);
+  return isArchiveConfig && keyState(source, 'data-dir') === 'open' ? { dataDir: '../data' } : {};
 }
 
 interface SetupInput {
@@ -203,10 +215,10 @@ async function findDatabaseOffers(context: CommandContext, { socketDir }: SetupO
       cluster,
       text: `PostgreSQL ${server.version} on this machine (${clusterLabel(cluster)}): a role and a database are made in it`,
     })),
-    embedded:
+    embeddedOffer:
       typeof programs === 'string'
         ? null
-        : `a private PostgreSQL ${programs.version} that Klatch runs in its data directory`,
+        : `a private PostgreSQL ${programs.postgresqlVersion} that Klatch runs in its data directory`,
     unusableReasons: [
       ...examined.map(({ problem }) => problem).filter((problem) => problem !== null),
       ...(typeof programs === 'string' ? [programs] : []),
@@ -218,7 +230,7 @@ async function findDatabaseOffers(context: CommandContext, { socketDir }: SetupO
  * Finds the PostgreSQL programs for an embedded database. Resolves to their version, or to a sentence that says why
  * there are none.
  */
-async function findPostgresqlPrograms(): Promise<{ readonly version: string } | string> {
+async function findPostgresqlPrograms(): Promise<Pick<PostgresqlPrograms, 'postgresqlVersion'> | string> {
   try {
     return await findPrograms({ binDir: null, clusterMajor: null, clusterDir: '' });
   } catch (error) {
@@ -239,7 +251,7 @@ async function chooseClusterAndMakeDatabase(
 ): Promise<LocalDatabase> {
   const examined = await examineClusters(context, options.socketDir);
   const port = flags.port ?? configuredDatabasePort(source, context.env);
-  const cluster = chooseCluster(examined, { cluster: flags.cluster, port });
+  const cluster = chooseCluster(examined, { cluster: flags.clusterName, port });
   const serverUid = serverOwnerIfRoot(source, answers, context.env)?.uid ?? null;
   return makeLocalDatabase(source, { cluster, flags, serverUid }, context.env);
 }

@@ -18,37 +18,40 @@ const MAX_KEY_FILE_BYTES = 65_536;
  * Reads a service account from `key`, which is JSON or the absolute path of a file with JSON. Returns a sentence with
  * the reason if the key cannot be used; the sentence quotes no part of the key.
  */
-export function readServiceAccount(projectId: string, key: string): ServiceAccount | string {
-  const name = isJson(key) ? 'the JSON' : keyPathForMessage(key);
-  const text = isJson(key) ? { content: key } : readKeyText(key, name);
-  if (typeof text === 'string') return text;
-  const fields = parseJsonObject(text.content);
+export function readServiceAccount(projectId: string, jsonOrPath: string): ServiceAccount | string {
+  const name = isJson(jsonOrPath) ? 'the JSON' : keyPathForMessage(jsonOrPath);
+  const contentOrProblem = isJson(jsonOrPath) ? { content: jsonOrPath } : readKeyText(jsonOrPath, name);
+  if (typeof contentOrProblem === 'string') return contentOrProblem;
+  const fields = parseJsonObject(contentOrProblem.content);
   if (fields === null)
-    return `${name} is ${isJson(key) ? 'damaged' : 'not JSON'}: expected ${SERVICE_ACCOUNT_DESCRIPTION}`;
+    return `${name} is ${isJson(jsonOrPath) ? 'damaged' : 'not JSON'}: expected ${SERVICE_ACCOUNT_DESCRIPTION}`;
   return serviceAccountFromFields(fields, projectId, name);
 }
 
 function serviceAccountFromFields(
   fields: Record<string, unknown>,
   projectId: string,
-  name: string,
+  nameInMessages: string,
 ): ServiceAccount | string {
   if ('project_info' in fields)
-    return `${name} is the configuration of an app; expected ${SERVICE_ACCOUNT_DESCRIPTION}`;
+    return `${nameInMessages} is the configuration of an app; expected ${SERVICE_ACCOUNT_DESCRIPTION}`;
   const { type, client_email: email, private_key: pem, private_key_id: keyId, project_id: project } = fields;
-  if (type !== 'service_account') return `${name} is not a service account; expected ${SERVICE_ACCOUNT_DESCRIPTION}`;
-  if (typeof email !== 'string' || !/^[\x21-\x7e]{3,320}$/.test(email)) return `${name} lacks its client_email`;
-  if (typeof pem !== 'string') return `${name} lacks its private_key`;
+  if (type !== 'service_account')
+    return `${nameInMessages} is not a service account; expected ${SERVICE_ACCOUNT_DESCRIPTION}`;
+  if (typeof email !== 'string' || !/^[\x21-\x7e]{3,320}$/.test(email))
+    return `${nameInMessages} lacks its client_email`;
+  if (typeof pem !== 'string') return `${nameInMessages} lacks its private_key`;
   // A project of Google has an id and a number. The file contains only the id, so a configured number cannot be
   // compared.
   if (!/^\d+$/.test(projectId) && project !== projectId) {
-    const other = typeof project === 'string' && /^[A-Za-z0-9.:-]{1,100}$/.test(project) ? project : 'another project';
-    return `${name} is of ${other}, not of ${projectId}`;
+    const projectForMessage =
+      typeof project === 'string' && /^[A-Za-z0-9.:-]{1,100}$/.test(project) ? project : 'another project';
+    return `${nameInMessages} is of ${projectForMessage}, not of ${projectId}`;
   }
   const privateKey = parsePrivateKey(pem);
-  if (typeof privateKey === 'string') return `the private_key of ${name} ${privateKey}`;
+  if (typeof privateKey === 'string') return `the private_key of ${nameInMessages} ${privateKey}`;
   if (privateKey.asymmetricKeyType !== 'rsa') {
-    return `the private_key of ${name} is of the type ${privateKey.asymmetricKeyType}, expected RSA`;
+    return `the private_key of ${nameInMessages} is of the type ${privateKey.asymmetricKeyType}, expected RSA`;
   }
   return { clientEmail: email, keyId: typeof keyId === 'string' ? keyId : null, privateKey };
 }
@@ -56,10 +59,11 @@ function serviceAccountFromFields(
 /** Reads the key in a .p8 file. Returns a sentence with the reason if it cannot be used. */
 export function readAppleKey(path: string): KeyObject | string {
   const name = keyPathForMessage(path);
-  const text = readKeyText(path, name);
-  if (typeof text === 'string') return text;
-  if (!text.content.includes('-----BEGIN')) return `${name} is not a .p8 file: it begins with "BEGIN PRIVATE KEY"`;
-  const key = parsePrivateKey(text.content);
+  const contentOrProblem = readKeyText(path, name);
+  if (typeof contentOrProblem === 'string') return contentOrProblem;
+  if (!contentOrProblem.content.includes('-----BEGIN'))
+    return `${name} is not a .p8 file: it begins with "BEGIN PRIVATE KEY"`;
+  const key = parsePrivateKey(contentOrProblem.content);
   if (typeof key === 'string') return `${name} ${key}`;
   const { namedCurve = '' } = key.asymmetricKeyDetails ?? {};
   if (key.asymmetricKeyType === 'ec' && namedCurve === 'prime256v1') return key;
@@ -69,11 +73,11 @@ export function readAppleKey(path: string): KeyObject | string {
 /** Reads the certificates in a PEM file. Returns a sentence with the reason if the file cannot be used. */
 export function readCaFile(path: string): { readonly pem: string } | string {
   const name = keyPathForMessage(path);
-  const text = readKeyText(path, name);
-  if (typeof text === 'string') return text;
+  const contentOrProblem = readKeyText(path, name);
+  if (typeof contentOrProblem === 'string') return contentOrProblem;
   try {
-    const certificate = new X509Certificate(text.content);
-    if (certificate.ca || certificate.issuer === certificate.subject) return { pem: text.content };
+    const certificate = new X509Certificate(contentOrProblem.content);
+    if (certificate.ca || certificate.issuer === certificate.subject) return { pem: contentOrProblem.content };
     return `${name} is not the certificate of an authority`;
   } catch {
     // The error is not quoted: the file may be a private key that was mistaken for a certificate.
@@ -116,14 +120,16 @@ function parseJsonObject(text: string): Record<string, unknown> | null {
   }
 }
 
-function readKeyText(path: string, name: string): { readonly content: string } | string {
+function readKeyText(path: string, nameInMessages: string): { readonly content: string } | string {
   try {
     const stat = statSync(path);
-    if (!stat.isFile()) return `${name} is not a file`;
-    return stat.size > MAX_KEY_FILE_BYTES ? `${name} is too large for a key` : { content: readFileSync(path, 'utf8') };
+    if (!stat.isFile()) return `${nameInMessages} is not a file`;
+    return stat.size > MAX_KEY_FILE_BYTES
+      ? `${nameInMessages} is too large for a key`
+      : { content: readFileSync(path, 'utf8') };
   } catch (error) {
     const { code = 'unknown' } = error as NodeJS.ErrnoException;
-    if (code === 'ENOENT' || code === 'ENOTDIR') return `${name} does not exist`;
-    return `${name} cannot be read (${code})`;
+    if (code === 'ENOENT' || code === 'ENOTDIR') return `${nameInMessages} does not exist`;
+    return `${nameInMessages} cannot be read (${code})`;
   }
 }

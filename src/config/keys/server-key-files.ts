@@ -5,7 +5,7 @@ import { dirname, join, resolve } from 'node:path';
 import { describePublicKey, type PublicServerKey, type ServerKey } from '../../model/server-key.ts';
 import type { ServerKeyFiles } from '../config.ts';
 import { syncFolder, writeNewFile } from '../durable-file.ts';
-import type { Owner } from '../durable-file.ts';
+import type { FileOwner } from '../durable-file.ts';
 import { keyPathForMessage } from '../key-path-for-message.ts';
 import { ConfigError } from '../problem.ts';
 
@@ -86,26 +86,26 @@ function readPemKey(path: string, which: keyof ServerKeyFiles): KeyObject | stri
   return parsePemKey(pem, name, which);
 }
 
-function parsePemKey(pem: string, name: string, which: keyof ServerKeyFiles): KeyObject | string {
+function parsePemKey(pem: string, nameInMessages: string, which: keyof ServerKeyFiles): KeyObject | string {
   try {
     const key = which === 'public' ? createPublicKey(pem) : createPrivateKey(pem);
     if (key.asymmetricKeyType === 'ed25519') return key;
-    return `${name} holds a key of the type ${key.asymmetricKeyType ?? 'unknown'}, expected ed25519: ${NEW_PAIR_ADVICE}`;
+    return `${nameInMessages} holds a key of the type ${key.asymmetricKeyType ?? 'unknown'}, expected ed25519: ${NEW_PAIR_ADVICE}`;
   } catch (error) {
     // Only the error's code is shown: OpenSSL's message is about its decoder's internals, and can repeat the input.
-    return `${name} is a damaged PEM file (${errorCodeOf(error)})`;
+    return `${nameInMessages} is a damaged PEM file (${errorCodeOf(error)})`;
   }
 }
 
-function readBytes(path: string, name: string): Buffer | string {
+function readBytes(path: string, nameInMessages: string): Buffer | string {
   try {
     const stat = statSync(path);
-    if (!stat.isFile()) return `${name} is not a file`;
-    return stat.size > MAX_KEY_FILE_BYTES ? `${name} is too large for a key` : readFileSync(path);
+    if (!stat.isFile()) return `${nameInMessages} is not a file`;
+    return stat.size > MAX_KEY_FILE_BYTES ? `${nameInMessages} is too large for a key` : readFileSync(path);
   } catch (error) {
     const code = errorCodeOf(error);
-    if (code === 'ENOENT' || code === 'ENOTDIR') return `${name} does not exist`;
-    return `${name} cannot be read (${code})`;
+    if (code === 'ENOENT' || code === 'ENOTDIR') return `${nameInMessages} does not exist`;
+    return `${nameInMessages} cannot be read (${code})`;
   }
 }
 
@@ -123,7 +123,7 @@ interface EnsuredServerKeys extends ServerKeyFiles {
  * Creates a folder if it does not exist. Gives new folders to the group of the keys' owner, who could not reach the
  * keys otherwise.
  */
-function createGroupAccessibleFolder(folder: string, owner: Owner | undefined): void {
+function createGroupAccessibleFolder(folder: string, owner: FileOwner | undefined): void {
   const first = mkdirSync(folder, { recursive: true, mode: 0o750 });
   if (first === undefined || owner === undefined) return;
   for (let path = resolve(folder); ; path = dirname(path)) {
@@ -142,7 +142,7 @@ export function serverKeyPaths(folder: string): ServerKeyFiles {
  * existing pair. Writes the private file first: if a run is interrupted, the next one derives the public key from it.
  * Throws if the existing files do not belong together.
  */
-export function ensureServerKeys(folder: string, options: { readonly owner?: Owner } = {}): EnsuredServerKeys {
+export function ensureServerKeys(folder: string, options: { readonly owner?: FileOwner } = {}): EnsuredServerKeys {
   const files = serverKeyPaths(folder);
   createGroupAccessibleFolder(folder, options.owner);
   const exists = (path: string): boolean => statSync(path, { throwIfNoEntry: false }) !== undefined;

@@ -67,8 +67,8 @@ export class EventReader {
     ttlResolution: 50,
   });
   #requests: ReadRequest[] = [];
-  #reading = false;
-  #failing = false;
+  #isReading = false;
+  #isFailing = false;
 
   /**
    * `witness`: records each event that is read, since a receiver may get the event before its notification reaches this
@@ -90,33 +90,33 @@ export class EventReader {
     if (known !== undefined) return Promise.resolve(known);
     return new Promise((resolve, reject) => {
       this.#requests.push({ conversationId, afterRev, resolve, reject });
-      if (!this.#reading) void this.#drain();
+      if (!this.#isReading) void this.#drain();
     });
   }
 
   async #drain(): Promise<void> {
-    this.#reading = true;
+    this.#isReading = true;
     // Waits until all lanes that the same notification woke have called `next`: they do so in one turn of the event
     // loop.
     await new Promise(setImmediate);
     while (this.#requests.length > 0) await this.#queryOneBatch();
-    this.#reading = false;
+    this.#isReading = false;
   }
 
   async #queryOneBatch(): Promise<void> {
     const byPosition = Map.groupBy(this.#requests, ({ conversationId, afterRev }) => keyOf(conversationId, afterRev));
-    const groups = [...byPosition.values()].slice(0, MAX_POSITIONS_PER_QUERY);
-    const taken = new Set(groups.flat());
-    this.#requests = this.#requests.filter((request) => !taken.has(request));
+    const requestGroups = [...byPosition.values()].slice(0, MAX_POSITIONS_PER_QUERY);
+    const takenRequests = new Set(requestGroups.flat());
+    this.#requests = this.#requests.filter((request) => !takenRequests.has(request));
     try {
-      const positions = groups.map((group) => group[0]!);
+      const positions = requestGroups.map((group) => group[0]!);
       const pages = await this.#pool.run((sql) => readDeliveryEvents(sql, positions, PAGE_LIMITS));
-      this.#failing = false;
-      groups.forEach((group, index) => this.#cacheAndResolve(group, pages[index]!));
+      this.#isFailing = false;
+      requestGroups.forEach((group, index) => this.#cacheAndResolve(group, pages[index]!));
     } catch (error) {
-      if (!this.#failing) this.#log.warn('events cannot be read for reverse webhooks, repeating', { error });
-      this.#failing = true;
-      for (const request of groups.flat()) request.reject(error);
+      if (!this.#isFailing) this.#log.warn('events cannot be read for reverse webhooks, repeating', { error });
+      this.#isFailing = true;
+      for (const request of requestGroups.flat()) request.reject(error);
     }
   }
 

@@ -1,6 +1,6 @@
 import type { Rev, Seq } from '../../model/ids.ts';
 import type { LaneRow } from '../../storage/hooks/lanes.ts';
-import { joinBodies, MAX_BATCH_BYTES, MAX_SKIPPED, type DeliveryRequest } from '../request-body-builder.ts';
+import { joinBodies, MAX_BATCH_BYTES, MAX_SKIPPED_PER_REQUEST, type DeliveryRequest } from '../request-body-builder.ts';
 import type { EncodedEvent, EventReader } from './event-reader.ts';
 
 /** Bounds of one request of events. */
@@ -34,24 +34,24 @@ export class EventRequestBuilder {
    * The rev after which the last query found no event, if no notification has come since then. Null: there may be
    * events.
    */
-  #exhaustedAt: Rev | null;
+  #exhaustedAfterRev: Rev | null;
   #wakeups = 0;
 
   constructor(reader: EventReader, row: LaneRow) {
     this.#reader = reader;
     this.#row = row;
-    this.#exhaustedAt = row.hasPendingEvents ? null : row.eventCursor;
+    this.#exhaustedAfterRev = row.hasPendingEvents ? null : row.eventCursor;
   }
 
   /** Must be called when a notification has announced an event that the builder has not read yet. */
-  wake(): void {
+  onEventAnnounced(): void {
     this.#wakeups += 1;
-    this.#exhaustedAt = null;
+    this.#exhaustedAfterRev = null;
   }
 
   /** False: as far as this node knows from notifications, no event comes after this rev. */
   mayHaveEventsAfter(rev: Rev): boolean {
-    return this.#exhaustedAt === null || rev < this.#exhaustedAt;
+    return this.#exhaustedAfterRev === null || rev < this.#exhaustedAfterRev;
   }
 
   /**
@@ -60,7 +60,7 @@ export class EventRequestBuilder {
    */
   async next(afterRev: Rev, bounds: EventBounds): Promise<NextEventRequest> {
     let skippedTo = afterRev;
-    for (let n = 0; n < MAX_SKIPPED; n += 1) {
+    for (let n = 0; n < MAX_SKIPPED_PER_REQUEST; n += 1) {
       const { event, headSeq } = await this.#read(skippedTo);
       const isPastEnd = bounds.resendRangeEnd !== null && (event === null || event.rev > bounds.resendRangeEnd);
       // The rest of the failed batch is gone: its events have expired since the failed attempt.
@@ -70,53 +70,54 @@ export class EventRequestBuilder {
       if (isWaiting) return { skippedTo, request: null, nextEventAfterSeq: event.afterSeq };
       if (!this.#isSkipped(event)) {
         if (skippedTo > afterRev) break;
-        return { skippedTo, request: await this.#request(event, bounds), nextEventAfterSeq: event.afterSeq };
+        return { skippedTo, request: await this.#buildRequest(event, bounds), nextEventAfterSeq: event.afterSeq };
       }
       skippedTo = event.rev;
     }
     return { skippedTo, request: null, nextEventAfterSeq: bounds.maxAfterSeq };
   }
 
-  async #request(head: EncodedEvent, bounds: EventBounds): Promise<DeliveryRequest> {
+  async #buildRequest(firstEvent: EncodedEvent, bounds: EventBounds): Promise<DeliveryRequest> {
     const isSingle = this.#row.batch === 1 && bounds.resendRangeEnd === null;
     const { events, resendRangeEnd } = isSingle
-      ? { events: [head], resendRangeEnd: null }
-      : await this.#collect(head, bounds);
+      ? { events: [firstEvent], resendRangeEnd: null }
+      : await this.#collect(firstEvent, bounds);
     const bodies = events.map(({ body }) => body);
-    const isRange = this.#row.batch > 1 || (bounds.resendRangeEnd !== null && bounds.resendRangeEnd > head.rev);
+    const isRange = this.#row.batch > 1 || (bounds.resendRangeEnd !== null && bounds.resendRangeEnd > firstEvent.rev);
     const last = events.at(-1)!;
     return {
-      first: head.seq,
+      first: firstEvent.seq,
       last: last.seq,
-      rev: head.rev,
+      rev: firstEvent.rev,
       lastRev: resendRangeEnd ?? last.rev,
       revs: events.map(({ rev }) => rev),
-      logEpoch: head.logEpoch,
-      body: isRange ? joinBodies(bodies) : head.body,
+      logEpoch: firstEvent.logEpoch,
+      body: isRange ? joinBodies(bodies) : firstEvent.body,
       hops: Math.max(...events.map(({ hops }) => hops)),
     };
   }
 
   async #collect(
-    head: EncodedEvent,
+    firstEvent: EncodedEvent,
     { maxEvents, resendRangeEnd, maxAfterSeq }: EventBounds,
   ): Promise<{ events: EncodedEvent[]; resendRangeEnd: Rev | null }> {
-    const events = [head];
-    let bytes = head.body.length + 2;
-    let skipped = 0;
-    for (let after = head.rev; after !== resendRangeEnd && events.length < maxEvents;) {
+    const events = [firstEvent];
+    let bytes = firstEvent.body.length + 2;
+    let skippedCount = 0;
+    for (let after = firstEvent.rev; after !== resendRangeEnd && events.length < maxEvents;) {
       const { event } = await this.#read(after);
       if (event === null || (resendRangeEnd !== null && event.rev > resendRangeEnd)) break;
       // In two cases the request must end before this event. So it does not cover the whole range of a failed batch:
       // - The event has another log epoch.
       // - The hook has not received the message that comes before the event.
-      if (event.logEpoch !== head.logEpoch || event.afterSeq > maxAfterSeq) return { events, resendRangeEnd: null };
+      if (event.logEpoch !== firstEvent.logEpoch || event.afterSeq > maxAfterSeq)
+        return { events, resendRangeEnd: null };
       after = event.rev;
       if (this.#isSkipped(event)) {
-        skipped += 1;
+        skippedCount += 1;
         // After many skipped events the batch ends, although more events fit: otherwise it could read the log for long.
         // A failed batch is sent again as a whole, also if its hook wants fewer events now.
-        if (skipped > MAX_SKIPPED && resendRangeEnd === null) break;
+        if (skippedCount > MAX_SKIPPED_PER_REQUEST && resendRangeEnd === null) break;
         continue;
       }
       bytes += event.body.length + 1;
@@ -132,7 +133,7 @@ export class EventRequestBuilder {
     const next = await this.#reader.next(this.#row.conversationId, afterRev);
     // A notification during the read may have announced an event that the read did not see. So the builder remembers
     // "no event" only if no notification came.
-    if (next.event === null && wakeups === this.#wakeups) this.#exhaustedAt = afterRev;
+    if (next.event === null && wakeups === this.#wakeups) this.#exhaustedAfterRev = afterRev;
     return next;
   }
 

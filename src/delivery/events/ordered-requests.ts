@@ -1,6 +1,6 @@
 import type { Rev, Seq } from '../../model/ids.ts';
 import type { LanePosition } from '../attempt-result.ts';
-import type { DeliveryRequest, RequestRangeBounds, RequestBodyBuilder } from '../request-body-builder.ts';
+import type { DeliveryRequest, RequestRangeBounds, MessageRequestBuilder } from '../request-body-builder.ts';
 import type { EventBounds, EventRequestBuilder } from './event-request-builder.ts';
 
 /** Bounds of one request of messages or events. */
@@ -13,13 +13,13 @@ export interface OrderedBounds extends RequestRangeBounds, Omit<EventBounds, 're
 }
 
 /** What a lane does next after a position: send a request, skip messages or events, or wait. */
-interface NextOrdered {
+interface NextOrderedRequest {
   /** The position after the skipped messages or events; null: none was skipped. */
   readonly skippedTo: LanePosition | null;
   readonly request: DeliveryRequest | null;
 }
 
-const NOTHING: NextOrdered = { skippedTo: null, request: null };
+const NOTHING: NextOrderedRequest = { skippedTo: null, request: null };
 
 /**
  * Merges a hook's messages and events into one order. After each message come the events that were written before the
@@ -30,12 +30,12 @@ const NOTHING: NextOrdered = { skippedTo: null, request: null };
  * saw (`#messagesBeforeNextEvent`). A message beyond that head requires another check.
  */
 export class OrderedRequests {
-  readonly #messages: RequestBodyBuilder;
+  readonly #messages: MessageRequestBuilder;
   readonly #events: EventRequestBuilder | null;
   /** The messages up to `toSeq` come before the first event after `eventCursor`. */
   #messagesBeforeNextEvent: { readonly eventCursor: Rev; readonly toSeq: Seq } | null = null;
 
-  constructor(messages: RequestBodyBuilder, events: EventRequestBuilder | null) {
+  constructor(messages: MessageRequestBuilder, events: EventRequestBuilder | null) {
     this.#messages = messages;
     this.#events = events;
   }
@@ -52,7 +52,7 @@ export class OrderedRequests {
    * Builds the next request after a position, with the current texts of the messages. Rejects when the database is
    * unreachable.
    */
-  async next(position: LanePosition, bounds: OrderedBounds): Promise<NextOrdered> {
+  async next(position: LanePosition, bounds: OrderedBounds): Promise<NextOrderedRequest> {
     const { cursor, eventCursor } = position;
     if (!this.#isMessageNext(position)) {
       const { maxEvents, resendRangeEndRev } = bounds;

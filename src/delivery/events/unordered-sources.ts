@@ -7,7 +7,7 @@ import { UnorderedInFlightWindow, type RequestRange } from '../unordered-in-flig
 import type { EventRequestBuilder } from './event-request-builder.ts';
 
 /** What a lane does next after a seq or rev: send a request, skip numbers, or wait. */
-interface NextUnordered<Num extends Seq | Rev> {
+interface NextUnorderedRequest<Num extends Seq | Rev> {
   readonly skippedTo: Num;
   readonly request: DeliveryRequest | null;
 }
@@ -20,7 +20,7 @@ export interface UnorderedSource<Num extends Seq | Rev> {
   readonly window: UnorderedInFlightWindow<Num>;
   readonly hasBacklog: boolean;
   /** `resendRangeEnd`: set when a request is sent again, with the same range. It is the last number of that range. */
-  read(after: Num, resendRangeEnd: Num | null): Promise<NextUnordered<Num>>;
+  read(after: Num, resendRangeEnd: Num | null): Promise<NextUnorderedRequest<Num>>;
   rangeOf(request: DeliveryRequest): RequestRange<Num>;
 }
 
@@ -39,7 +39,7 @@ export class UnorderedMessages implements UnorderedSource<Seq> {
     return this.window.lastRead < this.#deps.head() || this.window.toResend !== undefined;
   }
 
-  async read(after: Seq, resendRangeEnd: Seq | null): Promise<NextUnordered<Seq>> {
+  async read(after: Seq, resendRangeEnd: Seq | null): Promise<NextUnorderedRequest<Seq>> {
     const { requests, head, lowerHeadAfterEmptyRead, reloadHook } = this.#deps;
     const headBefore = head();
     const bounds = resendRangeEnd === null ? this.#bounds() : { maxMessages: UNLIMITED, resendRangeEnd };
@@ -93,7 +93,7 @@ export class UnorderedEvents implements UnorderedSource<Rev> {
     return this.#events.mayHaveEventsAfter(this.window.lastRead) || this.window.toResend !== undefined;
   }
 
-  read(after: Rev, resendRangeEnd: Rev | null): Promise<NextUnordered<Rev>> {
+  read(after: Rev, resendRangeEnd: Rev | null): Promise<NextUnorderedRequest<Rev>> {
     const { maxMessagesPerRequest, tracker, slowStart } = this.#deps;
     const { batchLastRev, unbatchedUntilRev } = tracker.progress;
     const { lastRead } = this.window;

@@ -12,7 +12,7 @@ const MAX_BUFFERED_BYTES = 256 * 1024;
  * A part takes a slot in memory only for bytes beyond this number. So small uploads, and uploads that stall early,
  * block no other upload.
  */
-const UNRESERVED_BYTES = 256 * 1024;
+const MAX_UNRESERVED_BYTES = 256 * 1024;
 
 const REMAINDER_NAME_BYTES = 12;
 
@@ -42,11 +42,11 @@ export async function appendToS3(
       if (chunks === null) break;
       for (const chunk of chunks) await append.add(chunk);
     }
-    const failure = buffer.error;
-    const reached = await append.end(source.isLast === true && failure === null);
-    if (failure === null) return reached;
-    source.onProgress(reached);
-    throw failure;
+    const sourceError = buffer.sourceError;
+    const storedProgress = await append.finishAppend(source.isEndOfFile === true && sourceError === null);
+    if (sourceError === null) return storedProgress;
+    source.onProgress(storedProgress);
+    throw sourceError;
   } finally {
     buffer.detachAndPause();
     await append.release();
@@ -77,24 +77,24 @@ class S3Append {
     const { bucket, key } = this.#target;
     const { remainder, remainderName, hasRemainder } = this.#state;
     if (remainderName !== null && remainder > 0)
-      await this.#fill(await bucket.readRemainder(key, remainderName, remainder));
+      await this.#addToParts(await bucket.readRemainder(key, remainderName, remainder));
     // The upload's row names this remainder, so the remainders of earlier requests are not needed any more.
     if (hasRemainder) await bucket.removeRemainders(key, remainderName);
   }
 
   async add(chunk: Buffer): Promise<void> {
     this.#addedUpTo += chunk.length;
-    await this.#fill(chunk);
+    await this.#addToParts(chunk);
   }
 
   /** Stores the bytes that are left: as the last part if `isLast`, else as the remainder. */
-  async end(isLast: boolean): Promise<UploadProgress> {
+  async finishAppend(isLast: boolean): Promise<UploadProgress> {
     this.#reservation?.markFull();
     await this.#awaitPartInFlight();
     const body = this.#takeBody();
     if (isLast) await this.#putLast(body);
     else await this.#putRemainder(body);
-    return { received: this.#addedUpTo, state: { ...this.#state } };
+    return { receivedBytes: this.#addedUpTo, state: { ...this.#state } };
   }
 
   /** Waits until the part that is being sent has ended, and releases the slot of the part that is being filled. */
@@ -104,14 +104,14 @@ class S3Append {
     this.#reservation = null;
   }
 
-  async #fill(chunk: Buffer): Promise<void> {
+  async #addToParts(chunk: Buffer): Promise<void> {
     const { partBytes } = this.#state;
-    for (let unread = chunk; unread.length > 0;) {
-      const taken = unread.subarray(0, partBytes - this.#bufferedBytes);
-      unread = unread.subarray(taken.length);
+    for (let remainingBytes = chunk; remainingBytes.length > 0;) {
+      const taken = remainingBytes.subarray(0, partBytes - this.#bufferedBytes);
+      remainingBytes = remainingBytes.subarray(taken.length);
       this.#chunks.push(taken);
       this.#bufferedBytes += taken.length;
-      if (this.#bufferedBytes > UNRESERVED_BYTES) this.#reservation ??= await this.#reservePartMemory();
+      if (this.#bufferedBytes > MAX_UNRESERVED_BYTES) this.#reservation ??= await this.#reservePartMemory();
       if (this.#bufferedBytes === partBytes) await this.#sendPart();
     }
   }
@@ -193,6 +193,6 @@ class S3Append {
 
   #reportState(change: Partial<S3UploadState>): void {
     this.#state = { ...this.#state, ...change };
-    this.#source.onProgress({ received: this.#storedBytes, state: { ...this.#state } });
+    this.#source.onProgress({ receivedBytes: this.#storedBytes, state: { ...this.#state } });
   }
 }

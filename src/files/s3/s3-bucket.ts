@@ -46,7 +46,7 @@ export class S3Bucket {
     this.#client = client;
   }
 
-  async check(): Promise<void> {
+  async checkAccess(): Promise<void> {
     await this.#client.requestDocument({ method: 'GET', key: null, query: { 'list-type': '2', 'max-keys': '1' } });
   }
 
@@ -78,10 +78,10 @@ export class S3Bucket {
     const headers: Record<string, string> = range === null ? {} : { range: `bytes=${range.start}-${range.end}` };
     const { status, body } = await this.#client.send({ method: 'GET', key, headers, isDownload: true });
     const out = new PassThrough();
-    const isPartial = range === null || status === 206;
+    const isRangeHonored = range === null || status === 206;
     // Without this listener an error would end the process. After `body.destroy()` below, the error is ignored.
-    body.on('error', (cause) => (isPartial ? out.destroy(this.#client.toTransferError(cause)) : undefined));
-    if (!isPartial) {
+    body.on('error', (cause) => (isRangeHonored ? out.destroy(this.#client.toTransferError(cause)) : undefined));
+    if (!isRangeHonored) {
       body.destroy();
       throw new StoreUnavailableError(`${this.#client.description} does not give parts of files`);
     }
@@ -96,8 +96,8 @@ export class S3Bucket {
    */
   async readText(key: string, maxBytes: number): Promise<string | null> {
     try {
-      const text = await buffer(await this.read(key, { start: 0, end: maxBytes - 1 }));
-      return text.toString('latin1').trim();
+      const content = await buffer(await this.read(key, { start: 0, end: maxBytes - 1 }));
+      return content.toString('latin1').trim();
     } catch (error) {
       if (error instanceof NotInStoreError) return null;
       throw error;
@@ -106,8 +106,8 @@ export class S3Bucket {
 
   /** Reads the remainder of an upload. Throws NotInStoreError if the object has not `bytes` bytes. */
   async readRemainder(key: FileKey, name: string, bytes: number): Promise<Buffer> {
-    const read = await buffer(await this.read(remainderKey(key, name), { start: 0, end: bytes - 1 }));
-    if (read.length === bytes) return read;
+    const remainder = await buffer(await this.read(remainderKey(key, name), { start: 0, end: bytes - 1 }));
+    if (remainder.length === bytes) return remainder;
     throw new NotInStoreError(`${this.#client.description} has lost a part of this upload`);
   }
 
@@ -117,8 +117,8 @@ export class S3Bucket {
    */
   async removeRemainders(key: FileKey, except: string | null): Promise<void> {
     const { objects } = await this.#requestObjectPage(null, remainderKeyPrefix(key));
-    const kept = except === null ? null : remainderKey(key, except);
-    for (const object of objects) if (object.key !== kept) await this.remove(object.key);
+    const keptKey = except === null ? null : remainderKey(key, except);
+    for (const object of objects) if (object.key !== keptKey) await this.remove(object.key);
   }
 
   async beginUpload(key: FileKey): Promise<string> {
@@ -168,11 +168,11 @@ export class S3Bucket {
       after === null ? null : `${REMAINDERS_PREFIX}${after}`,
       REMAINDERS_PREFIX,
     );
-    const named = objects.map((object) => ({
+    const objectsByFileKey = objects.map((object) => ({
       ...object,
       key: object.key.slice(REMAINDERS_PREFIX.length).split('.', 1)[0]!,
     }));
-    const files = new Map(named.filter(({ key }) => isFileKey(key)).map((object) => [object.key, object]));
+    const files = new Map(objectsByFileKey.filter(({ key }) => isFileKey(key)).map((object) => [object.key, object]));
     return { files: [...files.values()], next: isTruncated ? last!.slice(REMAINDERS_PREFIX.length) : null };
   }
 
@@ -229,8 +229,8 @@ export class S3Bucket {
       firstElementText(document, 'NextKeyMarker') ?? '',
       firstElementText(document, 'NextUploadIdMarker') ?? '',
     ]);
-    const asked = JSON.stringify([query['key-marker'] ?? '', query['upload-id-marker'] ?? '']);
-    if (next === asked) throw this.#unexpectedResponseError();
+    const requestedMarker = JSON.stringify([query['key-marker'] ?? '', query['upload-id-marker'] ?? '']);
+    if (next === requestedMarker) throw this.#unexpectedResponseError();
     return { uploads, next };
   }
 

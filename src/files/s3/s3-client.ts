@@ -68,7 +68,7 @@ export class S3Client {
     this.description = `the bucket ${config.bucket}`;
     this.#signing = new S3RequestSigner(config);
     this.#bounds = bounds;
-    const options = {
+    const agentOptions = {
       pipelining: 1,
       maxHeaderSize: MAX_HEADER_BYTES,
       connect: { timeout: bounds.connectTimeoutMs },
@@ -76,8 +76,8 @@ export class S3Client {
       // No time-out of undici: the timer in `#send` includes the wait for a connection.
       headersTimeout: 0,
     };
-    this.#agent = new Agent({ ...options, connections: MAX_CONNECTIONS });
-    this.#downloadAgent = new Agent({ ...options, connections: MAX_DOWNLOAD_CONNECTIONS });
+    this.#agent = new Agent({ ...agentOptions, connections: MAX_CONNECTIONS });
+    this.#downloadAgent = new Agent({ ...agentOptions, connections: MAX_DOWNLOAD_CONNECTIONS });
   }
 
   /** Sends a request. The caller must read or destroy the body of the answer. */

@@ -4,7 +4,7 @@ import type { S3Config } from '../../config/services.ts';
 /** The SHA-256 of an empty body, in hexadecimal. */
 const EMPTY_BODY_SHA256 = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855';
 /** The longest time, in seconds, for which S3 accepts a signed URL: a week. */
-const MAX_DOWNLOAD_URL_S = 604_800;
+const MAX_DOWNLOAD_URL_TTL_S = 604_800;
 /** The headers of the store's answer that a signed URL can set. */
 const OVERRIDABLE_RESPONSE_HEADERS = ['content-type', 'content-disposition', 'cache-control'] as const;
 const GENERAL_ENDPOINT = 's3.amazonaws.com';
@@ -54,8 +54,8 @@ export class S3RequestSigner {
       url: this.#url(key, query),
       headers: { ...headers, 'x-amz-content-sha256': hash },
     });
-    const signed = await signer.sign();
-    return { url: this.#withEncodedSpaces(signed.url), headers: Object.fromEntries(signed.headers) };
+    const signedRequest = await signer.sign();
+    return { url: this.#withEncodedSpaces(signedRequest.url), headers: Object.fromEntries(signedRequest.headers) };
   }
 
   /**
@@ -68,15 +68,15 @@ export class S3RequestSigner {
   ): Promise<string> {
     const query: Record<string, string> = {};
     for (const [name, value] of Object.entries(headers)) {
-      const known = OVERRIDABLE_RESPONSE_HEADERS.find((header) => header === name.toLowerCase());
-      if (known !== undefined) query[`response-${known}`] = value;
+      const overridableHeader = OVERRIDABLE_RESPONSE_HEADERS.find((header) => header === name.toLowerCase());
+      if (overridableHeader !== undefined) query[`response-${overridableHeader}`] = value;
     }
-    query['X-Amz-Expires'] = String(Math.min(MAX_DOWNLOAD_URL_S, Math.max(1, Math.ceil(forMs / 1_000))));
+    query['X-Amz-Expires'] = String(Math.min(MAX_DOWNLOAD_URL_TTL_S, Math.max(1, Math.ceil(forMs / 1_000))));
     const signer = this.#createSigner({ method: 'GET', url: this.#url(key, query), signQuery: true });
     return this.#withEncodedSpaces((await signer.sign()).url);
   }
 
-  #createSigner(what: {
+  #createSigner(signerInput: {
     method: string;
     url: string;
     headers?: Record<string, string>;
@@ -85,7 +85,7 @@ export class S3RequestSigner {
     const { accessKey, secretKey, region } = this.#config;
     if (this.#signingKeyCache.size > 10) this.#signingKeyCache = new Map();
     return new AwsV4Signer({
-      ...what,
+      ...signerInput,
       accessKeyId: accessKey,
       secretAccessKey: secretKey,
       service: 's3',

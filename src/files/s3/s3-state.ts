@@ -57,7 +57,7 @@ export function parseUploadState(state: UploadState): S3UploadState {
 }
 
 /** Like `parseUploadState`, but also throws NotInStoreError if the bytes in the state do not add up to `received`. */
-export function parseProgress({ received, state: given }: UploadProgress): S3UploadState {
+export function parseProgress({ receivedBytes: received, state: given }: UploadProgress): S3UploadState {
   const state = parseUploadState(given);
   const { etags, partBytes, remainder, isComplete } = state;
   if (isComplete || etags.length * partBytes + remainder === received) return state;

@@ -44,7 +44,7 @@ export class S3Store implements FileStore {
   }
 
   checkUsable(): Promise<void> {
-    return this.#bucket.check();
+    return this.#bucket.checkAccess();
   }
 
   readStoreId(): Promise<string | null> {
@@ -75,15 +75,15 @@ export class S3Store implements FileStore {
     } catch (error) {
       // S3 does not know an upload any more after it was completed. If the file has the right size, an earlier call has
       // completed it.
-      if (!(error instanceof NotInStoreError) || (await this.size(key)) !== progress.received) throw error;
+      if (!(error instanceof NotInStoreError) || (await this.size(key)) !== progress.receivedBytes) throw error;
     }
     if (state.hasRemainder) await this.#bucket.removeRemainders(key, null);
   }
 
   async removeUploadAndFile(key: FileKey, state: UploadState | null): Promise<void> {
     checkFileKey(key);
-    const known = state === null ? null : this.#uploadIdOf(state);
-    if (known !== null) await this.#bucket.abortUpload(key, known);
+    const knownUploadId = state === null ? null : this.#uploadIdOf(state);
+    if (knownUploadId !== null) await this.#bucket.abortUpload(key, knownUploadId);
     await this.removeIncompleteUpload(key);
     await this.#bucket.remove(key);
   }
@@ -92,8 +92,8 @@ export class S3Store implements FileStore {
     checkFileKey(key);
     // Also finds a multipart upload whose id is in no row, because the process was killed just after it began the
     // upload.
-    const found = await this.#bucket.uploadsOf(key);
-    for (const { uploadId } of found.slice(0, MAX_ABORTED_UPLOADS_PER_FILE))
+    const multipartUploads = await this.#bucket.uploadsOf(key);
+    for (const { uploadId } of multipartUploads.slice(0, MAX_ABORTED_UPLOADS_PER_FILE))
       await this.#bucket.abortUpload(key, uploadId);
     await this.#bucket.removeRemainders(key, null);
   }
@@ -172,8 +172,8 @@ export class S3Store implements FileStore {
       await this.#bucket.put(key, body);
       return;
     }
-    const last = await this.#bucket.putPart(key, { uploadId, part: etags.length + 1 }, body);
-    await this.#bucket.completeUpload(key, uploadId, [...etags, last]);
+    const lastEtag = await this.#bucket.putPart(key, { uploadId, part: etags.length + 1 }, body);
+    await this.#bucket.completeUpload(key, uploadId, [...etags, lastEtag]);
   }
 
   #uploadIdOf(state: UploadState): string | null {

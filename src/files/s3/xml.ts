@@ -7,20 +7,20 @@ const XML_ENTITIES: Readonly<Record<string, string>> = { lt: '<', gt: '>', amp: 
 
 /** The content of each element of this name, in order; elements must not contain elements of the same name. */
 export function elementContents(xml: string, name: string): string[] {
-  const found: string[] = [];
-  let from = 0;
+  const contents: string[] = [];
+  let searchStart = 0;
   for (;;) {
-    const opened = findOpeningTag(xml, name, from);
-    if (opened === null) return found;
-    if (opened.isSelfClosing) {
-      found.push('');
-      from = opened.end;
+    const openingTag = findOpeningTag(xml, name, searchStart);
+    if (openingTag === null) return contents;
+    if (openingTag.isSelfClosing) {
+      contents.push('');
+      searchStart = openingTag.end;
       continue;
     }
-    const close = xml.indexOf(`</${name}>`, opened.end);
-    if (close === -1) return found;
-    found.push(xml.slice(opened.end, close));
-    from = close + name.length + 3;
+    const closingTagAt = xml.indexOf(`</${name}>`, openingTag.end);
+    if (closingTagAt === -1) return contents;
+    contents.push(xml.slice(openingTag.end, closingTagAt));
+    searchStart = closingTagAt + name.length + 3;
   }
 }
 
@@ -36,16 +36,16 @@ export function escapeXml(text: string): string {
 }
 
 function findOpeningTag(xml: string, name: string, from: number): { end: number; isSelfClosing: boolean } | null {
-  let at = from;
+  let searchAt = from;
   for (;;) {
-    at = xml.indexOf(`<${name}`, at);
-    if (at === -1) return null;
-    const afterName = at + name.length + 1;
-    const close = xml.indexOf('>', afterName);
-    if (close === -1) return null;
+    searchAt = xml.indexOf(`<${name}`, searchAt);
+    if (searchAt === -1) return null;
+    const afterName = searchAt + name.length + 1;
+    const tagEndAt = xml.indexOf('>', afterName);
+    if (tagEndAt === -1) return null;
     // The name must end here: an element with a longer name that begins the same is another one.
-    if (/[\s/>]/.test(xml[afterName]!)) return { end: close + 1, isSelfClosing: xml[close - 1] === '/' };
-    at = afterName;
+    if (/[\s/>]/.test(xml[afterName]!)) return { end: tagEndAt + 1, isSelfClosing: xml[tagEndAt - 1] === '/' };
+    searchAt = afterName;
   }
 }
 
@@ -53,7 +53,7 @@ function findOpeningTag(xml: string, name: string, from: number): { end: number;
 function decodeCharacterReferences(text: string): string {
   return text.replace(/&(?:#x([0-9a-f]{1,6})|#([0-9]{1,7})|([a-z]{2,4}));/gi, (whole, hex, decimal, name) => {
     if (name !== undefined) return XML_ENTITIES[name as string] ?? whole;
-    const code = hex === undefined ? Number(decimal) : Number.parseInt(hex as string, 16);
-    return code <= 0x10ffff ? String.fromCodePoint(code) : whole;
+    const codePoint = hex === undefined ? Number(decimal) : Number.parseInt(hex as string, 16);
+    return codePoint <= 0x10ffff ? String.fromCodePoint(codePoint) : whole;
   });
 }

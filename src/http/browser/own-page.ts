@@ -17,10 +17,10 @@ export function requireOwnPage(
   { method, headers }: Pick<IncomingMessage, 'method' | 'headers'>,
   ownOrigin: string,
 ): void {
-  const isOwn = SAFE_METHODS.has(method)
+  const isFromOwnPage = SAFE_METHODS.has(method)
     ? OWN_FETCH_SITES.has(headers['sec-fetch-site'])
     : headers.origin === ownOrigin;
-  if (isOwn) return;
+  if (isFromOwnPage) return;
   const sentence = `The session cookie is for pages of ${ownOrigin} (http.base-uri), and this request comes from elsewhere: open Klatch there`;
   throw new KlatchError('forbidden', { sentence });
 }

@@ -94,11 +94,11 @@ function shownSession(caller: AccountCaller): BrowserSession {
 }
 
 async function signIn(services: Services, authenticator: Authenticator, req: Request, res: Response): Promise<void> {
-  const previous = await authenticator.authenticate(req);
-  const caller: Caller = { kind: 'anonymous', source: callerSource(previous)!, live: null };
+  const previousCaller = await authenticator.authenticate(req);
+  const caller: Caller = { kind: 'anonymous', source: callerSource(previousCaller)!, live: null };
   const body = await readBody(req, res, bodySizeLimit(services.config.http, ANYBODY_OPERATION_LIMITS));
-  const refusal = (): KlatchError => new KlatchError('rate_limited');
-  const input = await services.parseBudget.run(caller.source, refusal, () =>
+  const createRefusal = (): KlatchError => new KlatchError('rate_limited');
+  const input = await services.parseBudget.run(caller.source, createRefusal, () =>
     parseJsonBodyAsInput(req, body, ANYBODY_OPERATION_LIMITS),
   );
   // The serializer of the cookie is made before the code or link is used up: making it may need the database, and may
@@ -118,7 +118,7 @@ async function signIn(services: Services, authenticator: Authenticator, req: Req
   // A session with a fixed end may be on a shared computer, whose browser must not keep the cookie for the next person.
   const cookie = serialize(token, { isPersistent: expiresAt === null });
   sendJson(res, 200, { ...shown, expires_at: expiresAt }, { 'set-cookie': cookie });
-  await endReplacedSession(services, previous);
+  await endReplacedSession(services, previousCaller);
 }
 
 /**
@@ -134,10 +134,16 @@ function fixedEndOf(input: { readonly expires_in_s?: number }): string | null {
  * Ends the session that the browser had before this sign-in, whose cookie it no longer has. If ending it fails, that
  * session expires by itself.
  */
-async function endReplacedSession(services: Services, previous: Caller): Promise<void> {
-  if (previous.kind !== 'account') return;
-  const end = callOperation(endOwnSession, { services, caller: previous, input: { session: previous.sessionId } });
-  await end.catch((error: unknown) => services.log.debug('a session that a sign-in replaced was not ended', { error }));
+async function endReplacedSession(services: Services, previousCaller: Caller): Promise<void> {
+  if (previousCaller.kind !== 'account') return;
+  const endCall = callOperation(endOwnSession, {
+    services,
+    caller: previousCaller,
+    input: { session: previousCaller.sessionId },
+  });
+  await endCall.catch((error: unknown) =>
+    services.log.debug('a session that a sign-in replaced was not ended', { error }),
+  );
 }
 
 async function signOut(services: Services, authenticator: Authenticator, req: Request, res: Response): Promise<void> {

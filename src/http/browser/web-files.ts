@@ -23,44 +23,44 @@ interface WebFile {
 /** The browser client as it was built with the program. */
 export interface WebFiles {
   /** The page's HTML, with placeholders for values that the server knows. */
-  readonly shell: string;
+  readonly shellHtml: string;
   /** Files by name; the name has a hash of the content. */
   readonly assets: ReadonlyMap<string, WebFile>;
 }
 
 /** The files of the browser client; null in a source tree in which the client was not built (`npm run web`). */
 export function readWebFiles(): WebFiles | null {
-  const shell = readShell();
-  if (shell === null) return null;
-  return { shell, assets: new Map(plainNames().map((name) => [name, readWebFile(name)])) };
+  const shellHtml = readShellHtml();
+  if (shellHtml === null) return null;
+  return { shellHtml, assets: new Map(listPlainFileNames().map((name) => [name, readWebFile(name)])) };
 }
 
 /** The id of the browser client's build, which changes with its content. Null where the client was not built. */
 export function readBuildId(): string | null {
-  const shell = readShell();
-  return shell === null ? null : buildIdOf(shell);
+  const shellHtml = readShellHtml();
+  return shellHtml === null ? null : buildIdOf(shellHtml);
 }
 
 /**
  * A hash of the shell (the page's HTML), which changes with any file. The shell names the first files by hashes of
  * their content. The content of these files names further files by their hashes.
  */
-export function buildIdOf(shell: string): string {
-  return createHash('sha256').update(shell).digest('hex').slice(0, BUILD_ID_DIGITS);
+export function buildIdOf(shellHtml: string): string {
+  return createHash('sha256').update(shellHtml).digest('hex').slice(0, BUILD_ID_DIGITS);
 }
 
-function readShell(): string | null {
+function readShellHtml(): string | null {
   try {
-    const shell = readAsset(`${FOLDER}/shell.html`);
+    const shellHtml = readAsset(`${FOLDER}/shell.html`);
     // A shell with `{{script}}` is the template among the sources, not a built one.
-    return shell.includes('{{script}}') ? null : shell;
+    return shellHtml.includes('{{script}}') ? null : shellHtml;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
     throw error;
   }
 }
 
-function plainNames(): string[] {
+function listPlainFileNames(): string[] {
   return listAssets(`${FOLDER}/assets`).filter((name) => MEDIA_TYPES.has(endingOf(name)));
 }
 

@@ -65,7 +65,7 @@ const SHELL_HEADERS = {
 const OPENER_POLICY = { 'cross-origin-opener-policy': 'same-origin' } as const;
 
 /** The page of the browser client, ready to be sent. */
-interface Shell {
+interface RenderedPage {
   readonly html: Buffer;
   readonly headers: Readonly<Record<string, string>>;
   readonly base: URL;
@@ -86,7 +86,7 @@ export function webRoutes(config: WebConfig, log: Log): Router {
     return router;
   }
   const base = new URL(config.http.baseUri);
-  const html = Buffer.from(fillShell(files.shell, config));
+  const html = Buffer.from(fillShellHtml(files.shellHtml, config));
   const headers = {
     ...SHELL_HEADERS,
     'content-security-policy': contentSecurityPolicy(config.files),
@@ -98,18 +98,18 @@ export function webRoutes(config: WebConfig, log: Log): Router {
 }
 
 /** Fills the shell's placeholders. Addresses contain the path of base-uri, since the page may not have `<base>`. */
-function fillShell(shell: string, { projectName, http }: WebConfig): string {
+function fillShellHtml(shellHtml: string, { projectName, http }: WebConfig): string {
   const base = `${http.baseUri}/`;
-  const values = new Map([
+  const placeholderValues = new Map([
     ['base', base],
     ['path', new URL(base).pathname],
     ['project', projectName],
-    ['build', buildIdOf(shell)],
+    ['build', buildIdOf(shellHtml)],
   ]);
-  return shell.replaceAll(/\{\{(\w+)\}\}/g, (_, name: string) => escapeHtml(values.get(name)!));
+  return shellHtml.replaceAll(/\{\{(\w+)\}\}/g, (_, name: string) => escapeHtml(placeholderValues.get(name)!));
 }
 
-function pageHandler({ html, headers, base }: Shell): RequestHandler {
+function pageHandler({ html, headers, base }: RenderedPage): RequestHandler {
   return (req, res, next) => {
     if (!isGetOrHead(req) || !HTML_PATTERN.test(req.headers.accept ?? '')) {
       next();
@@ -134,9 +134,9 @@ function isTrustworthy({ protocol, hostname }: URL): boolean {
  * server.
  */
 function isOtherLoopbackName(host: string | undefined, base: URL): boolean {
-  const asked = URL.parse(`${base.protocol}//${host ?? ''}`);
-  if (asked === null || asked.hostname === base.hostname || asked.port !== base.port) return false;
-  return LOOPBACK_NAMES.has(asked.hostname) && LOOPBACK_NAMES.has(base.hostname);
+  const requestedUrl = URL.parse(`${base.protocol}//${host ?? ''}`);
+  if (requestedUrl === null || requestedUrl.hostname === base.hostname || requestedUrl.port !== base.port) return false;
+  return LOOPBACK_NAMES.has(requestedUrl.hostname) && LOOPBACK_NAMES.has(base.hostname);
 }
 
 function assetHandler({ assets }: WebFiles): RequestHandler {
@@ -164,8 +164,8 @@ function assetHandler({ assets }: WebFiles): RequestHandler {
 
 /** Whether Accept-Encoding lists the encoding without `q=0`, which means that the client refuses it. */
 function accepts({ headers }: IncomingMessage, encoding: string): boolean {
-  const listed = (headers['accept-encoding'] ?? '').split(',');
-  return listed.some((each) => {
+  const listedEncodings = (headers['accept-encoding'] ?? '').split(',');
+  return listedEncodings.some((each) => {
     const [name, ...parameters] = each.split(';').map((part) => part.trim().toLowerCase());
     return name === encoding && !parameters.some((parameter) => /^q=0(?:\.0*)?$/.test(parameter));
   });

@@ -1,4 +1,4 @@
-import { alertUpdate } from '../../callers/core/alert-update.ts';
+import { makeAlertUpdate } from '../../callers/core/alert-update.ts';
 import type { AlertUpdate, KnownAlert } from '../../callers/core/message-form.ts';
 import { momentOf } from '../../callers/core/moments.ts';
 import type { JsonObject } from '../../callers/core/values.ts';
@@ -28,8 +28,8 @@ export const OWN_SOURCE = 'klatch';
  * unknown value.
  */
 export function alertUpdateModeOf(url: string): AlertUpdateMode {
-  const start = url.indexOf('?');
-  const value = start === -1 ? null : new URLSearchParams(url.slice(start)).get('updates');
+  const queryStart = url.indexOf('?');
+  const value = queryStart === -1 ? null : new URLSearchParams(url.slice(queryStart)).get('updates');
   if (value === null) return 'both';
   const mode = ALERT_UPDATE_MODES.find((each) => each === value);
   if (mode !== undefined) return mode;
@@ -42,7 +42,7 @@ export function alertUpdateModeOf(url: string): AlertUpdateMode {
  */
 export function ownAlertUpdate({ key, state }: JsonObject): AlertUpdate | null {
   if (typeof key !== 'string' || (state !== 'firing' && state !== 'resolved')) return null;
-  return alertUpdate(key, state);
+  return makeAlertUpdate(key, state);
 }
 
 /**
@@ -54,7 +54,7 @@ export interface ReportedAlert {
   readonly text: string;
 }
 
-type SentBesides = Pick<AlertPost, 'label' | 'iconUrl' | 'hops' | 'key' | 'bodyHash' | 'expectation'>;
+type OtherMessageParts = Pick<AlertPost, 'label' | 'iconUrl' | 'hops' | 'key' | 'bodyHash' | 'expectation'>;
 
 /**
  * Turns a post's report about an alert into the input of the alert writer. The second parameter holds the message's
@@ -62,14 +62,14 @@ type SentBesides = Pick<AlertPost, 'label' | 'iconUrl' | 'hops' | 'key' | 'bodyH
  */
 export function reportedAlert(
   { text, alertReport }: { readonly text: string; readonly alertReport: AlertReport },
-  { label, iconUrl, hops, key, bodyHash, expectation }: SentBesides,
+  { label, iconUrl, hops, key, bodyHash, expectation }: OtherMessageParts,
   charge: <Result>(work: () => Result) => Result,
 ): ReportedAlert {
   const { source, update, mode, contentOf, maxTextCodePoints: maxLength } = alertReport;
   const { key: alertKey, state, alerts, onlyAfterFiring = false, isReplacement = false } = update;
   const senderAlerts = alerts.map((alert) => ({ ...alert, startsAt: new Date(momentOf(alert.startsAt)!) }));
   const fingerprints = new Set(alerts.map(({ fingerprint }) => fingerprint));
-  const texts: AlertTextSource = { mode, isReplacement, fingerprints, contentOf, maxLength };
+  const textSource: AlertTextSource = { mode, isReplacement, fingerprints, contentOf, maxLength };
   const alertPost: AlertPost = {
     label,
     iconUrl,
@@ -80,8 +80,8 @@ export function reportedAlert(
     source,
     alertKey,
     onlyAfterFiring,
-    update: { state, senderAlerts, occurredAt: beginningOf(update, new Date()) },
-    writeTexts: (change, shown) => charge(() => alertTexts(texts, change, shown)),
+    update: { state, senderAlerts, fallbackStartedAt: beginningOf(update, new Date()) },
+    writeTexts: (change, shown) => charge(() => alertTexts(textSource, change, shown)),
   };
   return { alertPost, text };
 }

@@ -2,7 +2,7 @@ import type { KnownAlert } from '../../callers/core/message-form.ts';
 import { boundedCardsJson } from '../../callers/core/message-cards.ts';
 import { sinceMomentText } from '../../callers/core/moments.ts';
 import { clipped } from '../../callers/core/plain-text.ts';
-import { markOf } from '../../callers/core/render-text.ts';
+import { emojiOfMood } from '../../callers/core/render-text.ts';
 import type { AlertChange, PostedAlertState, SenderAlert } from '../../model/alert.ts';
 import { MOODS, type MessageCard } from '../../model/message-card.ts';
 import type { AlertMessage, AlertTexts, MessageContent } from '../../operations/messages/alert-writer.ts';
@@ -27,8 +27,8 @@ export interface AlertTextSource {
   readonly maxLength: number;
 }
 
-const RESOLVED_BEGINNING = `${markOf('good')} resolved · `;
-const MARK_BEGINNINGS = MOODS.map((mood) => `${markOf(mood)} `);
+const RESOLVED_BEGINNING = `${emojiOfMood('good')} resolved · `;
+const MARK_BEGINNINGS = MOODS.map((mood) => `${emojiOfMood(mood)} `);
 const MAX_HEADLINE_LENGTH = 200;
 
 /**
@@ -38,7 +38,7 @@ export function alertTexts(source: AlertTextSource, change: AlertChange, shown: 
   const current = currentContent(source, change.after);
   if (shown === null) return { ...current, followUp: null };
   const reminderOf = (text: string): MessageContent | null =>
-    shown.isReminderDue ? line(reminderText(text, change.after.since)) : null;
+    shown.isReminderDue ? oneLineContent(reminderText(text, change.after.since)) : null;
   if (source.mode === 'new') {
     if (isWorthMessage(source, change, current.text !== shown.text))
       return { ...current, followUp: null, isNewMessage: true };
@@ -46,7 +46,8 @@ export function alertTexts(source: AlertTextSource, change: AlertChange, shown: 
   }
   const edited = editedContent(source, change, { current, shown });
   if (source.mode === 'edit' || source.isReplacement) return { ...edited, followUp: null };
-  if (hasEnded(change)) return { ...edited, followUp: tellsApart(source) ? line(headlineOf(current.text)) : current };
+  if (hasEnded(change))
+    return { ...edited, followUp: tellsAlertsApart(source) ? oneLineContent(headlineOf(current.text)) : current };
   const added = addedFingerprints(change);
   if (added.size > 0)
     return { ...edited, followUp: source.contentOf(knownAlert(change.after, source.fingerprints), added) };
@@ -54,9 +55,9 @@ export function alertTexts(source: AlertTextSource, change: AlertChange, shown: 
 }
 
 /** The content of a message that is one line of text, without cards. */
-const line = (text: string): MessageContent => ({ text, cardsJson: null });
+const oneLineContent = (text: string): MessageContent => ({ text, cardsJson: null });
 const shownContent = ({ text, cards }: AlertMessage): MessageContent => ({ text, cardsJson: boundedCardsJson(cards) });
-const tellsApart = ({ fingerprints }: AlertTextSource): boolean => fingerprints.size > 0;
+const tellsAlertsApart = ({ fingerprints }: AlertTextSource): boolean => fingerprints.size > 0;
 const isRepetition = ({ before, after }: AlertChange): boolean => before === after;
 const hasEnded = ({ before, after }: AlertChange): boolean => before?.state === 'firing' && after.state === 'resolved';
 
@@ -64,7 +65,7 @@ const hasEnded = ({ before, after }: AlertChange): boolean => before?.state === 
 function isWorthMessage(source: AlertTextSource, change: AlertChange, isOtherText: boolean): boolean {
   if (isRepetition(change)) return false;
   if (source.isReplacement) return isOtherText;
-  return tellsApart(source) || hasEnded(change) || (change.after.state === 'firing' && isOtherText);
+  return tellsAlertsApart(source) || hasEnded(change) || (change.after.state === 'firing' && isOtherText);
 }
 
 /**
@@ -77,7 +78,7 @@ function editedContent(
   { current, shown }: { readonly current: MessageContent; readonly shown: AlertMessage },
 ): MessageContent {
   if (isRepetition(change)) return shownContent(shown);
-  if (source.isReplacement || tellsApart(source) || change.after.state === 'firing') return current;
+  if (source.isReplacement || tellsAlertsApart(source) || change.after.state === 'firing') return current;
   return hasEnded(change) ? resolvedContent(source, shown) : shownContent(shown);
 }
 
@@ -87,8 +88,9 @@ function editedContent(
  */
 function currentContent(source: AlertTextSource, after: PostedAlertState): MessageContent {
   const content = source.contentOf(knownAlert(after, source.fingerprints));
-  const isSaid = !tellsApart(source) || after.state === 'firing' || /resolved/i.test(headlineOf(content.text));
-  if (isSaid) return content;
+  const needsNoResolvedMark =
+    !tellsAlertsApart(source) || after.state === 'firing' || /resolved/i.test(headlineOf(content.text));
+  if (needsNoResolvedMark) return content;
   const cards = JSON.parse(content.cardsJson ?? '[]') as readonly MessageCard[];
   return resolvedContent(source, { text: content.text, cards });
 }
@@ -98,10 +100,10 @@ function resolvedContent(
   { maxLength }: AlertTextSource,
   { text, cards }: Pick<AlertMessage, 'text' | 'cards'>,
 ): MessageContent {
-  const resolved = cards.map((card): MessageCard => ({ ...card, mood: 'good', color: undefined }));
+  const resolvedCards = cards.map((card): MessageCard => ({ ...card, mood: 'good', color: undefined }));
   return {
     text: clipped(RESOLVED_BEGINNING + withoutMark(text), maxLength),
-    cardsJson: boundedCardsJson(resolved),
+    cardsJson: boundedCardsJson(resolvedCards),
   };
 }
 
@@ -110,11 +112,11 @@ function withoutMark(text: string): string {
   return text.slice(beginning.length);
 }
 
-function knownAlert({ since, senderAlerts }: PostedAlertState, told: ReadonlySet<string>): KnownAlert {
+function knownAlert({ since, senderAlerts }: PostedAlertState, reportedFingerprints: ReadonlySet<string>): KnownAlert {
   const isFiringByFingerprint = new Map<string, boolean>();
   for (const { fingerprint, startsAt, state } of senderAlerts) {
     // Leaves out resolved alerts of an earlier incident, unless this post reports them.
-    if (state === 'resolved' && startsAt < since && !told.has(fingerprint)) continue;
+    if (state === 'resolved' && startsAt < since && !reportedFingerprints.has(fingerprint)) continue;
     const isFiring = state === 'firing' || isFiringByFingerprint.get(fingerprint) === true;
     isFiringByFingerprint.set(fingerprint, isFiring);
   }
@@ -122,10 +124,10 @@ function knownAlert({ since, senderAlerts }: PostedAlertState, told: ReadonlySet
 }
 
 function addedFingerprints({ before, after }: AlertChange): ReadonlySet<string> {
-  const firing = (alerts: readonly SenderAlert[]): string[] =>
+  const firingFingerprints = (alerts: readonly SenderAlert[]): string[] =>
     alerts.filter(({ state }) => state === 'firing').map(({ fingerprint }) => fingerprint);
-  const known = new Set(firing(before?.senderAlerts ?? []));
-  return new Set(firing(after.senderAlerts).filter((fingerprint) => !known.has(fingerprint)));
+  const firingBefore = new Set(firingFingerprints(before?.senderAlerts ?? []));
+  return new Set(firingFingerprints(after.senderAlerts).filter((fingerprint) => !firingBefore.has(fingerprint)));
 }
 
 function reminderText(text: string, since: Date): string {

@@ -22,7 +22,7 @@ export interface PostWithStoredFiles {
   readonly discardFiles: () => Promise<void>;
 }
 
-const MAX_UNSTORED_NAMES = 10;
+const MAX_LISTED_UNSTORED_NAMES = 10;
 const MAX_FILE_NAME_LENGTH = 100;
 /**
  * Text that may be base64. The pattern is one character class. With a check of the end, it would take quadratic time on
@@ -58,7 +58,7 @@ export function decodeBodyFiles(
 /** Lines with the names of files that the message does not carry; empty without any. */
 export function unstoredText(names: readonly string[]): string {
   return names
-    .slice(0, MAX_UNSTORED_NAMES)
+    .slice(0, MAX_LISTED_UNSTORED_NAMES)
     .map((name) => `${clipped(name, MAX_FILE_NAME_LENGTH)} (not stored)`)
     .join('\n');
 }
@@ -73,15 +73,15 @@ export async function storeBodyFiles(
   message: WebhookMessage,
   files: readonly DecodedFile[],
 ): Promise<PostWithStoredFiles> {
-  const attachments: string[] = [];
+  const attachmentIds: string[] = [];
   const unstoredNames: string[] = [];
   const discardFiles = async (): Promise<void> => {
-    await Promise.all(attachments.map((id) => uploads.discardIfUnattached(id)));
+    await Promise.all(attachmentIds.map((id) => uploads.discardIfUnattached(id)));
   };
   for (const { name, content } of files) {
     const file = { name, announcedBytes: content.length, bytes: () => Readable.from([content]) };
     try {
-      attachments.push((await uploads.storeFile({ ...file, accountId, conversationId })).id);
+      attachmentIds.push((await uploads.storeFile({ ...file, accountId, conversationId })).id);
     } catch (error) {
       if (!(error instanceof KlatchError && REFUSALS_OF_FILES.has(error.code))) {
         await discardFiles();
@@ -92,7 +92,7 @@ export async function storeBodyFiles(
   }
   const parts = [message.text, unstoredText(unstoredNames)].filter((part) => part !== '');
   return {
-    message: { ...message, text: clipped(parts.join('\n\n'), limits.textCodePoints), attachments },
+    message: { ...message, text: clipped(parts.join('\n\n'), limits.textCodePoints), attachments: attachmentIds },
     discardFiles,
   };
 }

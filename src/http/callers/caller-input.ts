@@ -7,13 +7,13 @@ import {
   ignoredEvent,
   isIgnored,
   messageForm,
-  type Ignored,
+  type IgnoredEvent,
   type MessageForm,
 } from '../../callers/core/message-form.ts';
 import { renderText } from '../../callers/core/render-text.ts';
 import type { JsonObject } from '../../callers/core/values.ts';
 import { detectFormat } from '../../callers/formats.ts';
-import { generic, ownCard } from '../../callers/generic.ts';
+import { generic, klatchFormatCard } from '../../callers/generic.ts';
 import { hasNtfyHeaders, ntfy, readNtfyText } from '../../callers/ntfy.ts';
 import type { PostedExpectation } from '../../model/expectation.ts';
 import { iconUrlOf, labelOf } from '../../model/shown-sender.ts';
@@ -23,7 +23,7 @@ import { OWN_SOURCE, ownAlertUpdate, type AlertReport } from './alert-report.ts'
 import type { AlertUpdateMode } from './alert-texts.ts';
 import { decodeBodyFiles, unstoredText, type DecodedFile } from './body-files.ts';
 import { requireSignatureOf } from './post-signature.ts';
-import { foreignExpectation, ownExpectation } from './posted-expectation.ts';
+import { foreignFormatExpectation, ownFormatExpectation } from './posted-expectation.ts';
 
 /** The content of a post, before its sender is known. */
 export interface PostInput {
@@ -76,18 +76,18 @@ export const NEEDLESS_SUCCESS = ignoredEvent('a success that no failure came bef
 /** A JSON object with no fields but these is a post in this server's own form, which docs/webhooks.md describes. */
 const OWN_KEYS: ReadonlySet<string> = new Set(['text', 'username', 'icon_url']);
 
-const invalid = (sentence: string): KlatchError => new KlatchError('invalid_input', { sentence });
+const invalidInput = (sentence: string): KlatchError => new KlatchError('invalid_input', { sentence });
 
 /**
  * Reads a JSON object, or the fields of a form. A body in this server's own form is taken unchanged, unless its shape
  * is surely that of a foreign format. Throws KlatchError with a sentence that names the field and the limit.
  */
-export function postFromObject(object: JsonObject, context: PostContext): PostInput | Ignored {
+export function postFromObject(object: JsonObject, context: PostContext): PostInput | IgnoredEvent {
   const isOwn = context.format === null && isOwnPost(object);
-  const named = context.format ?? (isOwn ? null : foreignFormatOf(object, context));
-  if (named !== null) {
+  const foreignFormat = context.format ?? (isOwn ? null : foreignFormatOf(object, context));
+  if (foreignFormat !== null) {
     const request = callerRequest(object, context);
-    const format = named.delegateOf?.(request) ?? named;
+    const format = foreignFormat.delegateOf?.(request) ?? foreignFormat;
     if (context.isUnsigned) {
       context.onFormat(format);
       requireSignatureOf(format);
@@ -95,18 +95,18 @@ export function postFromObject(object: JsonObject, context: PostContext): PostIn
     return postFromMessageForm(format.read(request), format, context);
   }
   const { text = context.hasAttachments ? '' : undefined } = object;
-  if (text === undefined) throw invalid('text: is required; with /json behind its address any JSON can be posted');
-  if (typeof text !== 'string') throw invalid(`text: must be a string, got ${jsonTypeName(text)}`);
-  const input = {
+  if (text === undefined) throw invalidInput('text: is required; with /json behind its address any JSON can be posted');
+  if (typeof text !== 'string') throw invalidInput(`text: must be a string, got ${jsonTypeName(text)}`);
+  const postInput = {
     text: checkMessageText(text, context.maxTextCodePoints, context),
     label: labelOf(object['username']),
     iconUrl: iconUrlOf(object['icon_url']),
-    cardsJson: isOwn ? null : messageCardsJson(messageForm({ cards: [ownCard(object)] })),
+    cardsJson: isOwn ? null : messageCardsJson(messageForm({ cards: [klatchFormatCard(object)] })),
   };
-  const expectation = ownExpectation(isOwn ? null : object, context.url);
-  const post = expectation === null ? input : { ...input, expectation };
+  const expectation = ownFormatExpectation(isOwn ? null : object, context.url);
+  const post = expectation === null ? postInput : { ...postInput, expectation };
   const update = isOwn ? null : ownAlertUpdate(object);
-  return update === null ? post : withReport(post, { source: OWN_SOURCE, update, contentOf: () => input }, context);
+  return update === null ? post : withReport(post, { source: OWN_SOURCE, update, contentOf: () => postInput }, context);
 }
 
 /** Adds the report about an alert. A message with files gets none: a later edit could not add files. */
@@ -143,44 +143,44 @@ function foreignFormatOf(body: JsonObject, context: PostContext): CallerFormat |
  * Reads plain text as a message of ntfy, whose headers may hold the message itself. Null: the address names another
  * format, or names none and the request has none of ntfy's headers.
  */
-export function postFromNtfyText(text: string, context: PostContext): PostInput | Ignored | null {
+export function postFromNtfyText(text: string, context: PostContext): PostInput | IgnoredEvent | null {
   const request = callerRequest({}, context);
   const isNtfy = context.format === null ? hasNtfyHeaders(request.headers) : context.format === ntfy;
   return isNtfy ? postFromMessageForm(readNtfyText(request, text), ntfy, context) : null;
 }
 
 function postFromMessageForm(
-  form: MessageForm | Ignored,
+  form: MessageForm | IgnoredEvent,
   format: CallerFormat,
   context: PostContext,
-): PostInput | Ignored {
+): PostInput | IgnoredEvent {
   if (isIgnored(form)) return form;
   context.onFormat(format);
-  const { alert: update, cardsKnowing } = form;
+  const { alert: update, cardsForKnownAlert: cardsKnowing } = form;
   if (update?.onlyAfterFiring === true && context.hasAttachments) return NEEDLESS_SUCCESS;
   const { files, unstoredNames } = filesOf(form, context);
-  const complete = withUnstoredNames(form, unstoredNames);
-  const text = renderText(complete, context.maxTextCodePoints);
+  const extendedForm = withUnstoredNames(form, unstoredNames);
+  const text = renderText(extendedForm, context.maxTextCodePoints);
   const hasAttachments = context.hasAttachments || files.length > 0;
   if (text === '' && !hasAttachments) {
-    throw invalid(`The body was read as ${format.name}, and nothing in it can be shown`);
+    throw invalidInput(`The body was read as ${format.name}, and nothing in it can be shown`);
   }
-  const expectation = foreignExpectation(context.url);
-  const input = {
+  const expectation = foreignFormatExpectation(context.url);
+  const postInput = {
     text: checkMessageText(text, context.maxTextCodePoints, { hasAttachments }),
-    label: labelOf(form.label),
+    label: labelOf(form.senderLabel),
     iconUrl: iconUrlOf(form.iconUrl),
-    cardsJson: messageCardsJson(complete),
+    cardsJson: messageCardsJson(extendedForm),
     ...(expectation === null ? {} : { expectation }),
   };
-  if (files.length > 0) return { ...input, files };
-  if (update === null) return input;
-  const contentOf: AlertReport['contentOf'] = (known, only) => {
-    if (cardsKnowing === null) return input;
-    const knowing = { ...form, cards: cardsKnowing(known, only) };
-    return { text: renderText(knowing, context.maxTextCodePoints), cardsJson: messageCardsJson(knowing) };
+  if (files.length > 0) return { ...postInput, files };
+  if (update === null) return postInput;
+  const contentOf: AlertReport['contentOf'] = (known, onlyFingerprints) => {
+    if (cardsKnowing === null) return postInput;
+    const alertForm = { ...form, cards: cardsKnowing(known, onlyFingerprints) };
+    return { text: renderText(alertForm, context.maxTextCodePoints), cardsJson: messageCardsJson(alertForm) };
   };
-  return withReport(input, { source: format.name, update, contentOf }, context);
+  return withReport(postInput, { source: format.name, update, contentOf }, context);
 }
 
 /**
@@ -199,8 +199,8 @@ function withUnstoredNames(form: MessageForm, names: readonly string[]): Message
 
 /** Formats get the headers unchanged: Node joins repeated headers, and gives only `set-cookie` as a list. */
 function callerRequest(body: JsonObject, { headers, url }: PostContext): CallerRequest {
-  const start = url.indexOf('?');
-  const query = new URLSearchParams(start === -1 ? '' : url.slice(start));
+  const queryStart = url.indexOf('?');
+  const query = new URLSearchParams(queryStart === -1 ? '' : url.slice(queryStart));
   return { body, headers: headers as Readonly<Record<string, string | undefined>>, query };
 }
 

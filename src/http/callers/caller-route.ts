@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { CallerFormat } from '../../callers/core/caller-format.ts';
-import type { Ignored } from '../../callers/core/message-form.ts';
+import type { IgnoredEvent } from '../../callers/core/message-form.ts';
 import type { KlatchError } from '../../errors.ts';
 
 /** A message as it was stored. */
@@ -20,7 +20,7 @@ export interface Answer {
 export interface AnswerDialect {
   readonly success: (posted: PostedMessage, req: IncomingMessage) => Answer;
   /** The answer to a request that was understood and posts nothing. */
-  readonly ignored: (event: Ignored) => Answer;
+  readonly ignored: (event: IgnoredEvent) => Answer;
   /**
    * The answer to a refused request; the server adds `Retry-After`. If the error's own status asks for a repeat (429,
    * 503), the dialect keeps that status.
@@ -36,7 +36,7 @@ interface CallerRoute {
   readonly dialect: AnswerDialect | null;
 }
 
-type RoutedRequest = IncomingMessage & { callerRoute?: CallerRoute; readFormat?: CallerFormat };
+type RoutedRequest = IncomingMessage & { callerRoute?: CallerRoute; bodyFormat?: CallerFormat };
 
 /** Sets the route of a request. From here on every answer is in the route's dialect, whichever code sends it. */
 export function setCallerRoute(req: IncomingMessage, route: CallerRoute): void {
@@ -50,12 +50,12 @@ export function callerRouteOf(req: IncomingMessage): CallerRoute | null {
 
 /** Notes the format that the body of a request is read as. */
 export function noteFormat(req: IncomingMessage, format: CallerFormat): void {
-  (req as RoutedRequest).readFormat = format;
+  (req as RoutedRequest).bodyFormat = format;
 }
 
 /**
  * The name of the format that the body was read as, or else of the one that the path names; null if there is neither.
  */
 export function formatNameOf(req: IncomingMessage): string | null {
-  return ((req as RoutedRequest).readFormat ?? callerRouteOf(req)?.format)?.name ?? null;
+  return ((req as RoutedRequest).bodyFormat ?? callerRouteOf(req)?.format)?.name ?? null;
 }

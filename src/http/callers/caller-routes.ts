@@ -53,11 +53,11 @@ function addRoute(
 ): void {
   const format = formatNamed(name);
   const post = withPostErrors(deps.tokenAuth.withPossiblyCachedToken(tokenOf)(deps.handlePost), deps.log);
-  const routed: RequestHandler = (req, res, next) => {
+  const setRouteThenHandlePost: RequestHandler = (req, res, next) => {
     setCallerRoute(req, { format, dialect });
     return post(req, res, next);
   };
-  const route = router.route(path).post(routed).put(routed);
+  const route = router.route(path).post(setRouteThenHandlePost).put(setRouteThenHandlePost);
   if (information !== undefined) route.get(informationHandler({ dialect, information }, deps));
   const allowed = information === undefined ? ['POST', 'PUT'] : ['GET', 'POST', 'PUT'];
   route.all((req, res) => sendMethodNotAllowed(req, res, allowed));
@@ -89,7 +89,7 @@ function tokenOf(req: Request): string {
   const inPath = req.params['token'];
   if (typeof inPath === 'string') return inPath;
   const { authorization } = req.headers;
-  const start = req.url.indexOf('?');
-  const inQuery = start === -1 ? null : new URLSearchParams(req.url.slice(start)).get('token');
+  const queryStart = req.url.indexOf('?');
+  const inQuery = queryStart === -1 ? null : new URLSearchParams(req.url.slice(queryStart)).get('token');
   return inQuery ?? req.get('x-gotify-key') ?? BEARER_PATTERN.exec(authorization ?? '')?.[1] ?? '';
 }

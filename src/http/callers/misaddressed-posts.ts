@@ -4,7 +4,7 @@ import type { RefusedPostRecorder } from '../../operations/core/refused-post-rec
 import type { Integration } from '../../storage/groups/integrations.ts';
 import type { TokenAuth } from '../token-auth.ts';
 
-const SENTENCES = {
+const FAULT_SENTENCES = {
   path: "address: nothing takes posts at this path below the group's URL; klatch group info lists the addresses",
   method: "address: the group's URL takes posts by POST alone; this one came by another method",
 } as const;
@@ -20,14 +20,14 @@ const MANAGEMENT_SEGMENTS: ReadonlySet<string> = new Set(['reverse', 'status']);
 export function recordMisaddressedPost(
   recorder: RefusedPostRecorder,
   { req, integration }: { readonly req: Request; readonly integration: Integration },
-  fault: keyof typeof SENTENCES,
+  fault: keyof typeof FAULT_SENTENCES,
 ): void {
   recorder.record({
     conversationId: integration.conversationId,
     userAgent: req.headers['user-agent'] ?? null,
     format: null,
     code: 'not_found',
-    sentence: SENTENCES[fault],
+    sentence: FAULT_SENTENCES[fault],
   });
 }
 
@@ -36,11 +36,11 @@ export function recordMisaddressedPost(
  * these posts. The group's owners see them among the refused posts; the answer is the 404 of every unknown path.
  * Mounted after all other routes of posts and hooks.
  */
-export function misaddressedPosts(deps: {
+export function misaddressedPostRoutes(deps: {
   readonly tokenAuth: TokenAuth;
   readonly refusedPosts: RefusedPostRecorder;
 }): Router {
-  const record: RequestHandler = async (req, _res, next) => {
+  const recordUnknownPathPost: RequestHandler = async (req, _res, next) => {
     if (!POST_METHODS.has(req.method)) return next();
     const { path } = req.params as unknown as { path: readonly string[] };
     const integration = MANAGEMENT_SEGMENTS.has(path[0]!) ? null : await deps.tokenAuth.verify(req);
@@ -49,6 +49,6 @@ export function misaddressedPosts(deps: {
   };
   const router = Router({ caseSensitive: true });
   // `router.post` and `router.put` are not used: with them, Express would answer OPTIONS.
-  router.all('/:token/*path', record);
+  router.all('/:token/*path', recordUnknownPathPost);
   return router;
 }

@@ -38,6 +38,6 @@ export function postContext(
     hasAttachments,
     alertUpdateMode: alertUpdateModeOf(url),
     isUnsigned,
-    onFormat: (read) => noteFormat(req, read),
+    onFormat: (format) => noteFormat(req, format),
   };
 }

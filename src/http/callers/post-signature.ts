@@ -25,9 +25,9 @@ const UNIX_TIME_PATTERN = /^\d{1,12}$/;
 const HEX_DIGEST_PATTERN = /^[0-9a-f]{64}$/i;
 
 /** A header's claim about the body. `isTrue` may be called only after the HMACs got the whole body. */
-interface Claim {
-  readonly header: string;
-  readonly isTrue: () => boolean;
+interface SignatureClaim {
+  readonly headerName: string;
+  readonly isSignatureValid: () => boolean;
 }
 
 /**
@@ -35,7 +35,7 @@ interface Claim {
  * empty signature, which git hosts send if they have no secret, counts as absent.
  */
 export class PostSignature {
-  readonly #claims: readonly Claim[];
+  readonly #claims: readonly SignatureClaim[];
   readonly #hmacs: Hmac[] = [];
   #isVerified = false;
 
@@ -45,7 +45,7 @@ export class PostSignature {
   }
 
   /** Whether the post has a signature, valid or not. */
-  get isPresent(): boolean {
+  get hasSignature(): boolean {
     return this.#claims.length > 0;
   }
 
@@ -57,9 +57,9 @@ export class PostSignature {
   /** To be called once, after the last bytes of the body. Throws `invalid_signature` if a signature is not valid. */
   verify(): void {
     // All signatures are computed, so that an answer takes equally long whichever of them is wrong.
-    const wrong = this.#claims.filter(({ isTrue }) => !isTrue());
+    const wrong = this.#claims.filter(({ isSignatureValid: isTrue }) => !isTrue());
     if (wrong[0] !== undefined) {
-      const sentence = `${wrong[0].header} does not fit the body and the secret of this group: give the program that posts the secret of the group`;
+      const sentence = `${wrong[0].headerName} does not fit the body and the secret of this group: give the program that posts the secret of the group`;
       throw new KlatchError('invalid_signature', { sentence });
     }
     this.#isVerified = this.#claims.length > 0;
@@ -72,67 +72,68 @@ export class PostSignature {
   }
 
   /** True once `verify` has succeeded for a post with a signature. */
-  get isSigned(): boolean {
+  get isSignatureVerified(): boolean {
     return this.#isVerified;
   }
 
-  #claimsOf(headers: IncomingHttpHeaders, secret: IncomingSecret, nowMs: number): Claim[] {
-    const claims: Claim[] = [];
+  #claimsOf(headers: IncomingHttpHeaders, secret: IncomingSecret, nowMs: number): SignatureClaim[] {
+    const claims: SignatureClaim[] = [];
     let bodyDigest: (() => Buffer) | null = null;
     for (const { header, prefix } of BODY_HMAC_HEADERS) {
       const value = valueOf(headers, header);
       if (value === '' || value === prefix) continue;
-      bodyDigest ??= this.#digestBehind(secret, '');
+      bodyDigest ??= this.#lazyBodyDigest(secret, '');
       const digestOnce = bodyDigest;
       claims.push({
-        header,
-        isTrue: () => value.startsWith(prefix) && isHexOf(digestOnce(), value.slice(prefix.length)),
+        headerName: header,
+        isSignatureValid: () => value.startsWith(prefix) && isHexOf(digestOnce(), value.slice(prefix.length)),
       });
     }
-    const ofGrafana = valueOf(headers, GRAFANA_HEADER);
-    if (ofGrafana !== '') {
+    const grafanaSignature = valueOf(headers, GRAFANA_HEADER);
+    if (grafanaSignature !== '') {
       const time = valueOf(headers, GRAFANA_TIMESTAMP_HEADER);
       if (time !== '') requireNearTime(GRAFANA_TIMESTAMP_HEADER, time, nowMs);
-      const digest = this.#digestBehind(secret, time === '' ? '' : `${time}:`);
-      claims.push({ header: GRAFANA_HEADER, isTrue: () => isHexOf(digest(), ofGrafana) });
+      const computeDigest = this.#lazyBodyDigest(secret, time === '' ? '' : `${time}:`);
+      claims.push({ headerName: GRAFANA_HEADER, isSignatureValid: () => isHexOf(computeDigest(), grafanaSignature) });
     }
-    const ofGitlab = valueOf(headers, GITLAB_HEADER);
-    if (ofGitlab !== '') claims.push({ header: GITLAB_HEADER, isTrue: () => isText(secret, ofGitlab) });
-    const standard = this.#standardClaim(headers, secret, nowMs);
-    return standard === null ? claims : [...claims, standard];
+    const gitlabToken = valueOf(headers, GITLAB_HEADER);
+    if (gitlabToken !== '')
+      claims.push({ headerName: GITLAB_HEADER, isSignatureValid: () => matchesSecretText(secret, gitlabToken) });
+    const standardClaim = this.#standardClaim(headers, secret, nowMs);
+    return standardClaim === null ? claims : [...claims, standardClaim];
   }
 
   /**
    * The claim of the headers of Standard Webhooks; null: there is none. An id and a time without a signature make a
    * claim that is false.
    */
-  #standardClaim(headers: IncomingHttpHeaders, secret: IncomingSecret, nowMs: number): Claim | null {
+  #standardClaim(headers: IncomingHttpHeaders, secret: IncomingSecret, nowMs: number): SignatureClaim | null {
     const [id, time, signatures] = ['webhook-id', 'webhook-timestamp', STANDARD_HEADER].map((name) =>
       valueOf(headers, name),
     ) as [string, string, string];
     if (signatures === '' && (id === '' || time === '')) return null;
     requireNearTime('webhook-timestamp', time, nowMs);
-    const hmac = this.#hmac(secret.standardKey, `${id}.${time}.`);
-    const isTrue = (): boolean => {
+    const hmac = this.#hmac(secret.standardWebhooksKey, `${id}.${time}.`);
+    const isSignatureValid = (): boolean => {
       const expected = Buffer.from(`v1,${hmac.digest('base64')}`);
       const sent = signatures.split(' ').map((signature) => Buffer.from(signature));
       return sent.filter((each) => each.length === expected.length && timingSafeEqual(each, expected)).length > 0;
     };
-    return { header: STANDARD_HEADER, isTrue };
+    return { headerName: STANDARD_HEADER, isSignatureValid };
   }
 
   /**
    * A function that computes the digest of the body when it is first called, and returns it again later: an HMAC gives
    * its digest only once, but several headers may hold it.
    */
-  #digestBehind({ textKey }: IncomingSecret, head: string): () => Buffer {
-    const hmac = this.#hmac(textKey, head);
+  #lazyBodyDigest({ secretTextKey: textKey }: IncomingSecret, prefix: string): () => Buffer {
+    const hmac = this.#hmac(textKey, prefix);
     let digest: Buffer | null = null;
     return () => (digest ??= hmac.digest());
   }
 
-  #hmac(key: IncomingSecret['textKey'], head: string): Hmac {
-    const hmac = createHmac('sha256', key).update(head);
+  #hmac(key: IncomingSecret['secretTextKey'], prefix: string): Hmac {
+    const hmac = createHmac('sha256', key).update(prefix);
     this.#hmacs.push(hmac);
     return hmac;
   }
@@ -143,14 +144,14 @@ export class PostSignature {
  * `invalid_signature` for an unsigned post if the group demands signatures, or if senders of `format` sign. `format` is
  * the format that the address names.
  */
-export function postSignature(
+export function createPostSignature(
   { headers }: { readonly headers: IncomingHttpHeaders },
   secret: IncomingSecret | null,
   format: CallerFormat | null,
 ): PostSignature | null {
   if (secret === null) return null;
   const signature = new PostSignature(headers, secret);
-  if (!signature.isPresent) {
+  if (!signature.hasSignature) {
     if (secret.signedOnly) throw absentSignatureError('Every post into this group has');
     if (format !== null) requireSignatureOf(format);
   }
@@ -162,8 +163,8 @@ export function requireSignatureOf({ name, isSignedBySenders = false }: CallerFo
   if (isSignedBySenders) throw absentSignatureError(`Posts of the format ${name} have`);
 }
 
-function absentSignatureError(beginning: string): KlatchError {
-  const sentence = `${beginning} to be signed with the secret of the group, and this one has no signature: give the program that posts this secret`;
+function absentSignatureError(sentenceBeginning: string): KlatchError {
+  const sentence = `${sentenceBeginning} to be signed with the secret of the group, and this one has no signature: give the program that posts this secret`;
   return new KlatchError('invalid_signature', { sentence });
 }
 
@@ -176,12 +177,13 @@ function isHexOf(digest: Buffer, hex: string): boolean {
   return HEX_DIGEST_PATTERN.test(hex) && timingSafeEqual(digest, Buffer.from(hex, 'hex'));
 }
 
-function isText({ textDigest }: IncomingSecret, text: string): boolean {
+function matchesSecretText({ secretTextDigest: textDigest }: IncomingSecret, text: string): boolean {
   return timingSafeEqual(textDigest, createHash('sha256').update(text).digest());
 }
 
-function requireNearTime(header: string, seconds: string, nowMs: number): void {
-  const isNear = UNIX_TIME_PATTERN.test(seconds) && Math.abs(Number(seconds) - nowMs / 1_000) <= MAX_CLOCK_DIFFERENCE_S;
+function requireNearTime(header: string, unixSeconds: string, nowMs: number): void {
+  const isNear =
+    UNIX_TIME_PATTERN.test(unixSeconds) && Math.abs(Number(unixSeconds) - nowMs / 1_000) <= MAX_CLOCK_DIFFERENCE_S;
   if (isNear) return;
   const sentence = `${header} is absent or more than 5 minutes away from the clock of the server: set the clock of the program that posts`;
   throw new KlatchError('invalid_signature', { sentence });

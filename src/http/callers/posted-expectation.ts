@@ -19,10 +19,10 @@ interface ExpectationFields {
  * body, or else from the address. Null if `key` is no text, or if it is invalid and `expect` is absent. Throws
  * KlatchError with a sentence that names the field.
  */
-export function ownExpectation(object: JsonObject | null, url: string): PostedExpectation | null {
-  const address = fieldsOfAddress(url);
-  const key = object?.['key'] ?? address?.key;
-  const expect = object?.['expect'] ?? address?.expect;
+export function ownFormatExpectation(object: JsonObject | null, url: string): PostedExpectation | null {
+  const addressFields = fieldsOfAddress(url);
+  const key = object?.['key'] ?? addressFields?.key;
+  const expect = object?.['expect'] ?? addressFields?.expect;
   // A key that is no text is not refused: an existing caller may send a field `key` for its own purpose.
   if (typeof key !== 'string') return null;
   return parseFields({ key, expect });
@@ -31,22 +31,22 @@ export function ownExpectation(object: JsonObject | null, url: string): PostedEx
 /**
  * The expectation that the address of a post in another format names. Invalid parts are left out and refuse no message.
  */
-export function foreignExpectation(url: string): PostedExpectation | null {
-  const address = fieldsOfAddress(url);
-  if (address === null) return null;
+export function foreignFormatExpectation(url: string): PostedExpectation | null {
+  const addressFields = fieldsOfAddress(url);
+  if (addressFields === null) return null;
   try {
-    const expectation = parseFields(address);
-    return expectation === null ? null : { ...expectation, isRefusedOverLimit: false };
+    const expectation = parseFields(addressFields);
+    return expectation === null ? null : { ...expectation, mustRefusePostAtLimit: false };
   } catch {
-    return parseFields({ ...address, expect: undefined });
+    return parseFields({ ...addressFields, expect: undefined });
   }
 }
 
 /** The fields in the query of an address; null if the query has no `key`. */
 function fieldsOfAddress(url: string): ExpectationFields | null {
-  const start = url.indexOf('?');
-  if (start === -1) return null;
-  const query = new URLSearchParams(url.slice(start));
+  const queryStart = url.indexOf('?');
+  if (queryStart === -1) return null;
+  const query = new URLSearchParams(url.slice(queryStart));
   const key = query.get('key');
   return key === null ? null : { key, expect: query.get('expect') };
 }
@@ -54,9 +54,9 @@ function fieldsOfAddress(url: string): ExpectationFields | null {
 function parseFields({ key: given, expect }: ExpectationFields): PostedExpectation | null {
   const key = parseExpectationKey(String(given));
   if (expect === undefined || expect === null)
-    return key === null ? null : { key, within: null, isRefusedOverLimit: false };
+    return key === null ? null : { key, within: null, mustRefusePostAtLimit: false };
   if (key === null) throw new KlatchError('invalid_input', { sentence: `key: ${EXPECTATION_KEY_SENTENCE}` });
   const within = expect === 'off' ? expect : typeof expect === 'string' ? parseWithin(expect) : null;
   if (within === null) throw new KlatchError('invalid_input', { sentence: `expect: ${WITHIN_SENTENCE}, or off` });
-  return { key, within, isRefusedOverLimit: true };
+  return { key, within, mustRefusePostAtLimit: true };
 }

@@ -15,7 +15,7 @@ export function recordIfRefused(
   // error.
   if (res.headersSent || res.destroyed) return;
   const shown = publicError(error);
-  if (!isForItsContent(shown)) return;
+  if (!isAboutPostContent(shown)) return;
   recorder.record({
     conversationId: integration.conversationId,
     userAgent: req.headers['user-agent'] ?? null,
@@ -29,7 +29,7 @@ export function recordIfRefused(
  * Whether an error is about the content of a post: every status 4xx, so that a new error is included. An error with
  * `Retry-After` is not: a repeat of the post can succeed.
  */
-function isForItsContent({ code, status, retryAfterS }: KlatchError): boolean {
+function isAboutPostContent({ code, status, retryAfterS }: KlatchError): boolean {
   // `invalid_token`: the token was replaced while the post arrived. Posts with an unknown token are not recorded.
   return status >= 400 && status < 500 && retryAfterS === null && code !== 'invalid_token';
 }

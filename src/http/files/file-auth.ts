@@ -58,8 +58,8 @@ export async function authorizeFileByLink(
     const caller = requireAccount(await authenticateForFiles(authenticator, req, 'messages:read'));
     if (caller.accountId !== reader.id) throw new KlatchError('invalid_link');
   }
-  const key = `${reader.kind === 'account' ? 'a' : 'g'}${reader.id}`;
-  return { file: await findFile(services, id, reader), readerKey: key };
+  const readerKey = `${reader.kind === 'account' ? 'a' : 'g'}${reader.id}`;
+  return { file: await findFile(services, id, reader), readerKey: readerKey };
 }
 
 async function findFile({ database }: Services, id: string, reader: FileLinkReader): Promise<FileRow> {

@@ -72,22 +72,23 @@ export class Downloads {
         .end();
       return;
     }
-    const part = range === 'whole' ? null : range;
-    const length = part === null ? file.size : part.end - part.start + 1;
+    const partialRange = range === 'whole' ? null : range;
+    const length = partialRange === null ? file.size : partialRange.end - partialRange.start + 1;
     // Reads no more bytes than Content-Length announces: the client would take further bytes for the next answer.
-    const storedRange = part ?? (file.size > 0 ? { start: 0, end: file.size - 1 } : null);
-    const bytes = await fileStore
-      .read(file.id, storedRange)
+    const rangeToRead = partialRange ?? (file.size > 0 ? { start: 0, end: file.size - 1 } : null);
+    const fileStream = await fileStore
+      .read(file.id, rangeToRead)
       .catch((error: unknown) => this.#logMissingAndRethrow(error));
     // The client has left, or was answered with a time-out.
     if (res.headersSent || res.destroyed) {
-      bytes.destroy();
+      fileStream.destroy();
       return;
     }
-    const rangeHeader = part === null ? {} : { 'content-range': `bytes ${part.start}-${part.end}/${file.size}` };
+    const rangeHeader =
+      partialRange === null ? {} : { 'content-range': `bytes ${partialRange.start}-${partialRange.end}/${file.size}` };
     exemptFromDeadline(req);
-    res.writeHead(part === null ? 200 : 206, { ...headers, ...rangeHeader, 'content-length': length });
-    await this.#stream(bytes, res, length);
+    res.writeHead(partialRange === null ? 200 : 206, { ...headers, ...rangeHeader, 'content-length': length });
+    await this.#stream(fileStream, res, length);
   }
 
   /** Sends as fast as the client reads. The listener cuts a client that does not read at all. */

@@ -27,22 +27,22 @@ export function fileRoutes(services: Services, authenticator: Authenticator): Ro
   const tus = new Tus(services, authenticator);
   const downloads = new Downloads(services);
   const withErrors = (handler: FileHandler): RequestHandler => withErrorResponse(services, handler);
-  const download = (authorize: typeof authorizeFileBySession): RequestHandler =>
+  const downloadHandler = (authorize: typeof authorizeFileBySession): RequestHandler =>
     withErrors(async (req, res) => {
       if (req.method !== 'GET' && req.method !== 'HEAD') sendMethodNotAllowed(req, res, ['GET', 'HEAD']);
       else await downloads.send(req, res, await authorize(services, authenticator, req));
     });
-  const store = withErrors(async (req, res) => {
+  const uploadHandler = withErrors(async (req, res) => {
     if (req.method === 'POST') await uploadFile(services, authenticator, req, res);
     else sendMethodNotAllowed(req, res, ['POST']);
   });
-  const resumable = withErrors((req, res) => tus.serve(req, res));
+  const resumableUploadHandler = withErrors((req, res) => tus.serve(req, res));
   const router = Router({ caseSensitive: true });
-  router.all('/', store);
-  router.all('/uploads', resumable);
-  router.all('/uploads/:id', resumable);
-  router.all('/:id', download(authorizeFileBySession));
-  router.all('/:id/:name', download(authorizeFileByLink));
+  router.all('/', uploadHandler);
+  router.all('/uploads', resumableUploadHandler);
+  router.all('/uploads/:id', resumableUploadHandler);
+  router.all('/:id', downloadHandler(authorizeFileBySession));
+  router.all('/:id/:name', downloadHandler(authorizeFileByLink));
   return router;
 }
 

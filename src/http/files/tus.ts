@@ -81,22 +81,22 @@ export class Tus {
       throw new KlatchError('too_large', { sentence });
     }
     const uploads = this.#services.resumableUploads;
-    let status = await uploads.create({ accountId, name, size });
+    let uploadStatus = await uploads.create({ accountId, name, size });
     // A part is also read for an upload of 0 bytes: a body without a length may bring more bytes than the upload has.
     if (hasPart && bytes !== 0) {
       const part = { offset: 0, announcedChunkBytes: bytes, bytes: () => beginUploadBody(req, res) };
       try {
-        status = await uploads.append(status.id, accountId, part);
+        uploadStatus = await uploads.append(uploadStatus.id, accountId, part);
       } catch (error) {
         // The client never learns the upload's address, so it cannot continue the upload.
-        await this.#services.uploads.discardIfUnattached(status.id);
+        await this.#services.uploads.discardIfUnattached(uploadStatus.id);
         throw error;
       }
     }
     // The address is relative, so it is right behind any proxy.
-    res.setHeader('location', req.path.endsWith('/') ? status.id : `uploads/${status.id}`);
-    if (hasPart) res.setHeader('upload-offset', status.offset);
-    sendUploadExpiry(res, 201, status);
+    res.setHeader('location', req.path.endsWith('/') ? uploadStatus.id : `uploads/${uploadStatus.id}`);
+    if (hasPart) res.setHeader('upload-offset', uploadStatus.offset);
+    sendUploadExpiry(res, 201, uploadStatus);
   }
 
   async #serveExistingUpload(req: Request, res: Response, key: { id: string; accountId: AccountId }): Promise<void> {
@@ -107,16 +107,16 @@ export class Tus {
       res.writeHead(204, { 'cache-control': 'no-store' }).end();
       return;
     }
-    const status =
+    const uploadStatus =
       req.method === 'HEAD'
         ? await translateLostRead(uploads.endStalledAndGetStatus(id, accountId))
         : await this.#patch(req, res, key);
-    res.setHeader('upload-offset', status.offset);
+    res.setHeader('upload-offset', uploadStatus.offset);
     if (req.method === 'HEAD') {
-      res.setHeader('upload-length', status.size);
-      res.setHeader('upload-metadata', `filename ${Buffer.from(status.name).toString('base64')}`);
+      res.setHeader('upload-length', uploadStatus.size);
+      res.setHeader('upload-metadata', `filename ${Buffer.from(uploadStatus.name).toString('base64')}`);
     }
-    sendUploadExpiry(res, req.method === 'HEAD' ? 200 : 204, status);
+    sendUploadExpiry(res, req.method === 'HEAD' ? 200 : 204, uploadStatus);
   }
 
   async #patch(req: Request, res: Response, key: { id: string; accountId: AccountId }): Promise<UploadStatus> {
@@ -147,12 +147,12 @@ function numericHeader(req: Request, header: 'upload-length' | 'upload-offset'):
  */
 function fileNameFromMetadata(header: string | string[] | undefined): string {
   const text = typeof header === 'string' ? header : '';
-  const pairs = new Map(
+  const encodedByName = new Map(
     text.split(',').map((pair) => {
       const [key = '', value = ''] = pair.trim().split(/ +/, 2);
       return [key, value] as const;
     }),
   );
-  const encoded = pairs.get('filename') ?? pairs.get('name') ?? '';
+  const encoded = encodedByName.get('filename') ?? encodedByName.get('name') ?? '';
   return Buffer.from(encoded, 'base64').toString('utf8');
 }

@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Worker } from 'node:worker_threads';
 import { startThread } from '../../assets.ts';
-import { isIgnored, type Ignored } from '../../callers/core/message-form.ts';
+import { isIgnored, type IgnoredEvent } from '../../callers/core/message-form.ts';
 import { KlatchError } from '../../errors.ts';
 import type { Log } from '../../log.ts';
 import type { ReportedAlert } from '../callers/alert-report.ts';
@@ -17,14 +17,14 @@ import type { ThreadAnswer, ThreadCall, ThreadResult } from './post-thread.ts';
 export const LARGE_BODY_BYTES = 256 * 1_024;
 /** The most calls that wait for the thread. A waiting call may hold a whole body. */
 const MAX_WAITING_CALLS = 16;
-const MAX_WAIT_MS = 8_000;
+const MAX_CALL_WAIT_MS = 8_000;
 /**
  * A call that takes longer ends the thread. A call takes 0.2 s of CPU time at most, but a busy machine gives the thread
  * only a fraction of a core.
  */
 const CALL_TIMEOUT_MS = 8_000;
 /** The time-out from the start of a thread until it can be called. Meanwhile it compiles all formats. */
-const START_TIMEOUT_MS = 10_000;
+const THREAD_START_TIMEOUT_MS = 10_000;
 const MIN_RESTART_INTERVAL_MS = 500;
 const THREAD_STOP_TIMEOUT_MS = 500;
 /**
@@ -32,21 +32,21 @@ const THREAD_STOP_TIMEOUT_MS = 500;
  */
 const THREAD_HEAP_LIMITS = { maxOldGenerationSizeMb: 256, maxYoungGenerationSizeMb: 32 };
 
-type AnsweredCall = Exclude<ThreadCall, { kind: 'forget' }>;
+type AnswerableCall = Exclude<ThreadCall, { kind: 'forget' }>;
 
 interface PendingCall {
-  readonly call: AnsweredCall;
+  readonly call: AnswerableCall;
   /** Throws if the sender has used up its parse budget. */
-  readonly admit: () => void;
+  readonly requireBudget: () => void;
   readonly resolve: (answer: ThreadAnswer) => void;
   readonly reject: (error: Error) => void;
   readonly deadline: NodeJS.Timeout;
 }
 
 /** Charges the time of the thread to the sender of a body. */
-export interface ThreadCharge {
+export interface ThreadTimeCharger {
   /** Throws if the sender has used up its parse budget. Called when the thread is free for the body. */
-  readonly admit: () => void;
+  readonly requireBudget: () => void;
   readonly charge: (ms: number) => void;
 }
 
@@ -68,9 +68,9 @@ export class LargePostReader {
   #thread: Worker | null = null;
   /** Fires if the thread takes too long to start; null: no thread is starting. */
   #startDeadline: NodeJS.Timeout | null = null;
-  #startedMs = -Infinity;
+  #threadStartedAtMs = -Infinity;
   #restartTimer: NodeJS.Timeout | null = null;
-  #lastId = 0;
+  #lastReadId = 0;
   #runningCall: PendingCall | null = null;
   readonly #waiting: PendingCall[] = [];
   #isStopping = false;
@@ -87,17 +87,20 @@ export class LargePostReader {
   async read(
     body: Buffer,
     { format, onFormat, ...context }: PostContext,
-    times: ThreadCharge,
-  ): Promise<PostWithFiles | LargeReportedAlert | Ignored> {
-    const id = (this.#lastId += 1);
+    charger: ThreadTimeCharger,
+  ): Promise<PostWithFiles | LargeReportedAlert | IgnoredEvent> {
+    const id = (this.#lastReadId += 1);
     const request = { ...context, formatName: format?.name ?? null };
-    const result = await this.#call({ kind: 'read', id, body, request }, times, onFormat);
+    const result = await this.#call({ kind: 'read', id, body, request }, charger, onFormat);
     if (isIgnored(result)) return result;
     if ('alert' in result) {
       const { alert, text } = result;
       const thread = this.#thread;
       const writeTexts: ReportedAlert['alertPost']['writeTexts'] = async (change, shown) => {
-        const written = await this.#call({ kind: 'write-texts', id, change, shown }, { ...times, admit: () => {} });
+        const written = await this.#call(
+          { kind: 'write-texts', id, change, shown },
+          { ...charger, requireBudget: () => {} },
+        );
         return (written as Extract<ThreadResult, { texts: unknown }>).texts;
       };
       // oxlint-disable-next-line unicorn/require-post-message-target-origin -- that is for windows of a browser.
@@ -125,8 +128,8 @@ export class LargePostReader {
   }
 
   async #call(
-    call: AnsweredCall,
-    { admit, charge }: ThreadCharge,
+    call: AnswerableCall,
+    { requireBudget: admit, charge }: ThreadTimeCharger,
     onFormat: PostContext['onFormat'] = () => {},
   ): Promise<ThreadResult> {
     const { result, formatName, tookMs } = await this.#enqueue(call, admit);
@@ -138,16 +141,16 @@ export class LargePostReader {
     throw new KlatchError(errorCode, { sentence, ...(cause === null ? {} : { cause: new Error(cause) }) });
   }
 
-  #enqueue(call: AnsweredCall, admit: () => void): Promise<ThreadAnswer> {
+  #enqueue(call: AnswerableCall, requireBudget: () => void): Promise<ThreadAnswer> {
     if (this.#isStopping) return Promise.reject(new KlatchError('stopping'));
-    if (this.#waiting.length >= MAX_WAITING_CALLS) return Promise.reject(tooManyError());
+    if (this.#waiting.length >= MAX_WAITING_CALLS) return Promise.reject(tooManyLargePostsError());
     return new Promise((resolve, reject) => {
       const onTimeout = (): void => {
         const at = this.#waiting.findIndex((each) => each.call === call);
-        if (at >= 0) this.#waiting.splice(at, 1)[0]!.reject(tooManyError());
+        if (at >= 0) this.#waiting.splice(at, 1)[0]!.reject(tooManyLargePostsError());
       };
-      const deadline = setTimeout(onTimeout, MAX_WAIT_MS);
-      this.#waiting.push({ call, admit, resolve, reject, deadline });
+      const deadline = setTimeout(onTimeout, MAX_CALL_WAIT_MS);
+      this.#waiting.push({ call, requireBudget, resolve, reject, deadline });
       this.#runNext();
     });
   }
@@ -159,7 +162,7 @@ export class LargePostReader {
       const pending = this.#waiting.shift()!;
       clearTimeout(pending.deadline);
       try {
-        pending.admit();
+        pending.requireBudget();
       } catch (error) {
         pending.reject(error as Error);
         continue;
@@ -178,9 +181,9 @@ export class LargePostReader {
    */
   #ensureThread(): Worker | null {
     if (this.#thread !== null) return this.#thread;
-    const restInMs = this.#startedMs + MIN_RESTART_INTERVAL_MS - performance.now();
-    if (restInMs <= 0) {
-      this.#startedMs = performance.now();
+    const restartInMs = this.#threadStartedAtMs + MIN_RESTART_INTERVAL_MS - performance.now();
+    if (restartInMs <= 0) {
+      this.#threadStartedAtMs = performance.now();
       try {
         this.#thread = this.#start();
         return this.#thread;
@@ -193,7 +196,7 @@ export class LargePostReader {
         this.#restartTimer = null;
         this.#runNext();
       },
-      Math.max(restInMs, 1),
+      Math.max(restartInMs, 1),
     );
     return null;
   }
@@ -210,8 +213,8 @@ export class LargePostReader {
     thread.on('error', (error) => this.#onThreadLost(thread, 'it failed', error));
     thread.on('messageerror', (error) => this.#onThreadLost(thread, 'it cannot be understood', error));
     thread.on('exit', () => this.#onThreadLost(thread, 'it ended'));
-    const expire = (): void => this.#onThreadLost(thread, `not ready within ${START_TIMEOUT_MS} ms`);
-    this.#startDeadline = setTimeout(expire, START_TIMEOUT_MS);
+    const expire = (): void => this.#onThreadLost(thread, `not ready within ${THREAD_START_TIMEOUT_MS} ms`);
+    this.#startDeadline = setTimeout(expire, THREAD_START_TIMEOUT_MS);
     // The thread must not keep the process alive. This comes last, since adding a listener for messages would undo it.
     thread.unref();
     return thread;
@@ -227,7 +230,7 @@ export class LargePostReader {
     this.#clearStartDeadline();
     const { code } = Object(cause) as NodeJS.ErrnoException;
     this.#options.log.warn('the thread that reads large posts is lost, the next one starts another', { why, code });
-    for (const { reject } of this.#takeRunningCall()) reject(lostError(code, cause));
+    for (const { reject } of this.#takeRunningCall()) reject(threadLostError(code, cause));
     void thread.terminate();
     this.#runNext();
   }
@@ -247,12 +250,12 @@ export class LargePostReader {
   }
 }
 
-function tooManyError(): KlatchError {
+function tooManyLargePostsError(): KlatchError {
   const sentence = 'Too many large posts arrive at the same time; this one was not posted, please repeat it';
   return new KlatchError('overloaded', { sentence });
 }
 
-function lostError(code: string | undefined, cause: unknown): KlatchError {
+function threadLostError(code: string | undefined, cause: unknown): KlatchError {
   if (code === 'ERR_WORKER_OUT_OF_MEMORY') {
     const sentence = 'The body takes more memory to read than a post may: send less at a time';
     return new KlatchError('too_large', { sentence, cause });

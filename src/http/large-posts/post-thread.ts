@@ -3,7 +3,7 @@
  * `large-post-reader.ts` terminates it when it takes too long.
  */
 import { parentPort, type MessagePort } from 'node:worker_threads';
-import type { Ignored } from '../../callers/core/message-form.ts';
+import type { IgnoredEvent } from '../../callers/core/message-form.ts';
 import { KlatchError, type ErrorCode } from '../../errors.ts';
 import type { AlertChange } from '../../model/alert.ts';
 import type { AlertMessage, AlertPost, AlertTexts } from '../../operations/messages/alert-writer.ts';
@@ -35,7 +35,7 @@ interface SentFile {
 }
 
 export type ThreadResult =
-  | Ignored
+  | IgnoredEvent
   | { readonly alert: Omit<AlertPost, 'writeTexts'>; readonly text: string }
   | { readonly message: WebhookMessage; readonly files: readonly SentFile[] }
   | { readonly texts: AlertTexts }
@@ -58,7 +58,7 @@ function serve(port: MessagePort): void {
     if (writersById.size >= MAX_UNWRITTEN_ALERTS) writersById.delete(oldest!);
     writersById.set(id, writeTexts);
   };
-  const answer = async (
+  const answerCall = async (
     call: Exclude<ThreadCall, { kind: 'forget' }>,
     onFormat: PostContext['onFormat'],
   ): Promise<ThreadResult> => {
@@ -74,7 +74,7 @@ function serve(port: MessagePort): void {
     }
     const startedMs = performance.now();
     let formatName: string | null = null;
-    void answer(call, ({ name }) => (formatName = name))
+    void answerCall(call, ({ name }) => (formatName = name))
       .catch(errorResult)
       .then((result) => {
         const tookMs = performance.now() - startedMs;

@@ -6,7 +6,7 @@ import type { Services } from '../../operations/core/services.ts';
 import { serveRpc } from '../json-rpc.ts';
 
 const MAX_LINE_BYTES = 1024 * 1024;
-const MAX_CONNECTIONS = 64;
+const MAX_CONTROL_CONNECTIONS = 64;
 const IDLE_TIMEOUT_MS = 60_000;
 
 /**
@@ -29,20 +29,20 @@ export class ControlSocket {
     this.#operations = options.operations;
     this.#log = options.log;
     this.#server = createServer((socket) => this.#accept(socket));
-    this.#server.maxConnections = MAX_CONNECTIONS;
+    this.#server.maxConnections = MAX_CONTROL_CONNECTIONS;
   }
 
   async start(): Promise<void> {
     await rm(this.#path, { force: true });
     // With this umask, no process of another user can connect between bind and chmod.
-    const umask = process.umask(0o177);
+    const previousUmask = process.umask(0o177);
     try {
       await new Promise<void>((resolve, reject) => {
         this.#server.once('error', reject);
         this.#server.listen(this.#path, resolve);
       });
     } finally {
-      process.umask(umask);
+      process.umask(previousUmask);
     }
     await chmod(this.#path, 0o660);
   }
@@ -70,9 +70,9 @@ export class ControlSocket {
     let buffered = Buffer.alloc(0);
     for await (const chunk of socket as AsyncIterable<Buffer>) {
       buffered = Buffer.concat([buffered, chunk]);
-      for (let end = buffered.indexOf('\n'); end !== -1; end = buffered.indexOf('\n')) {
-        await this.#serveLine(socket, buffered.subarray(0, end).toString('utf8'));
-        buffered = buffered.subarray(end + 1);
+      for (let lineEnd = buffered.indexOf('\n'); lineEnd !== -1; lineEnd = buffered.indexOf('\n')) {
+        await this.#serveLine(socket, buffered.subarray(0, lineEnd).toString('utf8'));
+        buffered = buffered.subarray(lineEnd + 1);
       }
       if (buffered.length > MAX_LINE_BYTES) throw new Error('a line is longer than 1 MiB');
     }
@@ -87,7 +87,7 @@ export class ControlSocket {
       log: this.#log,
       caller: { kind: 'system' },
     } as const;
-    const text = await serveRpc(line, context);
-    if (text !== null) socket.write(`${text}\n`);
+    const response = await serveRpc(line, context);
+    if (response !== null) socket.write(`${response}\n`);
   }
 }

@@ -7,7 +7,7 @@ import type { EndpointTls } from '../../config/endpoint-tls.ts';
 import type { ConnectionLimit } from '../../connection-limit.ts';
 import { listen } from '../../listen.ts';
 import { sourceKey, type SourceKey } from '../../model/source-key.ts';
-import { ANONYMOUS_FRAME_BYTES } from '../../operations/core/input-limits.ts';
+import { MAX_ANONYMOUS_FRAME_BYTES } from '../../operations/core/input-limits.ts';
 import type { LiveSessions } from '../live-sessions.ts';
 import { liveTransportSchemes, type LiveTransport } from '../../model/transport.ts';
 import type { TrustedProxies } from '../../model/trusted-proxies.ts';
@@ -36,15 +36,15 @@ export class Endpoint {
   readonly #socketsHoldingPreSessionQuota = new Map<string, { readonly socket: Socket; readonly source: SourceKey }>();
   #port = 0;
 
-  constructor(endpoint: EndpointConfig, tls: EndpointTls | null, deps: EndpointDeps & { name: string }) {
+  constructor(endpoint: EndpointConfig, tls: EndpointTls | null, deps: EndpointDeps & { configKey: string }) {
     this.#endpoint = endpoint;
-    this.#configKey = deps.name;
+    this.#configKey = deps.configKey;
     this.#deps = deps;
-    const servers: Readonly<Record<LiveTransport, () => Server>> = {
+    const serverFactories: Readonly<Record<LiveTransport, () => Server>> = {
       websocket: () => this.#createWebSocketListener(tls),
       tcp: () => this.#createTcpListener(tls),
     };
-    this.#server = servers[endpoint.type]();
+    this.#server = serverFactories[endpoint.type]();
   }
 
   /** The URL as clients on this machine write it; available once started. */
@@ -93,11 +93,11 @@ export class Endpoint {
       maxHeaderSize: http.maxHeaderBytes,
       noDelay: true,
     };
-    const secure = { ...options, ...tls?.pem, handshakeTimeout: live.authTimeoutMs };
+    const tlsOptions = { ...options, ...tls?.pem, handshakeTimeout: live.authTimeoutMs };
     const server =
       tls === null
         ? createHttpServer(options, respondUpgradeRequired)
-        : createHttpsServer(secure, respondUpgradeRequired);
+        : createHttpsServer(tlsOptions, respondUpgradeRequired);
     server.on('connection', (socket: Socket) => this.#acquirePreSessionQuota(socket));
     server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
       this.#releasePreSessionQuota(addressKey(socket));
@@ -111,7 +111,7 @@ export class Endpoint {
     const { sessions, proxies, config } = this.#deps;
     const { remoteAddress: address = '' } = socket;
     const source = sourceKey(address);
-    const rejection = sessions.quotas.acquire(source, proxies.has(address));
+    const rejection = sessions.quotas.acquire(source, proxies.isTrustedProxy(address));
     if (rejection !== null) {
       sessions.counts.rejected[rejection] += 1;
       TcpConnection.refuse(socket, 'too_many_connections');
@@ -119,7 +119,7 @@ export class Endpoint {
     }
     const connection = new TcpConnection(socket, {
       source,
-      maxFrameBytes: Math.min(ANONYMOUS_FRAME_BYTES, config.live.maxFrameBytes),
+      maxFrameBytes: Math.min(MAX_ANONYMOUS_FRAME_BYTES, config.live.maxFrameBytes),
     });
     connection.open(sessions.open(connection));
   }
@@ -129,23 +129,23 @@ export class Endpoint {
     const { sessions, proxies } = this.#deps;
     const { remoteAddress: address = '' } = socket;
     const source = sourceKey(address);
-    const rejection = sessions.quotas.acquire(source, proxies.has(address));
+    const rejection = sessions.quotas.acquire(source, proxies.isTrustedProxy(address));
     if (rejection !== null) {
       sessions.counts.rejected[rejection] += 1;
       socket.destroy();
       return;
     }
-    const name = addressKey(socket);
-    this.#socketsHoldingPreSessionQuota.set(name, { socket, source });
-    socket.once('close', () => this.#releasePreSessionQuota(name));
+    const socketKey = addressKey(socket);
+    this.#socketsHoldingPreSessionQuota.set(socketKey, { socket, source });
+    socket.once('close', () => this.#releasePreSessionQuota(socketKey));
   }
 
-  #releasePreSessionQuota(address: string): void {
-    const handshake = this.#socketsHoldingPreSessionQuota.get(address);
-    if (handshake === undefined) return;
-    this.#socketsHoldingPreSessionQuota.delete(address);
+  #releasePreSessionQuota(socketKey: string): void {
+    const socketAndSource = this.#socketsHoldingPreSessionQuota.get(socketKey);
+    if (socketAndSource === undefined) return;
+    this.#socketsHoldingPreSessionQuota.delete(socketKey);
     const { quotas } = this.#deps.sessions;
-    quotas.releaseUnauthenticated(handshake.source);
+    quotas.releaseUnauthenticated(socketAndSource.source);
     quotas.release();
   }
 }

@@ -37,8 +37,8 @@ export class LineReader {
     else if (start < chunk.length) this.#append(chunk.subarray(start));
   }
 
-  #totalLength(more: number): number {
-    return this.#partialBytes + more;
+  #totalLength(addedBytes: number): number {
+    return this.#partialBytes + addedBytes;
   }
 
   /** The result of the line whose last part is in `chunk` from `start` to `end`. */
@@ -48,10 +48,10 @@ export class LineReader {
     return isUtf8(line) ? { text: line.toString('utf8') } : { problem: 'invalid_json' };
   }
 
-  #joinLine(last: Buffer): Buffer {
-    let line = last;
+  #joinLine(lastPart: Buffer): Buffer {
+    let line = lastPart;
     if (this.#partialBytes > 0) {
-      this.#append(last);
+      this.#append(lastPart);
       line = this.#partialLine!.subarray(0, this.#partialBytes);
       this.#partialLine = null;
       this.#partialBytes = 0;

@@ -25,7 +25,7 @@ export interface LiveConnection {
   setMaxFrameBytes(maxBytes: number): void;
   send(text: string): void;
   /** Sends frames that are encoded once for many clients, without the first `skip`. */
-  sendEncoded(frames: EncodedFrames, skip: number): void;
+  sendEncoded(frames: EncodedFrames, framesToSkip: number): void;
   ping(): void;
   pause(): void;
   resume(): void;

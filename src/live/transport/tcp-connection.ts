@@ -69,8 +69,8 @@ export class TcpConnection implements LiveConnection {
     if (this.#isOpen) this.#socket.write(`${text}\n`);
   }
 
-  sendEncoded(frames: EncodedFrames, skip: number): void {
-    if (this.#isOpen) this.#socket.write(frames.bytes('tcp', skip));
+  sendEncoded(frames: EncodedFrames, framesToSkip: number): void {
+    if (this.#isOpen) this.#socket.write(frames.bytes('tcp', framesToSkip));
   }
 
   ping(): void {
@@ -116,13 +116,13 @@ export class TcpConnection implements LiveConnection {
 export function drained(socket: Socket): Promise<void> {
   if (!socket.writableNeedDrain || socket.destroyed) return Promise.resolve();
   return new Promise((resolve) => {
-    const done = (): void => {
-      socket.off('drain', done);
-      socket.off('close', done);
+    const cleanUpThenResolve = (): void => {
+      socket.off('drain', cleanUpThenResolve);
+      socket.off('close', cleanUpThenResolve);
       resolve();
     };
-    socket.on('drain', done);
-    socket.on('close', done);
+    socket.on('drain', cleanUpThenResolve);
+    socket.on('close', cleanUpThenResolve);
   });
 }
 

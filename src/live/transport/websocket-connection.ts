@@ -107,8 +107,8 @@ export class WebSocketConnection implements LiveConnection {
     if (this.#isOpen) this.#client.send(text);
   }
 
-  sendEncoded(frames: EncodedFrames, skip: number): void {
-    if (this.#isOpen) this.#socket.write(frames.bytes('websocket', skip));
+  sendEncoded(frames: EncodedFrames, framesToSkip: number): void {
+    if (this.#isOpen) this.#socket.write(frames.bytes('websocket', framesToSkip));
   }
 
   ping(): void {

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import { WebSocketServer } from 'ws';
 import type { Config } from '../../config/config.ts';
 import { sourceKey, type SourceKey } from '../../model/source-key.ts';
-import { ANONYMOUS_FRAME_BYTES } from '../../operations/core/input-limits.ts';
+import { MAX_ANONYMOUS_FRAME_BYTES } from '../../operations/core/input-limits.ts';
 import { klatchCookiesIn, type KlatchCookie } from '../../operations/core/session-cookie.ts';
 import type { LiveSessions } from '../live-sessions.ts';
 import type { ConnectionRejection } from '../live-counts.ts';
@@ -42,7 +42,7 @@ export class WebSocketUpgrades {
       noServer: true,
       clientTracking: false,
       perMessageDeflate: false,
-      maxPayload: Math.min(ANONYMOUS_FRAME_BYTES, config.live.maxFrameBytes),
+      maxPayload: Math.min(MAX_ANONYMOUS_FRAME_BYTES, config.live.maxFrameBytes),
       maxFragments: MAX_FRAGMENTS,
       closeTimeout: CLOSE_TIMEOUT_MS,
       WebSocket: ClientSocket,
@@ -60,7 +60,7 @@ export class WebSocketUpgrades {
     socket.on('error', ignoreError);
     const address = this.#proxies.clientAddress(request);
     const source = sourceKey(address);
-    const rejection = this.#acquireOrReject(request, source, this.#proxies.has(address));
+    const rejection = this.#acquireOrReject(request, source, this.#proxies.isTrustedProxy(address));
     if (rejection !== null) {
       this.#sessions.counts.rejected[rejection] += 1;
       rejectUpgrade(socket, rejection);
@@ -102,7 +102,7 @@ export class WebSocketUpgrades {
 function rejectUpgrade(socket: Socket, rejection: ConnectionRejection): void {
   const [status, message] = REJECTION_RESPONSES[rejection];
   const body = JSON.stringify({ message });
-  const lines = [
+  const responseLines = [
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
     'Connection: close',
     'Content-Type: application/json; charset=utf-8',
@@ -111,7 +111,7 @@ function rejectUpgrade(socket: Socket, rejection: ConnectionRejection): void {
     `Content-Length: ${Buffer.byteLength(body)}`,
   ];
   socket.once('finish', () => socket.destroy());
-  socket.end(`${lines.join('\r\n')}\r\n\r\n${body}`);
+  socket.end(`${responseLines.join('\r\n')}\r\n\r\n${body}`);
 }
 
 function ignoreError(): void {}

@@ -11,15 +11,15 @@ import { limitSchema, pageOf, afterNumberSchema, nextNumberSchema } from '../cor
 import { accountField, nickField, accountFields } from '../core/schemas.ts';
 
 /** At most this many accounts can be blocked by one account: more than anybody has needed. */
-const MAX_BLOCKS = 1_000;
+const MAX_BLOCKED_ACCOUNTS = 1_000;
 
-const blockSchema = z.object({ user: nickField, id: accountField });
+const blockedAccountSchema = z.object({ user: nickField, id: accountField });
 
-export const addBlock = defineOperation({
+export const blockAccount = defineOperation({
   name: 'blocks.add',
   summary: 'Block an account: it can send the caller no private messages. A repeat is no error.',
   input: z.strictObject({ user: userReference }),
-  output: blockSchema,
+  output: blockedAccountSchema,
   who: 'person',
   scope: null,
   errors: ['quota_exceeded', 'not_found'],
@@ -31,8 +31,8 @@ export const addBlock = defineOperation({
       const { id, nick } = await requireActiveAccount(tx, user);
       if (id === accountId) throw new KlatchError('invalid_input', { sentence: 'user: nobody can block themselves' });
       const isNew = await insertBlock(tx, accountId, id);
-      if (isNew && (await countBlocks(tx, accountId)) > MAX_BLOCKS) {
-        const sentence = `You block ${MAX_BLOCKS} accounts, the most that are allowed: unblock one first`;
+      if (isNew && (await countBlocks(tx, accountId)) > MAX_BLOCKED_ACCOUNTS) {
+        const sentence = `You block ${MAX_BLOCKED_ACCOUNTS} accounts, the most that are allowed: unblock one first`;
         throw new KlatchError('quota_exceeded', { sentence });
       }
       return { user: nick, id };
@@ -40,11 +40,11 @@ export const addBlock = defineOperation({
   },
 });
 
-export const removeBlock = defineOperation({
+export const unblockAccount = defineOperation({
   name: 'blocks.remove',
   summary: 'Unblock an account: it can send the caller private messages again.',
   input: z.strictObject({ user: userReference }),
-  output: blockSchema,
+  output: blockedAccountSchema,
   who: 'person',
   scope: null,
   errors: ['not_found'],
@@ -63,7 +63,7 @@ export const removeBlock = defineOperation({
   },
 });
 
-export const listOwnBlocks = defineOperation({
+export const listBlockedAccounts = defineOperation({
   name: 'blocks.list',
   summary: 'List the accounts that the caller has blocked by number, a page at a time.',
   input: z.strictObject({ after: afterNumberSchema, limit: limitSchema }),

@@ -25,7 +25,7 @@ const MAX_TOKEN_LIFETIME_S = 10 * 366 * 24 * 60 * 60;
 const tokenScopesSchema = z.array(z.enum(scopes)).describe('Scopes of the token.');
 const botTokenSchema = listedSessionOrTokenSchema.omit({ scopes: true }).extend({ scopes: tokenScopesSchema });
 
-export const createToken = defineOperation({
+export const createBotToken = defineOperation({
   name: 'tokens.create',
   summary: "Create a token for one of the caller's bots. Only this answer shows it.",
   input: z.strictObject({
@@ -56,7 +56,7 @@ export const createToken = defineOperation({
   errors: ['quota_exceeded', 'not_found'],
   run: async ({ database }, { bot, scopes: wanted, label, expires_in_s: lifetimeS }, caller) => {
     const { accountId: ownerId } = requireAccount(caller);
-    const own = scopes.filter((scope) => wanted.includes(scope));
+    const requestedScopes = scopes.filter((scope) => wanted.includes(scope));
     const expiresAt = lifetimeS === undefined ? null : new Date(Date.now() + lifetimeS * 1_000);
     const { token, hash: tokenHash } = newSessionToken('bot');
     return database.general.transaction(async (tx) => {
@@ -69,13 +69,13 @@ export const createToken = defineOperation({
         const sentence = `A bot has at most ${MAX_TOKENS_PER_BOT} tokens: revoke one first`;
         throw new KlatchError('quota_exceeded', { sentence });
       }
-      const id = await insertSessionOrToken(tx, { accountId, tokenHash, label, scopes: own, expiresAt });
-      return { id, bot: nick, token, scopes: own, label, expires_at: expiresAt?.toISOString() ?? null };
+      const id = await insertSessionOrToken(tx, { accountId, tokenHash, label, scopes: requestedScopes, expiresAt });
+      return { id, bot: nick, token, scopes: requestedScopes, label, expires_at: expiresAt?.toISOString() ?? null };
     });
   },
 });
 
-export const listTokens = defineOperation({
+export const listBotTokens = defineOperation({
   name: 'tokens.list',
   summary: "List the tokens of one of the caller's bots by number, a page at a time.",
   input: z.strictObject({ bot: userReference, after: afterNumberSchema, limit: limitSchema }),
@@ -99,7 +99,7 @@ export const listTokens = defineOperation({
   },
 });
 
-export const revokeToken = defineOperation({
+export const revokeBotToken = defineOperation({
   name: 'tokens.revoke',
   summary: "End a token of one of the caller's bots, by its number.",
   input: z.strictObject({ bot: userReference, token: z.int().positive().describe("The token's number.") }),
@@ -109,12 +109,12 @@ export const revokeToken = defineOperation({
   errors: ['not_found'],
   run: async ({ database, bus }, { bot, token }, caller) => {
     const { accountId: ownerId } = requireAccount(caller);
-    const nick = await withUnknownCommitInvalidation({ bus }, (revokesSessionsOf) =>
+    const nick = await withUnknownCommitInvalidation({ bus }, (noteSessionsMayEnd) =>
       database.general.run(async (sql) => {
-        const own = await requireOwnBot(sql, ownerId, bot);
-        revokesSessionsOf(own.id);
-        if (await endSession(sql, own.id, token)) return own.nick;
-        const sentence = `${own.nick} has no token ${token}: tokens.list shows its tokens`;
+        const ownBot = await requireOwnBot(sql, ownerId, bot);
+        noteSessionsMayEnd(ownBot.id);
+        if (await endSession(sql, ownBot.id, token)) return ownBot.nick;
+        const sentence = `${ownBot.nick} has no token ${token}: tokens.list shows its tokens`;
         throw new KlatchError('not_found', { sentence });
       }),
     );

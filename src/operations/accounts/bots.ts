@@ -53,12 +53,12 @@ export const createBot = defineOperation({
   errors: ['quota_exceeded', 'nick_taken'],
   run: async ({ database, config }, { nick, name = nick }, caller) => {
     const { accountId: ownerId } = requireAccount(caller);
-    const most = config.limits.botsPerUser;
+    const maxBots = config.limits.botsPerUser;
     try {
       return await database.general.transaction(async (tx) => {
         if ((await lockActiveAccount(tx, ownerId)) === null) throw new KlatchError('unauthenticated');
-        if ((await countBotsIncludingRecentlyRemoved(tx, ownerId)) >= most) {
-          const sentence = `A person has at most ${most} bots (limits.bots-per-user): remove one, which counts for one more day`;
+        if ((await countBotsIncludingRecentlyRemoved(tx, ownerId)) >= maxBots) {
+          const sentence = `A person has at most ${maxBots} bots (limits.bots-per-user): remove one, which counts for one more day`;
           throw new KlatchError('quota_exceeded', { sentence });
         }
         return { id: await insertBot(tx, { ownerId, nick, name }), nick, name };
@@ -109,12 +109,12 @@ export const removeBot = defineOperation({
   errors: ['not_found'],
   run: async ({ database, bus }, { bot }, caller) => {
     const { accountId: ownerId } = requireAccount(caller);
-    const { id, nick, ended } = await withUnknownCommitInvalidation({ bus }, (revokesSessionsOf) =>
+    const { id, nick, ended } = await withUnknownCommitInvalidation({ bus }, (noteSessionsMayEnd) =>
       database.general.transaction(async (tx) => {
-        const own = await requireOwnBot(tx, ownerId, bot);
-        revokesSessionsOf(own.id);
-        await deactivateWithBotsOrReactivate(tx, own.id, true);
-        return { ...own, ended: await endSessionsOfAccounts(tx, [own.id]) };
+        const ownBot = await requireOwnBot(tx, ownerId, bot);
+        noteSessionsMayEnd(ownBot.id);
+        await deactivateWithBotsOrReactivate(tx, ownBot.id, true);
+        return { ...ownBot, ended: await endSessionsOfAccounts(tx, [ownBot.id]) };
       }),
     );
     if (ended.length > 0) bus.publish('sessionsEnded', ended);

@@ -27,7 +27,7 @@ const TOKEN_PARSERS: Readonly<Record<AppDeviceKind, (token: string) => string>> 
 };
 
 /** For each vendor, the configuration key whose value identifies an app. */
-const APP_KEYS: Readonly<Record<AppDeviceKind, string>> = { google: 'project-id', apple: 'bundle-id' };
+const APP_ID_CONFIG_KEYS: Readonly<Record<AppDeviceKind, string>> = { google: 'project-id', apple: 'bundle-id' };
 
 /** The token that identifies a device to its vendor. */
 interface DeviceToken {
@@ -76,10 +76,10 @@ export function requirePushConfigured(config: Config, kind: DeviceKind, app: str
     );
   }
   if (app === null) return;
-  if (kind === 'web') throw invalid(`app: is for the kinds ${Object.keys(APP_KEYS).join(' and ')}`);
+  if (kind === 'web') throw invalid(`app: is for the kinds ${Object.keys(APP_ID_CONFIG_KEYS).join(' and ')}`);
   if (configuredAppIds(config, kind).includes(app)) return;
   throw invalid(
-    `app: nothing in ${PUSH_SETTING_KEYS[kind]} has this ${APP_KEYS[kind]}; /v1/about lists those that there are`,
+    `app: nothing in ${PUSH_SETTING_KEYS[kind]} has this ${APP_ID_CONFIG_KEYS[kind]}; /v1/about lists those that there are`,
   );
 }
 

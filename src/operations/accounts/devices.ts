@@ -95,9 +95,9 @@ export const registerDevice = defineOperation({
     const parsed = parseDeviceToken({ kind, token, subscription }, policy);
     const tokenSealed = sealer.seal(DEVICE_TOKEN_SEAL_PURPOSE, parsed.token);
     const device = { accountId, sessionId, kind, tokenHash: parsed.hash, tokenSealed, app, label };
-    const keep = config.limits.devicesPerUser;
+    const maxDevices = config.limits.devicesPerUser;
     try {
-      const registered = await database.general.transaction((tx) => register(tx, device, keep));
+      const registered = await database.general.transaction((tx) => register(tx, device, maxDevices));
       push.onDeviceRegistered();
       return serializeDevice(registered);
     } catch (error) {
@@ -112,7 +112,7 @@ export const registerDevice = defineOperation({
  * Registers a device under the account's lock: so concurrent registrations cannot exceed the account's number of
  * devices.
  */
-async function register(tx: Transaction, device: NewDevice, keep: number): Promise<Device> {
+async function register(tx: Transaction, device: NewDevice, maxDevices: number): Promise<Device> {
   const { accountId, sessionId } = device;
   // The database checks the session, since the cached one may be a minute old. If it ends later, its devices are
   // removed.
@@ -121,7 +121,7 @@ async function register(tx: Transaction, device: NewDevice, keep: number): Promi
   for (let n = 0; n < MAX_INSERT_ATTEMPTS; n += 1) {
     const registered = await upsertDeviceUnlessRaced(tx, device);
     if (registered === null) continue;
-    await deleteLeastRecentlyRegisteredDevices(tx, accountId, keep);
+    await deleteLeastRecentlyRegisteredDevices(tx, accountId, maxDevices);
     return registered;
   }
   throw new KlatchError('rate_limited', {

@@ -12,7 +12,7 @@ import { defineOperation } from '../core/operation.ts';
 import type { Services } from '../core/services.ts';
 import { nickField } from '../core/schemas.ts';
 
-const MAX_EVENTS = 100;
+const MAX_PUSH_EVENTS = 100;
 const QUERY_TIMEOUT_MS = 2_000;
 
 const pushCategorySchema = z.string().describe('Why; docs/push.md has them all.');
@@ -49,7 +49,7 @@ export const pushStatus = defineOperation({
     events: z
       .int()
       .min(0)
-      .max(MAX_EVENTS)
+      .max(MAX_PUSH_EVENTS)
       .default(20)
       .describe('How many of the last events; they are kept for retention.push-log.'),
   }),
@@ -94,11 +94,14 @@ export const pushStatus = defineOperation({
  */
 async function readStoredPushStatus(
   { database }: Services,
-  limit: number,
+  maxEvents: number,
 ): Promise<{ deviceCountsByApp: readonly DeviceCount[]; events: readonly PushFailureRecord[] } | null> {
   try {
     return await database.general.run(
-      async (sql) => ({ deviceCountsByApp: await countDevicesByApp(sql), events: await listPushFailures(sql, limit) }),
+      async (sql) => ({
+        deviceCountsByApp: await countDevicesByApp(sql),
+        events: await listPushFailures(sql, maxEvents),
+      }),
       QUERY_TIMEOUT_MS,
     );
   } catch (error) {
@@ -109,12 +112,12 @@ async function readStoredPushStatus(
 
 function serializeVendor(report: VendorReport, devices: readonly DeviceCount[] | null): z.infer<typeof vendorSchema> {
   const { kind, lastError, oldestPendingMs } = report;
-  const own = devices?.filter((each) => each.kind === kind) ?? null;
+  const countsOfKind = devices?.filter((each) => each.kind === kind) ?? null;
   return {
     kind,
     configured: report.configured,
     problem: report.problem,
-    devices: own?.reduce((sum, each) => sum + each.devices, 0) ?? null,
+    devices: countsOfKind?.reduce((sum, each) => sum + each.devices, 0) ?? null,
     pending: report.pending,
     due: report.due,
     oldest_pending_ms: oldestPendingMs === null ? null : Math.round(oldestPendingMs),

@@ -39,6 +39,13 @@ export const testPushToUser = defineOperation({
 });
 
 function serializeTestedDevice({ deviceId, kind, label, outcome }: TestedDevice): z.infer<typeof testedDeviceSchema> {
-  const why = outcome.outcome === 'delivered' ? { category: null, code: null } : outcome;
-  return { device: deviceId, kind, label, outcome: outcome.outcome, category: why.category, code: why.code };
+  const failureDetails = outcome.outcome === 'delivered' ? { category: null, code: null } : outcome;
+  return {
+    device: deviceId,
+    kind,
+    label,
+    outcome: outcome.outcome,
+    category: failureDetails.category,
+    code: failureDetails.code,
+  };
 }

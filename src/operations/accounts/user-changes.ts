@@ -15,7 +15,7 @@ import { serializeProfile, profileSchema } from './profile.ts';
 import type { Services } from '../core/services.ts';
 import { accountField, nameOrTitleSchema, nickField, nickSchema } from '../core/schemas.ts';
 
-const ADDRESS_TAKEN =
+const ADDRESS_TAKEN_SENTENCE =
   'address: it belongs to another account; give another one, or first give that account another one';
 
 const deactivationStateSchema = z.object({
@@ -48,23 +48,24 @@ export const updateUser = defineOperation({
   scope: null,
   errors: ['not_found'],
   run: async (services, { user, name, admin, address }) => {
-    const proof = address === undefined ? null : parseProofAddress(address);
-    if (typeof proof === 'string') throw new KlatchError('invalid_input', { sentence: `address: ${proof}` });
+    const parsedAddress = address === undefined ? null : parseProofAddress(address);
+    if (typeof parsedAddress === 'string')
+      throw new KlatchError('invalid_input', { sentence: `address: ${parsedAddress}` });
     const role = admin === undefined ? undefined : admin ? ('admin' as const) : ('user' as const);
     return withAccountChangeEvents(services, async (tx) => {
       const { id } = await requireActiveAccount(tx, user);
       const profile = await updateProfile(tx, id, { name, role });
       if (profile === null) throw userNotFound(user);
-      if (profile.kind === 'bot' && (role !== undefined || proof !== null)) {
+      if (profile.kind === 'bot' && (role !== undefined || parsedAddress !== null)) {
         const sentence = `${user} is a bot, which has neither a role nor an address: change only its name`;
         throw new KlatchError('invalid_input', { sentence });
       }
-      if (proof !== null) {
-        const holder = await findAddressHolder(tx, proof);
+      if (parsedAddress !== null) {
+        const holder = await findAddressHolder(tx, parsedAddress);
         if (holder !== null && holder.accountId !== id) {
-          throw new KlatchError('invalid_input', { sentence: ADDRESS_TAKEN });
+          throw new KlatchError('invalid_input', { sentence: ADDRESS_TAKEN_SENTENCE });
         }
-        await replaceAddress(tx, id, proof);
+        await replaceAddress(tx, id, parsedAddress);
       }
       return { result: serializeProfile(profile), changedAccounts: [id] };
     });
@@ -125,18 +126,18 @@ async function withAccountChangeEvents<T>(
     if (endedSessions.length > 0) bus.publish('sessionsEnded', endedSessions);
     if (changedAccounts.length > 0) bus.publish('accountsChanged', changedAccounts);
   };
-  let made: AccountChangeResult<T> | null = null;
+  let changeResult: AccountChangeResult<T> | null = null;
   try {
-    made = await database.general.transaction(async (tx) => (made = await work(tx)));
+    changeResult = await database.general.transaction(async (tx) => (changeResult = await work(tx)));
   } catch (error) {
-    if (error instanceof CommitUnknownError && made !== null) publish(made);
+    if (error instanceof CommitUnknownError && changeResult !== null) publish(changeResult);
     if (violatesUnique(error, 'account_address_pkey')) {
-      throw new KlatchError('invalid_input', { sentence: ADDRESS_TAKEN, cause: error });
+      throw new KlatchError('invalid_input', { sentence: ADDRESS_TAKEN_SENTENCE, cause: error });
     }
     throw error;
   }
-  publish(made);
-  return made.result;
+  publish(changeResult);
+  return changeResult.result;
 }
 
 /** The account with this nick, which may be deactivated. Throws `not_found`. */

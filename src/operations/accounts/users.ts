@@ -72,8 +72,8 @@ export const listUsersAndBots = defineOperation({
   errors: [],
   run: async ({ database }, { after, limit, role = null, group }) => {
     const conversationId = group === undefined ? null : await resolveGroup(database.general, group);
-    const page = { after: after.toLowerCase(), limit: limit + 1, role, conversationId };
-    const rows = await translateLostRead(database.general.run((sql) => listAccounts(sql, page)));
+    const pageRequest = { after: after.toLowerCase(), limit: limit + 1, role, conversationId };
+    const rows = await translateLostRead(database.general.run((sql) => listAccounts(sql, pageRequest)));
     const { page: accounts, next } = pageOf(rows, limit, (account) => account.nick);
     const users = accounts.map(
       ({ id, nick, name, role: ownRole, groups, groupRole, createdAt, deactivated, signedIn }) => ({

@@ -34,15 +34,15 @@ export const createAppPassword = defineOperation({
       const sentence = 'An app password cannot create another one: sign in with a code or a link';
       throw new KlatchError('forbidden', { sentence });
     }
-    const most = config.limits.sessionsPerUser;
+    const maxSessions = config.limits.sessionsPerUser;
     const { token, hash: tokenHash } = newSessionToken('user');
     const { id, expiresAt } = await database.general.transaction(async (tx) => {
       // The database checks the session, since the cached one may be a minute old. A session that has ended must not
       // create an app password, which would outlive it.
       const isValid = (await lockActiveAccount(tx, accountId)) !== null && (await lockSession(tx, sessionId));
       if (!isValid) throw new KlatchError('unauthenticated');
-      if ((await countSessionsOrTokens(tx, accountId)) >= most) {
-        const sentence = `A person has at most ${most} sessions (limits.sessions-per-user): end one first`;
+      if ((await countSessionsOrTokens(tx, accountId)) >= maxSessions) {
+        const sentence = `A person has at most ${maxSessions} sessions (limits.sessions-per-user): end one first`;
         throw new KlatchError('quota_exceeded', { sentence });
       }
       return insertAppPassword(tx, { accountId, tokenHash, label, expiresInS });

@@ -26,12 +26,12 @@ import {
   publishEndedSurplusSessions,
   signedInSchema,
   type OpenedSession,
-  type SessionChoice,
+  type NewSessionOptions,
   type SignedIn,
 } from './sign-in.ts';
 import { nickSchema, nameOrTitleSchema } from '../core/schemas.ts';
 
-interface SignUpRequest extends SessionChoice {
+interface SignUpRequest extends NewSessionOptions {
   /** The hash of the sign-in transaction (`auth.start`) that proved an address; null: an invitation is the proof. */
   readonly transactionHash: string | null;
   readonly nick: string;
@@ -103,11 +103,11 @@ async function signUpWith(
   const transactionHash = transaction === undefined ? null : hashOpaqueToken(transaction);
   const request = { transactionHash, nick, name, label, lifetime, invite };
   try {
-    const opened = await withEventsAfterCommit(services, (tx, events) =>
+    const openedSession = await withEventsAfterCommit(services, (tx, events) =>
       createAccountWithSession(services, { tx, events }, request),
     );
-    activations.metrics.signedIn.sign_up += 1;
-    return publishEndedSurplusSessions(services, opened);
+    activations.metrics.signInsByProof.sign_up += 1;
+    return publishEndedSurplusSessions(services, openedSession);
   } catch (error) {
     if (violatesUnique(error, 'account_nick_key')) throw new KlatchError('nick_taken', { cause: error });
     // Another sign-up with the same address was faster.
@@ -143,22 +143,22 @@ async function createAccountWithSession(
   // The invitation is checked before the nick: without a valid invitation, the answer must not show which nicks are
   // taken.
   if (invite !== undefined) await requireInvite(tx, invite);
-  const address = transactionHash === null ? null : await consumeFreeAddress(tx, transactionHash);
+  const address = transactionHash === null ? null : await consumeProofOfFreeAddress(tx, transactionHash);
   const accountId = await insertAccount(tx, { kind: 'user', nick, name, role: 'user' });
   if (address !== null) await insertAddress(tx, accountId, address);
   if (invite !== undefined) {
     await acceptInvite(services, { tx, events }, { link: invite, account: { id: accountId, nick } });
   }
-  const opened = await openSession(tx, { accountId, label, lifetime }, services.config.limits.sessionsPerUser);
-  if (opened === null) throw accountDeactivated();
-  return opened;
+  const openedSession = await openSession(tx, { accountId, label, lifetime }, services.config.limits.sessionsPerUser);
+  if (openedSession === null) throw accountDeactivated();
+  return openedSession;
 }
 
 /**
  * Uses up a sign-in transaction of `auth.start` and `auth.verify`, and returns the address that it proved. Throws
  * `activation_expired`, also if an account has the address.
  */
-async function consumeFreeAddress(tx: Transaction, transactionHash: string): Promise<ProofAddress> {
+async function consumeProofOfFreeAddress(tx: Transaction, transactionHash: string): Promise<ProofAddress> {
   const address = await consumeVerifiedActivation(tx, transactionHash);
   if (address === null) throw new KlatchError('activation_expired');
   if ((await findAddressHolder(tx, address)) !== null) {

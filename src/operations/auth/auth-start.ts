@@ -86,36 +86,39 @@ export const startSignIn = defineOperation({
     if (invite !== undefined) await translateLostRead(database.general.run((sql) => requireInvite(sql, invite)));
     const isInvited = invite !== undefined;
     await activations.requireHealthy(provider);
-    const transaction = newOpaqueToken();
-    const transactionHash = hashOpaqueToken(transaction);
+    const signInTransaction = newOpaqueToken();
+    const transactionHash = hashOpaqueToken(signInTransaction);
     const { code, localCheckVerifier } = activations.newCode(provider, transactionHash);
-    const hashes = activations.codeAndSourceHasher.hashSource(source);
-    const started = await database.general.transaction(async (tx) => {
-      const counts = await lockAndCountActivations(tx, address, hashes);
-      const budgets = codeBudgetsOf(counts, config, isInvited);
-      enforceCodeLimits(counts, { config, budgets, refused: activations.metrics.refused });
+    const sourceHashes = activations.codeAndSourceHasher.hashSource(source);
+    const startedActivation = await database.general.transaction(async (tx) => {
+      const activationCounts = await lockAndCountActivations(tx, address, sourceHashes);
+      const budgets = codeBudgetsOf(activationCounts, config, isInvited);
+      enforceCodeLimits(activationCounts, { config, budgets, refused: activations.metrics.refused });
       const { forAccount, isOverBudget, sendsCode } = await decideCodeSending(tx, address, budgets);
-      if (!sendsCode && counts.withoutCode >= config.limits.codesPerHourPerBudget * UNSENT_ACTIVATIONS_PER_HOURLY_CODE)
+      if (
+        !sendsCode &&
+        activationCounts.withoutCode >= config.limits.codesPerHourPerBudget * UNSENT_ACTIVATIONS_PER_HOURLY_CODE
+      )
         await deleteOldestActivationWithoutCode(tx);
-      const identity = { transactionHash, provider: provider.name, ...hashes, forAccount };
-      const fields = { ...identity, sendsCode, verifier: sendsCode ? localCheckVerifier : null };
-      const times = await insertActivation(tx, {
+      const identifyingFields = { transactionHash, provider: provider.name, ...sourceHashes, forAccount };
+      const activationFields = { ...identifyingFields, sendsCode, verifier: sendsCode ? localCheckVerifier : null };
+      const activationTimes = await insertActivation(tx, {
         ...address,
-        ...fields,
+        ...activationFields,
         attempts: MAX_CODE_ATTEMPTS,
         validMs: CODE_TTL_MS,
       });
-      return { sendsCode, isOverBudget, ...times };
+      return { sendsCode, isOverBudget, ...activationTimes };
     });
     activations.metrics.startedActivations += 1;
-    if (started.isOverBudget) activations.recordHourlyBudgetExceeded();
-    if (started.sendsCode)
+    if (startedActivation.isOverBudget) activations.recordHourlyBudgetExceeded();
+    if (startedActivation.sendsCode)
       activations.sendInBackground(provider, transactionHash, { address: address.address, code, validMs: CODE_TTL_MS });
     return {
-      transaction,
+      transaction: signInTransaction,
       channel: address.kind,
-      expires_at: started.expiresAt.toISOString(),
-      resend_at: new Date(started.begunAt.getTime() + RESEND_INTERVAL_PER_NETWORK_MS).toISOString(),
+      expires_at: startedActivation.expiresAt.toISOString(),
+      resend_at: new Date(startedActivation.begunAt.getTime() + RESEND_INTERVAL_PER_NETWORK_MS).toISOString(),
     };
   },
 });

@@ -30,7 +30,7 @@ import {
   openSession,
   publishEndedSurplusSessions,
   signedInSchema,
-  type SessionChoice,
+  type NewSessionOptions,
   type SignedIn,
 } from './sign-in.ts';
 
@@ -83,7 +83,8 @@ export const verifySignIn = defineOperation({
   who: 'anybody',
   scope: null,
   errors: ['activation_expired', 'invalid_code', 'forbidden', 'provider_unavailable', 'rate_limited'],
-  run: (services, input, caller) => verify(services, input, { source: callerSource(caller), defaultLifetime: null }),
+  run: (services, input, caller) =>
+    verifyCodeOrLink(services, input, { source: callerSource(caller), defaultLifetime: null }),
 });
 
 /**
@@ -93,68 +94,68 @@ export const verifySignIn = defineOperation({
 export const verifyBrowserSignIn: typeof verifySignIn = {
   ...verifySignIn,
   run: (services, input, caller) =>
-    verify(services, input, {
+    verifyCodeOrLink(services, input, {
       source: callerSource(caller),
       defaultLifetime: { idleTimeoutS: BROWSER_SESSION_IDLE_S },
     }),
 };
 
-function verify(
+function verifyCodeOrLink(
   services: Services,
   { transaction, code, link, label, expires_in_s: expiresInS }: VerifyInput,
   { source, defaultLifetime }: { source: SourceKey | null; defaultLifetime: SessionLifetime },
 ): Promise<VerifyOutput> {
   if (source !== null) services.activations.limitSignInSteps(source);
-  const choice = { label, lifetime: chooseLifetime(expiresInS, defaultLifetime) };
-  if (link !== undefined) return signInByLink(services, link, choice);
-  return signInByCode(services, { transaction: transaction!, code: code! }, choice);
+  const sessionOptions = { label, lifetime: chooseLifetime(expiresInS, defaultLifetime) };
+  if (link !== undefined) return signInByLink(services, link, sessionOptions);
+  return signInByCode(services, { transaction: transaction!, code: code! }, sessionOptions);
 }
 
 /** Signs in with a link, which works once. A used link gets `activation_expired`, like a link that never existed. */
-async function signInByLink(services: Services, link: string, choice: SessionChoice): Promise<SignedIn> {
+async function signInByLink(services: Services, link: string, sessionOptions: NewSessionOptions): Promise<SignedIn> {
   const { database, config, activations } = services;
   const sentence = 'This sign-in link was used, has expired, or never existed: ask for a new one';
-  const expired = (): KlatchError => new KlatchError('activation_expired', { sentence });
+  const expiredError = (): KlatchError => new KlatchError('activation_expired', { sentence });
   const token = parseLinkToken(link);
-  if (token === null) throw expired();
-  const opened = await withUnknownCommitInvalidation(services, (revokesSessionsOf) =>
+  if (token === null) throw expiredError();
+  const openedSession = await withUnknownCommitInvalidation(services, (noteSessionsMayEnd) =>
     database.general.transaction(async (tx) => {
       const accountId = await consumeSignInLink(tx, hashOpaqueToken(token));
       if (accountId === null) return null;
-      revokesSessionsOf(accountId);
-      return openSession(tx, { accountId, ...choice }, config.limits.sessionsPerUser);
+      noteSessionsMayEnd(accountId);
+      return openSession(tx, { accountId, ...sessionOptions }, config.limits.sessionsPerUser);
     }),
   );
-  if (opened === null) throw expired();
-  activations.metrics.signedIn.link += 1;
-  return publishEndedSurplusSessions(services, opened);
+  if (openedSession === null) throw expiredError();
+  activations.metrics.signInsByProof.link += 1;
+  return publishEndedSurplusSessions(services, openedSession);
 }
 
 async function signInByCode(
   services: Services,
   { transaction, code }: { transaction: string; code: string },
-  choice: SessionChoice,
+  sessionOptions: NewSessionOptions,
 ): Promise<VerifyOutput> {
   const { database, config, activations } = services;
   const transactionHash = hashOpaqueToken(transaction);
   await consumeAttemptAndCheckCode(services, transactionHash, code);
-  const opened = await withUnknownCommitInvalidation(services, (revokesSessionsOf) =>
+  const openedSession = await withUnknownCommitInvalidation(services, (noteSessionsMayEnd) =>
     database.general.transaction(async (tx) => {
       const address = await markVerified(tx, transactionHash);
       if (address === null) throw new KlatchError('activation_expired');
       const holder = await findAddressHolder(tx, address);
       if (holder === null) return null;
       const { accountId } = holder;
-      revokesSessionsOf(accountId);
+      noteSessionsMayEnd(accountId);
       await consumeVerifiedActivation(tx, transactionHash);
-      const session = await openSession(tx, { accountId, ...choice }, config.limits.sessionsPerUser);
+      const session = await openSession(tx, { accountId, ...sessionOptions }, config.limits.sessionsPerUser);
       if (session === null) throw accountDeactivated();
       return session;
     }),
   );
-  if (opened === null) return { status: 'sign_up', transaction };
-  activations.metrics.signedIn.code += 1;
-  return publishEndedSurplusSessions(services, opened);
+  if (openedSession === null) return { status: 'sign_up', transaction };
+  activations.metrics.signInsByProof.code += 1;
+  return publishEndedSurplusSessions(services, openedSession);
 }
 
 /**
@@ -196,6 +197,7 @@ async function consumeAttemptAndCheckCode(services: Services, transactionHash: s
   }
   if (isCorrect) return;
   activations.metrics.incorrectCodeAttempts += 1;
-  const left = attemptsLeft === 0 ? 'this was the last attempt, begin again' : `attempts left: ${attemptsLeft}`;
-  throw new KlatchError('invalid_code', { sentence: `This is not the code that was sent; ${left}` });
+  const attemptsLeftText =
+    attemptsLeft === 0 ? 'this was the last attempt, begin again' : `attempts left: ${attemptsLeft}`;
+  throw new KlatchError('invalid_code', { sentence: `This is not the code that was sent; ${attemptsLeftText}` });
 }

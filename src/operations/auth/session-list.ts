@@ -84,8 +84,8 @@ export const endOwnSession = defineOperation({
   errors: ['not_found'],
   run: async ({ database, bus }, { session }, caller) => {
     const { accountId } = requireAccount(caller);
-    const hasEnded = await withUnknownCommitInvalidation({ bus }, (revokesSessionsOf) => {
-      revokesSessionsOf(accountId);
+    const hasEnded = await withUnknownCommitInvalidation({ bus }, (noteSessionsMayEnd) => {
+      noteSessionsMayEnd(accountId);
       return database.general.run((sql) => endSession(sql, accountId, session));
     });
     if (!hasEnded) {
@@ -106,8 +106,8 @@ export const endOtherSessions = defineOperation({
   errors: [],
   run: async ({ database, bus }, _input, caller) => {
     const { accountId, sessionId } = requireAccount(caller);
-    const ended = await withUnknownCommitInvalidation({ bus }, (revokesSessionsOf) => {
-      revokesSessionsOf(accountId);
+    const endedSessionIds = await withUnknownCommitInvalidation({ bus }, (noteSessionsMayEnd) => {
+      noteSessionsMayEnd(accountId);
       return database.general.transaction(async (tx) => {
         // One of the sessions may be creating an app password at this moment. Because of the lock, the app password is
         // either created before and ends too, or is refused.
@@ -115,7 +115,7 @@ export const endOtherSessions = defineOperation({
         return endSessionsOfAccounts(tx, [accountId], sessionId);
       });
     });
-    if (ended.length > 0) bus.publish('sessionsEnded', ended);
-    return { ended: ended.length };
+    if (endedSessionIds.length > 0) bus.publish('sessionsEnded', endedSessionIds);
+    return { ended: endedSessionIds.length };
   },
 });

@@ -8,13 +8,14 @@ import { CommitUnknownError } from '../../storage/db/database-error.ts';
  */
 export async function withUnknownCommitInvalidation<T>(
   { bus }: { readonly bus: Bus },
-  work: (revokesSessionsOf: (accountId: AccountId) => void) => Promise<T>,
+  work: (noteSessionsMayEnd: (accountId: AccountId) => void) => Promise<T>,
 ): Promise<T> {
-  const accounts = new Set<AccountId>();
+  const accountsToInvalidate = new Set<AccountId>();
   try {
-    return await work((accountId) => accounts.add(accountId));
+    return await work((accountId) => accountsToInvalidate.add(accountId));
   } catch (error) {
-    if (error instanceof CommitUnknownError && accounts.size > 0) bus.publish('accountsChanged', [...accounts]);
+    if (error instanceof CommitUnknownError && accountsToInvalidate.size > 0)
+      bus.publish('accountsChanged', [...accountsToInvalidate]);
     throw error;
   }
 }

@@ -18,7 +18,7 @@ const TOKEN_BYTES = 32;
 const LINK_TOKEN_PREFIX = 'kll_';
 const LINK_TOKEN_PATTERN = /^kll_[A-Za-z0-9_-]{43}$/;
 /** The label of a session whose client gives no label. */
-const DEFAULT_LABEL = 'a client';
+const DEFAULT_SESSION_LABEL = 'a client';
 
 /** The label of a session or device, for people to read: the name of a device or program. */
 export const sessionOrDeviceLabelSchema = z
@@ -63,8 +63,8 @@ export function newOpaqueToken(): string {
 }
 
 /** SHA-256 (hex) of a secret name or link token, as the database stores it. */
-export function hashOpaqueToken(name: string): string {
-  return createHash('sha256').update(name).digest('hex');
+export function hashOpaqueToken(token: string): string {
+  return createHash('sha256').update(token).digest('hex');
 }
 
 export function newLinkToken(): string {
@@ -94,7 +94,7 @@ export function parseLinkToken(text: string): string | null {
 }
 
 /** Label and lifetime of a person's new session. */
-export interface SessionChoice {
+export interface NewSessionOptions {
   readonly label: string | undefined;
   readonly lifetime: SessionLifetime;
 }
@@ -102,7 +102,7 @@ export interface SessionChoice {
 /** A new session, and the older sessions that were ended since the account had too many. */
 export interface OpenedSession {
   readonly response: SignedIn;
-  readonly ended: readonly SessionOrTokenId[];
+  readonly endedSessionIds: readonly SessionOrTokenId[];
 }
 
 /**
@@ -111,22 +111,29 @@ export interface OpenedSession {
  */
 export async function openSession(
   tx: Transaction,
-  { accountId, label = DEFAULT_LABEL, lifetime }: SessionChoice & { readonly accountId: AccountId },
+  { accountId, label = DEFAULT_SESSION_LABEL, lifetime }: NewSessionOptions & { readonly accountId: AccountId },
   sessionsPerUser: number,
 ): Promise<OpenedSession | null> {
   const account = await lockActiveAccount(tx, accountId);
   if (account === null || account.kind === 'bot') return null;
   const { token, hash: tokenHash } = newSessionToken('user');
-  const session = await insertSessionOrToken(tx, { accountId, tokenHash, label, scopes: null, expiresAt: null });
-  if (lifetime !== null) await setLifetime(tx, session, lifetime);
-  const ended = await endLeastRecentlyUsedSessions(tx, { accountId, newest: session, keep: sessionsPerUser });
-  return { response: { status: 'signed_in', token, session, account: serializeOwnAccount(account) }, ended };
+  const sessionId = await insertSessionOrToken(tx, { accountId, tokenHash, label, scopes: null, expiresAt: null });
+  if (lifetime !== null) await setLifetime(tx, sessionId, lifetime);
+  const endedSessionIds = await endLeastRecentlyUsedSessions(tx, {
+    accountId,
+    newest: sessionId,
+    keep: sessionsPerUser,
+  });
+  return {
+    response: { status: 'signed_in', token, session: sessionId, account: serializeOwnAccount(account) },
+    endedSessionIds,
+  };
 }
 
 /** Publishes the sessions that a new session ended, and returns the answer to the sign-in. */
 export function publishEndedSurplusSessions(
   { bus }: Pick<Services, 'bus'>,
-  { response: answer, ended }: OpenedSession,
+  { response: answer, endedSessionIds: ended }: OpenedSession,
 ): SignedIn {
   if (ended.length > 0) bus.publish('sessionsEnded', ended);
   return answer;

@@ -50,13 +50,13 @@ function hashIntegrationToken(token: string): string {
  * The integration of a valid token, and the opened secret that verifies signed posts. `incomingSecret` null: the group
  * has no such secret.
  */
-export interface KnownIntegration extends Integration {
+export interface IntegrationWithOpenedSecret extends Integration {
   readonly incomingSecret: IncomingSecret | null;
 }
 
 /** A cached integration. It is outdated if a resync of the bus has raised `#busResyncCount` since it was cached. */
 interface CachedIntegration {
-  readonly integration: KnownIntegration;
+  readonly integration: IntegrationWithOpenedSecret;
   readonly busResyncCountWhenCached: number;
 }
 
@@ -76,7 +76,7 @@ export class IntegrationTokenCache {
     noDeleteOnStaleGet: true,
   });
   readonly #unknownTokens: BoundedCache<string, true>;
-  readonly #lookupByToken = new Map<string, Promise<KnownIntegration | null>>();
+  readonly #lookupByToken = new Map<string, Promise<IntegrationWithOpenedSecret | null>>();
   #revocationGeneration = 0;
   /** Rises when revocation events may have been lost: integrations that were cached before are outdated. */
   #busResyncCount = 0;
@@ -87,8 +87,8 @@ export class IntegrationTokenCache {
     this.#unknownTokens = new BoundedCache(limits.unknownTokenCacheSize, { ttl: limits.unknownTokenTtlMs });
     bus.subscribe({
       tokensRevoked: (hashes) => this.#evict(new Set(hashes)),
-      resync: (kinds) => {
-        if (!kinds.has('tokensRevoked')) return;
+      resync: (eventKinds) => {
+        if (!eventKinds.has('tokensRevoked')) return;
         this.#revocationGeneration += 1;
         this.#busResyncCount += 1;
       },
@@ -96,7 +96,7 @@ export class IntegrationTokenCache {
   }
 
   /** The token's integration if it is cached and not outdated: the fast path of every post. */
-  cached(token: string): KnownIntegration | undefined {
+  findCached(token: string): IntegrationWithOpenedSecret | undefined {
     const cached = this.#integrationByToken.get(token);
     return cached?.busResyncCountWhenCached === this.#busResyncCount ? cached.integration : undefined;
   }
@@ -105,43 +105,43 @@ export class IntegrationTokenCache {
    * The token's integration; null: no group has the token. While the database is unavailable, it returns an outdated
    * integration from the cache, so that the post can wait for the database. If the cache has none, it rejects.
    */
-  async find(token: string): Promise<KnownIntegration | null> {
-    const cached = this.cached(token);
+  async find(token: string): Promise<IntegrationWithOpenedSecret | null> {
+    const cached = this.findCached(token);
     if (cached !== undefined) return cached;
-    if (!TOKEN_PATTERN.test(token) || this.#unknownTokens.has(token)) return this.#countUnknown();
+    if (!TOKEN_PATTERN.test(token) || this.#unknownTokens.has(token)) return this.#countUnknownToken();
     // Posts with the same token at the same time share one look-up.
     const lookup = this.#lookupByToken.get(token) ?? this.#queryAndCache(token);
     this.#lookupByToken.set(token, lookup);
     try {
-      return (await lookup) ?? this.#countUnknown();
+      return (await lookup) ?? this.#countUnknownToken();
     } catch (error) {
-      const outdated = this.#integrationByToken.get(token, { allowStale: true });
+      const outdatedEntry = this.#integrationByToken.get(token, { allowStale: true });
       const isAway = error instanceof KlatchError && error.code === 'database_unavailable';
-      if (outdated === undefined || !(isAway || error instanceof DatabaseUnavailableError)) throw error;
-      return outdated.integration;
+      if (outdatedEntry === undefined || !(isAway || error instanceof DatabaseUnavailableError)) throw error;
+      return outdatedEntry.integration;
     } finally {
       this.#lookupByToken.delete(token);
     }
   }
 
   /** The token's integration as the database has it now. Only a token that is cached as unknown is not looked up. */
-  async findBypassingCache(token: string): Promise<KnownIntegration | null> {
+  async findBypassingCache(token: string): Promise<IntegrationWithOpenedSecret | null> {
     // The result is not cached, and no running look-up is shared: that one may have begun before a revocation.
-    if (!TOKEN_PATTERN.test(token) || this.#unknownTokens.has(token)) return this.#countUnknown();
+    if (!TOKEN_PATTERN.test(token) || this.#unknownTokens.has(token)) return this.#countUnknownToken();
     const integration = await this.#query(token);
     if (integration === null) this.#unknownTokens.set(token, true);
     const cached = this.#integrationByToken.get(token);
     if (integration === null || integration.archived || cached?.integration.admission !== integration.admission)
       this.#integrationByToken.delete(token);
-    return integration ?? this.#countUnknown();
+    return integration ?? this.#countUnknownToken();
   }
 
-  #countUnknown(): null {
+  #countUnknownToken(): null {
     this.counts.unknown += 1;
     return null;
   }
 
-  async #queryAndCache(token: string): Promise<KnownIntegration | null> {
+  async #queryAndCache(token: string): Promise<IntegrationWithOpenedSecret | null> {
     const revocationGeneration = this.#revocationGeneration;
     const integration = await this.#query(token);
     // An integration is not cached if a token was revoked during the look-up, since the result may be older than the
@@ -152,11 +152,11 @@ export class IntegrationTokenCache {
     return integration;
   }
 
-  async #query(token: string): Promise<KnownIntegration | null> {
-    const found = await translateLostRead(
+  async #query(token: string): Promise<IntegrationWithOpenedSecret | null> {
+    const integration = await translateLostRead(
       this.#pool.run((sql) => findIntegration(sql, hashIntegrationToken(token)), LOOKUP_TIMEOUT_MS),
     );
-    return found === null ? null : { ...found, incomingSecret: this.#openIncomingSecret(found) };
+    return integration === null ? null : { ...integration, incomingSecret: this.#openIncomingSecret(integration) };
   }
 
   #openIncomingSecret({ incomingSecretSealed: sealed, signedOnly }: Integration): IncomingSecret | null {
@@ -177,23 +177,24 @@ export class IntegrationTokenCache {
  * several groups have the title.
  */
 export async function resolveGroup(pool: Pool, reference: string | number): Promise<ConversationId> {
-  const number = typeof reference === 'number' ? reference : /^\d{1,15}$/.test(reference) ? Number(reference) : null;
-  const found = await translateLostRead(
+  const groupNumber =
+    typeof reference === 'number' ? reference : /^\d{1,15}$/.test(reference) ? Number(reference) : null;
+  const groupIds = await translateLostRead(
     pool.run(async (sql) => {
-      if (number === null) return findGroupsByTitle(sql, String(reference));
-      const group = await findGroup(sql, number as ConversationId);
+      if (groupNumber === null) return findGroupsByTitle(sql, String(reference));
+      const group = await findGroup(sql, groupNumber as ConversationId);
       return group === null ? [] : [group.id];
     }),
   );
-  if (found.length === 0) {
+  if (groupIds.length === 0) {
     const sentence = `There is no group ${reference}: look at the list of groups`;
     throw new KlatchError('not_found', { sentence });
   }
-  if (found.length > 1) {
-    const sentence = `Several groups are called ${reference}: give the number (${found.join(', ')})`;
+  if (groupIds.length > 1) {
+    const sentence = `Several groups are called ${reference}: give the number (${groupIds.join(', ')})`;
     throw new KlatchError('invalid_input', { sentence });
   }
-  return found[0]!;
+  return groupIds[0]!;
 }
 
 /** The active account with this nick. Throws `not_found`. */

@@ -16,7 +16,7 @@ const MAX_CONCURRENT_SENDS_AND_CHECKS = 32;
 /** Limits the sign-in requests of one source (a client network): a burst, and then this many a second. */
 const SIGN_IN_STEP_BURST_PER_SOURCE = 100;
 const SIGN_IN_STEPS_PER_SECOND_PER_SOURCE = 5;
-const MAX_SOURCES = 10_000;
+const MAX_RATE_LIMITED_SOURCES = 10_000;
 const SECONDS_PER_HOUR = 3_600;
 /** At most once in this time the log reports that codes are not sent because the hourly budget is used up. */
 const BUDGET_LOG_INTERVAL_MS = 10 * 60_000;
@@ -29,11 +29,11 @@ export interface ActivationMetrics {
   readonly codes: { sent: number; failed: number };
   incorrectCodeAttempts: number;
   /** Sessions that were opened, by kind of proof. */
-  readonly signedIn: { code: number; link: number; sign_up: number };
+  readonly signInsByProof: { code: number; link: number; sign_up: number };
 }
 
 interface ProviderHealth {
-  readonly result: Promise<boolean>;
+  readonly probeResult: Promise<boolean>;
   healthValidUntilMs: number;
 }
 
@@ -44,7 +44,7 @@ export class ActivationCodes {
     refused: { source: 0, address: 0, installation: 0, resend: 0, provider: 0 },
     codes: { sent: 0, failed: 0 },
     incorrectCodeAttempts: 0,
-    signedIn: { code: 0, link: 0, sign_up: 0 },
+    signInsByProof: { code: 0, link: 0, sign_up: 0 },
   };
   readonly codeAndSourceHasher: ActivationHasher;
   readonly providers: readonly CodeProvider[];
@@ -53,28 +53,28 @@ export class ActivationCodes {
   readonly #signInStepLimiter = new RateLimiter<SourceKey>({
     perSecond: SIGN_IN_STEPS_PER_SECOND_PER_SOURCE,
     burst: SIGN_IN_STEP_BURST_PER_SOURCE,
-    keys: MAX_SOURCES,
+    maxKeys: MAX_RATE_LIMITED_SOURCES,
   });
   readonly #uncodedSignUpLimiter: RateLimiter<SourceKey>;
   readonly #health = new Map<CodeProvider, ProviderHealth>();
-  readonly #sending = new Set<Promise<void>>();
+  readonly #sendsInFlight = new Set<Promise<void>>();
   #codeChecksInFlight = 0;
-  #budgetLoggedAt = -Infinity;
-  #stopped = false;
+  #budgetLoggedAtMs = -Infinity;
+  #isStopped = false;
 
   constructor(
     providers: readonly CodeProvider[],
-    parts: { secret: string; pool: Pool; log: Log; signUpsPerSourcePerHour: number },
+    dependencies: { secret: string; pool: Pool; log: Log; signUpsPerSourcePerHour: number },
   ) {
     this.providers = providers;
     this.#uncodedSignUpLimiter = new RateLimiter({
-      perSecond: parts.signUpsPerSourcePerHour / SECONDS_PER_HOUR,
-      burst: parts.signUpsPerSourcePerHour,
-      keys: MAX_SOURCES,
+      perSecond: dependencies.signUpsPerSourcePerHour / SECONDS_PER_HOUR,
+      burst: dependencies.signUpsPerSourcePerHour,
+      maxKeys: MAX_RATE_LIMITED_SOURCES,
     });
-    this.codeAndSourceHasher = new ActivationHasher(parts.secret);
-    this.#pool = parts.pool;
-    this.#log = parts.log;
+    this.codeAndSourceHasher = new ActivationHasher(dependencies.secret);
+    this.#pool = dependencies.pool;
+    this.#log = dependencies.log;
   }
 
   /** Counts a request for signing in. Throws `rate_limited` for a source that makes too many. */
@@ -104,13 +104,13 @@ export class ActivationCodes {
     const now = performance.now();
     let health = this.#health.get(provider);
     if (health === undefined || health.healthValidUntilMs < now) {
-      health = { result: this.#probe(provider), healthValidUntilMs: Infinity };
+      health = { probeResult: this.#probe(provider), healthValidUntilMs: Infinity };
       this.#health.set(provider, health);
     }
-    const current = health;
-    const isHealthy = await current.result;
-    if (current.healthValidUntilMs === Infinity)
-      current.healthValidUntilMs =
+    const currentHealth = health;
+    const isHealthy = await currentHealth.probeResult;
+    if (currentHealth.healthValidUntilMs === Infinity)
+      currentHealth.healthValidUntilMs =
         performance.now() + (isHealthy ? HEALTHY_PROVIDER_TTL_MS : UNHEALTHY_PROVIDER_TTL_MS);
     if (isHealthy) return;
     this.metrics.refused.provider += 1;
@@ -132,23 +132,23 @@ export class ActivationCodes {
    * sent. Failures are logged and counted.
    */
   sendInBackground(provider: CodeProvider, transactionHash: string, code: OutgoingCode): void {
-    if (this.#stopped || this.#sending.size >= MAX_CONCURRENT_SENDS_AND_CHECKS) {
-      this.#countAndLogSendFailure(provider, new ProviderError(this.#stopped ? 'stopped' : 'busy'));
+    if (this.#isStopped || this.#sendsInFlight.size >= MAX_CONCURRENT_SENDS_AND_CHECKS) {
+      this.#countAndLogSendFailure(provider, new ProviderError(this.#isStopped ? 'stopped' : 'busy'));
       return;
     }
     const sending = new Promise<void>((resolve) => {
       setImmediate(() => void this.#send(provider, transactionHash, code).finally(resolve));
     });
-    this.#sending.add(sending);
-    void sending.finally(() => this.#sending.delete(sending));
+    this.#sendsInFlight.add(sending);
+    void sending.finally(() => this.#sendsInFlight.delete(sending));
   }
 
   /** Counts an activation whose code is not sent because the hourly budget is used up. */
   recordHourlyBudgetExceeded(): void {
     this.metrics.refused.installation += 1;
     const now = performance.now();
-    if (now - this.#budgetLoggedAt < BUDGET_LOG_INTERVAL_MS) return;
-    this.#budgetLoggedAt = now;
+    if (now - this.#budgetLoggedAtMs < BUDGET_LOG_INTERVAL_MS) return;
+    this.#budgetLoggedAtMs = now;
     this.#log.warn('codes are not sent: as many were sent in the last hour as limits.codes-per-hour allows');
   }
 
@@ -172,9 +172,9 @@ export class ActivationCodes {
 
   /** Stops the providers, and waits until no code is being sent. */
   async stop(): Promise<void> {
-    this.#stopped = true;
+    this.#isStopped = true;
     await Promise.all(this.providers.map((provider) => provider.stop()));
-    await Promise.all(this.#sending);
+    await Promise.all(this.#sendsInFlight);
   }
 
   async #probe(provider: CodeProvider): Promise<boolean> {

@@ -16,9 +16,9 @@ export async function callOperation<Input, Output>(
   const source = callerSource(caller);
   const input = services.parseBudget.measure(source, () => checkInput(operation, caller, call.input));
   const { on, who } = operation;
-  const access =
+  const conversationAccess =
     on === null ? null : await authorize(services, caller, { on, requiredRole: who, input: input as object });
-  return operation.run(services, input, caller, access);
+  return operation.run(services, input, caller, conversationAccess);
 }
 
 /** Refuses an input with too many values before zod checks it: zod took 100 ms to refuse 24,000 keys. */

@@ -42,10 +42,10 @@ export async function authorize(
   const { on, input } = request;
   const { conversationId, hookId } = await resolveTargetIds(services, caller, { on, input });
   const accountId = caller.kind === 'account' ? caller.accountId : null;
-  const status = await translateLostRead(
+  const conversationAndRole = await translateLostRead(
     services.database.general.run((sql) => findConversationAndRole(sql, { conversationId, accountId })),
   );
-  return { conversationId, accountId, hookId, ...requireRoleInFoundConversation(status, caller, request) };
+  return { conversationId, accountId, hookId, ...requireRoleInFoundConversation(conversationAndRole, caller, request) };
 }
 
 /**
@@ -80,24 +80,24 @@ export function readThenRecheckRole<T>(
 
 /** Checks the caller's role in the row that was read. Throws `not_found`, `forbidden` and `not_a_group`. */
 function requireRoleInFoundConversation(
-  status: ConversationAndRole | null,
+  conversationAndRole: ConversationAndRole | null,
   caller: Caller,
   { on, requiredRole, input }: { on: TargetKind; requiredRole: string; input: object },
 ): Pick<ConversationAccess, 'kind' | 'role' | 'archived'> {
   const notFound = (): KlatchError => new KlatchError('not_found', { sentence: NOT_FOUND_SENTENCES[on](input) });
-  if (status === null) throw notFound();
-  const { kind, archived } = status;
+  if (conversationAndRole === null) throw notFound();
+  const { kind, archived } = conversationAndRole;
   // Administrators who are no members may manage groups, but neither read nor write messages. Only the command line
   // may.
   const isOverride = isAdministrator(caller) && (caller.kind === 'system' || on !== 'conversation');
-  const role = status.role ?? (isOverride && kind === 'group' ? 'administrator' : null);
+  const role = conversationAndRole.role ?? (isOverride && kind === 'group' ? 'administrator' : null);
   if (role === null) throw notFound();
   if (kind === 'private' && on !== 'conversation') throw new KlatchError('not_a_group');
   const rank = isOverride ? ROLE_RANKS.administrator : ROLE_RANKS[role];
-  const required = REQUIRED_RANKS[requiredRole as keyof typeof REQUIRED_RANKS];
-  if (rank < required) {
+  const requiredRank = REQUIRED_RANKS[requiredRole as keyof typeof REQUIRED_RANKS];
+  if (rank < requiredRank) {
     const sentence =
-      required === REQUIRED_RANKS['group-owner']
+      requiredRank === REQUIRED_RANKS['group-owner']
         ? 'Only the owner of the group may do this: ask the owner'
         : 'Only owners and admins of the group may do this: ask one of them';
     throw new KlatchError('forbidden', { sentence });

@@ -29,8 +29,8 @@ export function publicError(error: unknown): KlatchError {
   if (error instanceof StoreUnavailableError) return new KlatchError('storage_unavailable', { cause: error });
   if (error instanceof StoreFullError) return new KlatchError('storage_full', { cause: error });
   if (error instanceof NotInStoreError) return new KlatchError('file_not_found', { cause: error });
-  const state = sqlState(error);
-  if (state !== null && TRANSIENT_SQLSTATE.test(state))
+  const sqlstateCode = sqlState(error);
+  if (sqlstateCode !== null && TRANSIENT_SQLSTATE.test(sqlstateCode))
     return new KlatchError('database_unavailable', { cause: error });
   return new KlatchError('internal', { cause: error });
 }

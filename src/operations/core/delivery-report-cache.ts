@@ -33,7 +33,7 @@ interface DeliveryReportCacheOptions {
 /** Caches the report on the deliveries of all nodes. */
 export class DeliveryReportCache {
   readonly #options: Required<DeliveryReportCacheOptions>;
-  #cached: { readonly report: LaneReport; readonly at: number } | null = null;
+  #cached: { readonly report: LaneReport; readonly queriedAtMs: number } | null = null;
   #pendingReportQuery: Promise<void> | null = null;
 
   constructor(options: DeliveryReportCacheOptions) {
@@ -43,7 +43,7 @@ export class DeliveryReportCache {
   /** Resolves within a second to the latest report; null: the database has not given any yet. Never rejects. */
   async read(): Promise<CachedDeliveryReport | null> {
     const { now } = this.#options;
-    if (this.#cached === null || now() - this.#cached.at >= CACHE_TTL_MS) {
+    if (this.#cached === null || now() - this.#cached.queriedAtMs >= CACHE_TTL_MS) {
       // Only one query runs at a time, however many callers wait.
       this.#pendingReportQuery ??= this.#query().finally(() => {
         this.#pendingReportQuery = null;
@@ -51,16 +51,16 @@ export class DeliveryReportCache {
       await waitAtMost(this.#pendingReportQuery, MAX_WAIT_MS);
     }
     if (this.#cached === null) return null;
-    const ageMs = now() - this.#cached.at;
+    const ageMs = now() - this.#cached.queriedAtMs;
     return { report: this.#cached.report, ageMs, isFresh: ageMs < CACHE_TTL_MS };
   }
 
   async #query(): Promise<void> {
     const { pool, parkAfterMs, log, now } = this.#options;
-    const at = now();
+    const queriedAtMs = now();
     try {
       const report = await pool.run((sql) => readLaneReport(sql, Date.now(), parkAfterMs), QUERY_TIMEOUT_MS);
-      this.#cached = { report, at };
+      this.#cached = { report, queriedAtMs };
     } catch (error) {
       log.debug('the state of the deliveries cannot be read', { error });
     }

@@ -63,10 +63,10 @@ export class PendingEvents {
 /** Locks a conversation's head until the transaction ends. Throws `not_found`. */
 export async function lockConversation(
   tx: Transaction,
-  where: { conversationId: ConversationId; actorId: AccountId | null },
+  conversationAndActor: { conversationId: ConversationId; actorId: AccountId | null },
   events: PendingEvents,
 ): Promise<LockedGroup> {
-  const { conversationId, actorId } = where;
+  const { conversationId, actorId } = conversationAndActor;
   const head = await lockGroup(tx, conversationId);
   if (head === null) throw groupNotFound(conversationId);
   return {

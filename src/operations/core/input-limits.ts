@@ -3,7 +3,7 @@ import type { JsonLimits } from './json-limits.ts';
 /** The bounds of a request body, which are checked before the body is parsed. */
 export interface BodyLimits extends JsonLimits {
   /** The most bytes after decompression. `http.max-body-size` bounds them too. */
-  readonly bytes: number;
+  readonly maxBytes: number;
   /** Whether the body may be compressed. `maxExpandedBytes` bounds how far it may expand. */
   readonly allowsCompression: boolean;
 }
@@ -13,7 +13,7 @@ const NO_LIMIT = Infinity;
 
 /** Limits of operations that need no token. Each such operation takes a few short strings. */
 export const ANYBODY_OPERATION_LIMITS: BodyLimits = {
-  bytes: 16 * KIB,
+  maxBytes: 16 * KIB,
   allowsCompression: false,
   maxDepth: 8,
   maxValues: 50,
@@ -25,7 +25,7 @@ export const ANYBODY_OPERATION_LIMITS: BodyLimits = {
  * items.
  */
 export const SIGNED_IN_OPERATION_LIMITS: BodyLimits = {
-  bytes: 64 * KIB,
+  maxBytes: 64 * KIB,
   allowsCompression: true,
   maxDepth: 8,
   maxValues: 500,
@@ -36,14 +36,14 @@ export const SIGNED_IN_OPERATION_LIMITS: BodyLimits = {
  * Limits of operations that take the text of a message. They have no bound in bytes: `limits.text` bounds the text, and
  * each of its characters may be an escape of twelve bytes.
  */
-export const MESSAGE_LIMITS: BodyLimits = { ...SIGNED_IN_OPERATION_LIMITS, bytes: NO_LIMIT };
+export const MESSAGE_OPERATION_LIMITS: BodyLimits = { ...SIGNED_IN_OPERATION_LIMITS, maxBytes: NO_LIMIT };
 
 /**
  * Limits of posts at `/v1/webhooks/<token>`: a GitHub push of 2,048 commits holds 43,000 values, and an alert of Sentry
  * is nested about ten levels deep.
  */
 export const WEBHOOK_POST_LIMITS: BodyLimits = {
-  bytes: NO_LIMIT,
+  maxBytes: NO_LIMIT,
   allowsCompression: true,
   maxDepth: 64,
   maxValues: 60_000,
@@ -55,7 +55,7 @@ export const GIT_EVENT_LIMITS: BodyLimits = { ...WEBHOOK_POST_LIMITS, maxValues:
 
 /** Limits of requests that register or change a reverse webhook. The longest list has 100 message ids. */
 export const HOOK_MANAGEMENT_LIMITS: BodyLimits = {
-  bytes: NO_LIMIT,
+  maxBytes: NO_LIMIT,
   allowsCompression: true,
   maxDepth: 8,
   maxValues: 500,
@@ -69,7 +69,7 @@ export const HOOK_MANAGEMENT_LIMITS: BodyLimits = {
 export const FRAME_LIMITS: JsonLimits = { maxDepth: 16, maxValues: 25_000, maxShapes: 1_000 };
 
 /** Limits of `live.subscribe`, whose input may be as large as a frame. */
-export const SUBSCRIBE_LIMITS: BodyLimits = { ...SIGNED_IN_OPERATION_LIMITS, ...FRAME_LIMITS, bytes: NO_LIMIT };
+export const SUBSCRIBE_LIMITS: BodyLimits = { ...SIGNED_IN_OPERATION_LIMITS, ...FRAME_LIMITS, maxBytes: NO_LIMIT };
 
 /** Limits of frames on a connection that is not signed in. */
 export const ANONYMOUS_FRAME_LIMITS: JsonLimits = { maxDepth: 8, maxValues: 60, maxShapes: 60 };
@@ -77,7 +77,7 @@ export const ANONYMOUS_FRAME_LIMITS: JsonLimits = { maxDepth: 8, maxValues: 60, 
  * The most bytes of a frame on a connection that is not signed in, and of all waiting frames of such a connection
  * together.
  */
-export const ANONYMOUS_FRAME_BYTES = 16 * KIB;
+export const MAX_ANONYMOUS_FRAME_BYTES = 16 * KIB;
 
 /** The limits of an operation: its own, or else those for its kind of callers. */
 export function limitsOf(operation: { readonly who: string; readonly limits?: BodyLimits }): BodyLimits {
@@ -86,7 +86,7 @@ export function limitsOf(operation: { readonly who: string; readonly limits?: Bo
 }
 
 /** A body may expand to this size at any ratio, since short texts may consist of repetitions. */
-const FREE_EXPANDED_BYTES = 64 * KIB;
+const ANY_RATIO_EXPANDED_BYTES = 64 * KIB;
 /**
  * Above `FREE_EXPANDED_BYTES`, a body may expand at most this many times. JSON of machines expands 10 to 30 times, and
  * a malicious body 1,000 times.
@@ -95,5 +95,5 @@ const MAX_COMPRESSION_RATIO = 50;
 
 /** The size to which a compressed body of `sentBytes` may expand. */
 export function maxExpandedBytes(sentBytes: number): number {
-  return Math.max(FREE_EXPANDED_BYTES, sentBytes * MAX_COMPRESSION_RATIO);
+  return Math.max(ANY_RATIO_EXPANDED_BYTES, sentBytes * MAX_COMPRESSION_RATIO);
 }

@@ -66,9 +66,9 @@ export function jsonLimitViolation(text: string, limits: JsonLimits): string | n
   if (text.length <= limits.maxDepth && text.length <= limits.maxValues && text.length <= limits.maxShapes) return null;
   const maxShapes = Math.min(limits.maxShapes, MAX_SHAPES - 1);
   /** For each depth: the hash of the keys so far in the object at this depth; 0 if it is an array. */
-  const shapeAt = new Int32Array(limits.maxDepth + 2);
+  const shapeHashByDepth = new Int32Array(limits.maxDepth + 2);
   let depth = 0;
-  let values = 0;
+  let valueCount = 0;
   let isKeyNext = false;
   shapesInText.clear();
   for (let at = 0; at < text.length; at += 1) {
@@ -77,28 +77,28 @@ export function jsonLimitViolation(text: string, limits: JsonLimits): string | n
       const end = endOfString(text, at + 1);
       if (isKeyNext) {
         isKeyNext = false;
-        const shape = extendShapeHash(text, at + 1, end, shapeAt[depth]!);
+        const shape = extendShapeHash(text, at + 1, end, shapeHashByDepth[depth]!);
         // `shape` is 0 after a numeric key, which counts as no shape: V8 stores its value as an element, without a
         // hidden class.
         if (shape !== 0) {
-          shapeAt[depth] = shape;
+          shapeHashByDepth[depth] = shape;
           shapesInText.add(shape);
           if (shapesInText.count > maxShapes) return `holds more than ${maxShapes} different keys`;
         }
       }
       at = end;
     } else if (unit === COMMA) {
-      values += 1;
-      isKeyNext = shapeAt[depth] !== 0;
-      if (values > limits.maxValues) return `holds more than ${limits.maxValues} values`;
+      valueCount += 1;
+      isKeyNext = shapeHashByDepth[depth] !== 0;
+      if (valueCount > limits.maxValues) return `holds more than ${limits.maxValues} values`;
     } else if ((unit | 0x20) === OPEN_OBJECT) {
       // An object or an array: `| 0x20` turns the code of [ into that of {.
       depth += 1;
-      values += 1;
+      valueCount += 1;
       if (depth > limits.maxDepth) return `is nested deeper than ${limits.maxDepth} levels`;
-      if (values > limits.maxValues) return `holds more than ${limits.maxValues} values`;
+      if (valueCount > limits.maxValues) return `holds more than ${limits.maxValues} values`;
       isKeyNext = unit === OPEN_OBJECT;
-      shapeAt[depth] = isKeyNext ? HASH_SEED | 1 : 0;
+      shapeHashByDepth[depth] = isKeyNext ? HASH_SEED | 1 : 0;
     } else if ((unit | 0x20) === 0x7d) {
       // Closes an object or array. A text that closes more than it opens is no JSON; V8 rejects it at once.
       depth = Math.max(0, depth - 1);

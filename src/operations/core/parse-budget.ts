@@ -35,7 +35,7 @@ interface SourceUsage {
  * The longest time for which a piece of work waits for parse time, and the error that it rejects with if it gets none.
  */
 interface QueueWaitOptions {
-  readonly maxMs: number;
+  readonly maxWaitMs: number;
   readonly refusal: () => Error;
 }
 
@@ -90,16 +90,16 @@ export class ParseBudget {
       this.#usageBySource.set(source, usage);
     }
     advanceWindow(usage, nowMs);
-    const charged = Math.min(ms, MAX_CHARGE_MS);
-    usage.usedMsBySlot[usage.newestSlot % WINDOW_SLOTS]! += charged;
-    usage.totalMs += charged;
+    const chargedMs = Math.min(ms, MAX_CHARGE_MS);
+    usage.usedMsBySlot[usage.newestSlot % WINDOW_SLOTS]! += chargedMs;
+    usage.totalMs += chargedMs;
   }
 
   /**
    * Charges a time that may exceed `MAX_CHARGE_MS`, such as that of a thread. Source null, the server's own machine, is
    * not charged.
    */
-  chargeAll(source: SourceKey | null, ms: number): void {
+  chargeUncapped(source: SourceKey | null, ms: number): void {
     if (source === null) return;
     for (let rest = ms; rest > 0; rest -= MAX_CHARGE_MS) this.charge(source, rest);
   }
@@ -110,7 +110,7 @@ export class ParseBudget {
    */
   run<T>(source: SourceKey | null, refusal: () => Error, work: () => T | Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
-      const start = (): void => {
+      const startWork = (): void => {
         try {
           if (!this.hasTimeLeft(source)) throw refusal();
           resolve(this.measure(source, work));
@@ -118,9 +118,9 @@ export class ParseBudget {
           reject(error);
         }
       };
-      if (this.#hasTurnTimeLeft()) start();
+      if (this.#hasTurnTimeLeft()) startWork();
       else if (this.#waitingParses.length >= MAX_WAITING_PARSES) reject(refusal());
-      else if (this.#waitingParses.push(start) === 1) setImmediate(() => this.#runTurn());
+      else if (this.#waitingParses.push(startWork) === 1) setImmediate(() => this.#runTurn());
     });
   }
 
@@ -130,7 +130,7 @@ export class ParseBudget {
    * a source that used its whole budget at once let others wait 56 ms for an answer (99th percentile).
    */
   runQueued<T>(source: SourceKey | null, options: QueueWaitOptions, work: () => T | Promise<T>): Promise<T> {
-    const { maxMs, refusal } = options;
+    const { maxWaitMs: maxMs, refusal } = options;
     if (source === null) return this.run(source, refusal, work);
     const previous = this.#queueTailBySource.get(source);
     if (previous === undefined && this.#hasTurnTimeLeft() && this.#hasTimeLeftInSlot(source))
@@ -138,20 +138,24 @@ export class ParseBudget {
     const result = this.#waitInQueue(source, { previous, untilMs: performance.now() + maxMs, refusal }).then(() =>
       this.run(source, refusal, work),
     );
-    const last = result.then(ignore, ignore);
-    this.#queueTailBySource.set(source, last);
-    void last.then(() => {
-      if (this.#queueTailBySource.get(source) === last) this.#queueTailBySource.delete(source);
+    const queueTail = result.then(ignore, ignore);
+    this.#queueTailBySource.set(source, queueTail);
+    void queueTail.then(() => {
+      if (this.#queueTailBySource.get(source) === queueTail) this.#queueTailBySource.delete(source);
     });
     return result;
   }
 
   async #waitInQueue(
     source: SourceKey,
-    { previous, untilMs, refusal }: { previous: Promise<void> | undefined; untilMs: number; refusal: () => Error },
+    {
+      previous: previousTail,
+      untilMs,
+      refusal,
+    }: { previous: Promise<void> | undefined; untilMs: number; refusal: () => Error },
   ): Promise<void> {
-    if (previous !== undefined) {
-      await previous;
+    if (previousTail !== undefined) {
+      await previousTail;
       if (performance.now() >= untilMs) throw refusal();
     }
     while (!this.#hasTimeLeftInSlot(source)) {
@@ -198,10 +202,10 @@ function usedMs(usage: SourceUsage, nowMs: number): number {
 /** Empties the slots that have become more than a second old, and makes the slot of `nowMs` the newest. */
 function advanceWindow(usage: SourceUsage, nowMs: number): void {
   const slot = Math.floor(nowMs / WINDOW_SLOT_MS);
-  const passed = Math.min(WINDOW_SLOTS, slot - usage.newestSlot);
-  if (passed <= 0) return;
-  for (let step = 1; step <= passed; step += 1) usage.usedMsBySlot[(usage.newestSlot + step) % WINDOW_SLOTS] = 0;
-  if (passed === WINDOW_SLOTS) usage.usedMsBySlot.fill(0);
+  const passedSlots = Math.min(WINDOW_SLOTS, slot - usage.newestSlot);
+  if (passedSlots <= 0) return;
+  for (let step = 1; step <= passedSlots; step += 1) usage.usedMsBySlot[(usage.newestSlot + step) % WINDOW_SLOTS] = 0;
+  if (passedSlots === WINDOW_SLOTS) usage.usedMsBySlot.fill(0);
   usage.newestSlot = slot;
   usage.totalMs = usage.usedMsBySlot.reduce((sum, ms) => sum + ms, 0);
 }

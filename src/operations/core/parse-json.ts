@@ -15,7 +15,7 @@ export function parseJson(source: string, limits: JsonLimits, subject = 'input:'
   try {
     return { value: JSON.parse(source) as unknown };
   } catch (error) {
-    return { problem: problemOf(source, error) };
+    return { problem: jsonSyntaxProblem(source, error) };
   }
 }
 
@@ -50,15 +50,15 @@ function repairControls(source: string): string {
   const offsets = controlOffsetsInStrings(bytes);
   if (offsets.length === 0 || offsets.length > MAX_REPAIRED_CONTROLS) return source;
   const repaired = Buffer.allocUnsafe(bytes.length + offsets.length * (ESCAPE_BYTES - 1));
-  let from = 0;
-  let length = 0;
+  let copyFrom = 0;
+  let repairedLength = 0;
   for (const at of offsets) {
-    length += bytes.copy(repaired, length, from, at);
-    length += ESCAPES[bytes[at]!]!.copy(repaired, length);
-    from = at + 1;
+    repairedLength += bytes.copy(repaired, repairedLength, copyFrom, at);
+    repairedLength += ESCAPES[bytes[at]!]!.copy(repaired, repairedLength);
+    copyFrom = at + 1;
   }
-  length += bytes.copy(repaired, length, from);
-  return repaired.toString('utf8', 0, length);
+  repairedLength += bytes.copy(repaired, repairedLength, copyFrom);
+  return repaired.toString('utf8', 0, repairedLength);
 }
 
 function controlOffsetsInStrings(bytes: Buffer): number[] {
@@ -79,7 +79,7 @@ function controlOffsetsInStrings(bytes: Buffer): number[] {
 /** The mistake in a longer text is not searched for: the search parses the text about fourteen times. */
 const MAX_BISECTED_LENGTH = 16_384;
 
-function problemOf(source: string, error: unknown): string {
+function jsonSyntaxProblem(source: string, error: unknown): string {
   const offset =
     reportedOffset(error, source.length) ?? (source.length > MAX_BISECTED_LENGTH ? null : findErrorOffset(source));
   if (offset === null) return 'The body is not valid JSON';
@@ -90,23 +90,23 @@ function problemOf(source: string, error: unknown): string {
 }
 
 /** The position of the mistake in V8's error; null: the error has none. */
-function reportedOffset(error: unknown, length: number): number | null {
+function reportedOffset(error: unknown, textLength: number): number | null {
   const message = String(error);
-  if (message.includes('Unexpected end')) return length;
+  if (message.includes('Unexpected end')) return textLength;
   const position = /at position (\d+)/.exec(message)?.[1];
   return position === undefined ? null : Number(position);
 }
 
 /** The position of the mistake: the length of the longest beginning that is JSON if it is continued. */
 function findErrorOffset(source: string): number {
-  let good = 0;
-  let bad = source.length;
-  while (bad - good > 1) {
-    const middle = (good + bad) >> 1;
-    if (isJsonPrefix(source.slice(0, middle))) good = middle;
-    else bad = middle;
+  let validPrefixLength = 0;
+  let invalidPrefixLength = source.length;
+  while (invalidPrefixLength - validPrefixLength > 1) {
+    const middle = (validPrefixLength + invalidPrefixLength) >> 1;
+    if (isJsonPrefix(source.slice(0, middle))) validPrefixLength = middle;
+    else invalidPrefixLength = middle;
   }
-  return good;
+  return validPrefixLength;
 }
 
 function isJsonPrefix(beginning: string): boolean {

@@ -14,10 +14,10 @@ export class RateLimiter<Key extends number | NumberPair | SourceKey> {
   readonly #burstMs: number;
   readonly #nextUseByKey: BoundedCache<Key, { dueMs: number }>;
 
-  constructor(options: { perSecond: number; burst: number; keys: number }) {
+  constructor(options: { perSecond: number; burst: number; maxKeys: number }) {
     this.#msPerUse = 1000 / options.perSecond;
     this.#burstMs = options.burst * this.#msPerUse;
-    this.#nextUseByKey = new BoundedCache(options.keys);
+    this.#nextUseByKey = new BoundedCache(options.maxKeys);
   }
 
   /**
@@ -25,16 +25,16 @@ export class RateLimiter<Key extends number | NumberPair | SourceKey> {
    * null.
    */
   reserve(key: Key, maxWaitMs: number, nowMs = performance.now()): number | null {
-    const next = this.#nextUseByKey.get(key);
-    const due = Math.max(next?.dueMs ?? 0, nowMs) + this.#msPerUse;
+    const nextUse = this.#nextUseByKey.get(key);
+    const dueMs = Math.max(nextUse?.dueMs ?? 0, nowMs) + this.#msPerUse;
     // The wait is rounded down to whole ms: a rounding error in the twelfth digit must not delay the last use of a
     // burst.
-    const waitMs = Math.max(0, Math.floor(due - this.#burstMs - nowMs));
+    const waitMs = Math.max(0, Math.floor(dueMs - this.#burstMs - nowMs));
     if (waitMs > maxWaitMs) return null;
     // The entry is changed in place: `set` takes twice as long as the look-up, which has already marked the key as
     // recently used.
-    if (next === undefined) this.#nextUseByKey.set(key, { dueMs: due });
-    else next.dueMs = due;
+    if (nextUse === undefined) this.#nextUseByKey.set(key, { dueMs: dueMs });
+    else nextUse.dueMs = dueMs;
     return waitMs;
   }
 }

@@ -34,13 +34,13 @@ export function createRateLimiters(
     sessionRequestLimiter: new RateLimiter({
       perSecond: sessionRequestRate,
       burst: sessionRequestBurst,
-      keys: SESSION_REQUEST_LIMITER_KEYS,
+      maxKeys: SESSION_REQUEST_LIMITER_KEYS,
     }),
     parseBudget: new ParseBudget(sourceParseMsPerSecond),
     typingLimiterByMember: new RateLimiter({
       perSecond: TYPING_PER_MEMBER_PER_SECOND,
       burst: TYPING_PER_MEMBER_PER_SECOND,
-      keys: TYPING_LIMITER_MEMBERS,
+      maxKeys: TYPING_LIMITER_MEMBERS,
     }),
     hookRegistrationLimiterByGroup: perMinute(hookRegistrationsPerGroupPerMinute, HOOK_REGISTRATION_LIMITER_GROUPS),
     hookChangeLimiterByGroup: perMinute(hookChangesPerGroupPerMinute, HOOK_CHANGE_LIMITER_GROUPS),
@@ -48,6 +48,6 @@ export function createRateLimiters(
 }
 
 /** A limiter that allows each key this many uses a minute, even all at once. */
-function perMinute(uses: number, keys: number): RateLimiter<number> {
-  return new RateLimiter({ perSecond: uses / 60, burst: uses, keys });
+function perMinute(uses: number, maxKeys: number): RateLimiter<number> {
+  return new RateLimiter({ perSecond: uses / 60, burst: uses, maxKeys });
 }

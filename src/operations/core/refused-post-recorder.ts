@@ -136,17 +136,17 @@ export class RefusedPostRecorder {
       this.#pendingByGroup.set(conversationId, pending);
     }
     const key = keyOf(added);
-    const same = pending.get(key);
-    if (same === undefined) {
+    const pendingOfSameReason = pending.get(key);
+    if (pendingOfSameReason === undefined) {
       pending.set(key, added);
       if (pending.size > MAX_REFUSED_POSTS_PER_GROUP) deleteOldest(pending);
       return;
     }
-    const newest = added.lastAtMs >= same.lastAtMs ? added : same;
+    const newest = added.lastAtMs >= pendingOfSameReason.lastAtMs ? added : pendingOfSameReason;
     pending.set(key, {
       ...newest,
-      posts: same.posts + added.posts,
-      firstAtMs: Math.min(same.firstAtMs, added.firstAtMs),
+      posts: pendingOfSameReason.posts + added.posts,
+      firstAtMs: Math.min(pendingOfSameReason.firstAtMs, added.firstAtMs),
     });
   }
 }

@@ -14,7 +14,7 @@ export class SearchLimiterByPerson {
   readonly #rateLimiterByPerson = new RateLimiter<number>({
     perSecond: SEARCHES_PER_PERSON_PER_SECOND,
     burst: SEARCH_BURST_PER_PERSON,
-    keys: MAX_RATE_LIMITED_PERSONS,
+    maxKeys: MAX_RATE_LIMITED_PERSONS,
   });
   readonly #searchingPersons = new Set<AccountId>();
 

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { messageId, type AccountId, type ConversationId, type Seq } from '../../model/ids.ts';
 import type { Attachment } from '../../model/attachment.ts';
-import { MOODS, orderedCard } from '../../model/message-card.ts';
+import { MOODS, cardWithOrderedKeys } from '../../model/message-card.ts';
 import { mentionsOf } from '../../model/mentions.ts';
 import type { Actor, Change, StoredMessage, StoredNotice } from '../../storage/messages/changes.ts';
 import type { MessagePreview } from '../../storage/groups/conversations.ts';
@@ -194,7 +194,7 @@ export function serializeMessage(
     ...(isDeleted ? { deleted: true as const } : {}),
     mentions: isDeleted ? [] : mentionsOf(text),
     attachments: isDeleted ? [] : attachments.map(serializeAttachment),
-    ...(cards.length === 0 || isDeleted ? {} : { cards: cards.map(orderedCard) }),
+    ...(cards.length === 0 || isDeleted ? {} : { cards: cards.map(cardWithOrderedKeys) }),
     // A deleted message keeps its client id, which reveals nothing of the content. The sender's client may get the
     // deletion before the answer to its post.
     ...(clientId === null || sender.id !== viewerId ? {} : { client_id: clientId }),
@@ -223,7 +223,7 @@ export function serializeFirstSeq(firstSeq: Seq): { first_seq?: number } {
   return firstSeq > 1 ? { first_seq: firstSeq } : {};
 }
 
-export const removedBeforeSchema = z
+export const firstKeptSeqSchema = z
   .int()
   .optional()
   .describe('Messages before this one were removed by a retention rule: drop them. Not there where none were.');

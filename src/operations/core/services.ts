@@ -75,7 +75,7 @@ export interface Services extends FileServices {
    * Makes the monitor of expectations look at once for overdue ones whose post has come. It also looks every few
    * seconds.
    */
-  readonly lookForReturnedExpectations: () => void;
+  readonly recheckOverdueExpectations: () => void;
   readonly deliveryReport: DeliveryReportCache;
   readonly log: Log;
 }

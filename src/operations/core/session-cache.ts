@@ -38,11 +38,13 @@ export class SessionCache {
   readonly counts = { unknown: 0 };
   readonly #pool: Pick<Pool, 'run'>;
   /** Sessions by the hash of their token. */
-  readonly #cached = new BoundedCache<string, FoundSession>(MAX_CACHED_SESSIONS, {
+  readonly #sessionByTokenHash = new BoundedCache<string, FoundSession>(MAX_CACHED_SESSIONS, {
     ttl: CACHE_TTL_MS,
     ttlResolution: 1_000,
   });
-  readonly #unknown = new BoundedCache<string, true>(MAX_CACHED_UNKNOWN_TOKENS, { ttl: UNKNOWN_TOKEN_TTL_MS });
+  readonly #unknownTokenHashes = new BoundedCache<string, true>(MAX_CACHED_UNKNOWN_TOKENS, {
+    ttl: UNKNOWN_TOKEN_TTL_MS,
+  });
   #revocationGeneration = 0;
 
   constructor(pool: Pick<Pool, 'run'>, bus: Bus) {
@@ -50,8 +52,8 @@ export class SessionCache {
     bus.subscribe({
       sessionsEnded: (ids) => this.#evict((session) => ids.includes(session.id)),
       accountsChanged: (ids) => this.#evict((session) => ids.includes(session.accountId)),
-      resync: (kinds) => {
-        if (kinds.has('sessionsEnded') || kinds.has('accountsChanged')) this.#evict(() => true);
+      resync: (eventKinds) => {
+        if (eventKinds.has('sessionsEnded') || eventKinds.has('accountsChanged')) this.#evict(() => true);
       },
     });
   }
@@ -73,9 +75,9 @@ export class SessionCache {
   async #findCachedOrQuery(token: string): Promise<FoundSession | null> {
     if (!TOKEN_PATTERN.test(token)) return null;
     const hash = hashSessionToken(token);
-    const cached = this.#cached.get(hash);
+    const cached = this.#sessionByTokenHash.get(hash);
     if (cached !== undefined) return isExpired(cached) ? null : cached;
-    if (this.#unknown.has(hash)) return null;
+    if (this.#unknownTokenHashes.has(hash)) return null;
     let revocationGeneration = -1;
     let session: FoundSession | null = null;
     // The look-up is repeated if a session ended meanwhile, since its result may be older than the end.
@@ -83,14 +85,15 @@ export class SessionCache {
       revocationGeneration = this.#revocationGeneration;
       session = await translateLostRead(this.#pool.run((sql) => findAndTouchSession(sql, hash), LOOKUP_TIMEOUT_MS));
     }
-    if (session === null) this.#unknown.set(hash, true);
-    else if (revocationGeneration === this.#revocationGeneration) this.#cached.set(hash, session);
+    if (session === null) this.#unknownTokenHashes.set(hash, true);
+    else if (revocationGeneration === this.#revocationGeneration) this.#sessionByTokenHash.set(hash, session);
     return session;
   }
 
   #evict(matches: (session: FoundSession) => boolean): void {
     this.#revocationGeneration += 1;
-    for (const [hash, session] of this.#cached.entries()) if (matches(session)) this.#cached.delete(hash);
+    for (const [hash, session] of this.#sessionByTokenHash.entries())
+      if (matches(session)) this.#sessionByTokenHash.delete(hash);
   }
 }
 

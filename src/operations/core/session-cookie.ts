@@ -5,9 +5,9 @@ import { translateLostRead } from './database-errors.ts';
 /** A browser's session ends when nobody has used it for this time. Each use restarts the time. */
 export const BROWSER_SESSION_IDLE_S = 30 * 24 * 60 * 60;
 /** The number of digits of the store id in the cookie's name. */
-const NAME_DIGITS = 8;
+const COOKIE_NAME_DIGITS = 8;
 /** The digits in the cookie's name while the installation has no store id yet. */
-const NO_DIGITS = '0'.repeat(NAME_DIGITS);
+const UNASSIGNED_DIGITS = '0'.repeat(COOKIE_NAME_DIGITS);
 const COOKIE_PATTERN = /^((?:__Host-|__Secure-)?klatch-[0-9a-f]{8})=(kls_[A-Za-z0-9_-]{43})$/;
 /** At most this many cookies are read: a browser sends those of all servers of a host, whatever their ports. */
 const MAX_COOKIES_OF_HOST = 16;
@@ -30,13 +30,13 @@ export function klatchCookiesIn(header: string | undefined): readonly KlatchCook
 }
 
 /** The digits at the end of the cookie's name. */
-interface NameDigits {
-  readonly own: string;
+interface CookieNameDigits {
+  readonly ownDigits: string;
   /**
    * The digits that the installation had before its backup was restored here: browsers still have that cookie. Null: no
    * backup was restored.
    */
-  readonly former: string | null;
+  readonly formerDigits: string | null;
 }
 
 /**
@@ -46,17 +46,17 @@ interface NameDigits {
 export class SessionCookie {
   /** The origin of `http.base-uri`: no other page may use the cookie. */
   readonly origin: string;
-  readonly #path: string;
-  readonly #prefix: '' | '__Host-' | '__Secure-';
+  readonly #cookiePath: string;
+  readonly #cookieNamePrefix: '' | '__Host-' | '__Secure-';
   readonly #pool: Pick<Pool, 'run'>;
   /** Null until the digits are read from a store id, which does not change once it exists. */
-  #knownDigits: NameDigits | null = null;
+  #knownDigits: CookieNameDigits | null = null;
 
   constructor(baseUri: string, pool: Pick<Pool, 'run'>) {
     const { origin, protocol, pathname } = new URL(baseUri);
     this.origin = origin;
-    this.#path = pathname;
-    this.#prefix = protocol !== 'https:' ? '' : pathname === '/' ? '__Host-' : '__Secure-';
+    this.#cookiePath = pathname;
+    this.#cookieNamePrefix = protocol !== 'https:' ? '' : pathname === '/' ? '__Host-' : '__Secure-';
     this.#pool = pool;
   }
 
@@ -66,7 +66,7 @@ export class SessionCookie {
    */
   async tokenAmong(cookies: readonly KlatchCookie[]): Promise<string | null> {
     if (cookies.length === 0) return null;
-    const { own, former } = await this.#digits();
+    const { ownDigits: own, formerDigits: former } = await this.#digits();
     const tokenBy = (digits: string): string | null =>
       cookies.find(({ name }) => name === this.#nameWith(digits))?.token ?? null;
     return tokenBy(own) ?? (former === null ? null : tokenBy(former));
@@ -78,28 +78,28 @@ export class SessionCookie {
    * browser is closed. Rejects with `database_unavailable`.
    */
   async serializer(): Promise<(token: string | null, options?: { readonly isPersistent: boolean }) => string> {
-    const name = this.#nameWith((await this.#digits()).own);
-    const secure = this.#prefix === '' ? '' : '; Secure';
+    const name = this.#nameWith((await this.#digits()).ownDigits);
+    const secure = this.#cookieNamePrefix === '' ? '' : '; Secure';
     return (token, { isPersistent } = { isPersistent: true }) => {
       const maxAge = token === null ? '; Max-Age=0' : isPersistent ? `; Max-Age=${BROWSER_SESSION_IDLE_S}` : '';
-      return `${name}=${token ?? ''}; Path=${this.#path}${maxAge}; HttpOnly; SameSite=Strict${secure}`;
+      return `${name}=${token ?? ''}; Path=${this.#cookiePath}${maxAge}; HttpOnly; SameSite=Strict${secure}`;
     };
   }
 
   #nameWith(digits: string): string {
-    return `${this.#prefix}klatch-${digits}`;
+    return `${this.#cookieNamePrefix}klatch-${digits}`;
   }
 
   /**
    * Reads the store ids from the database and not from the store: so all nodes use the same name, even while the store
    * is unavailable.
    */
-  async #digits(): Promise<NameDigits> {
+  async #digits(): Promise<CookieNameDigits> {
     if (this.#knownDigits !== null) return this.#knownDigits;
     const { current, former: formerId } = await translateLostRead(this.#pool.run(findStoreIds));
-    const former = formerId?.slice(0, NAME_DIGITS) ?? null;
-    if (current === null || current === UNASSIGNED_STORE_ID) return { own: NO_DIGITS, former };
-    this.#knownDigits = { own: current.slice(0, NAME_DIGITS), former };
+    const formerDigits = formerId?.slice(0, COOKIE_NAME_DIGITS) ?? null;
+    if (current === null || current === UNASSIGNED_STORE_ID) return { ownDigits: UNASSIGNED_DIGITS, formerDigits };
+    this.#knownDigits = { ownDigits: current.slice(0, COOKIE_NAME_DIGITS), formerDigits };
     return this.#knownDigits;
   }
 }

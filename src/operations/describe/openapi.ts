@@ -57,14 +57,14 @@ const tagOf = (name: string): string => name.split('.', 1)[0]!;
 function openApiOperation(operation: Operation, description: OperationDescription): object {
   const { name, who } = operation;
   const { summary, input, output } = description;
-  const signedIn = { session: [] };
+  const sessionSecurity = { session: [] };
   const isInputNeeded = (input.required ?? []).length > 0;
   return {
     operationId: name,
     tags: [tagOf(name)],
     summary,
     description: description.who,
-    security: who === 'anybody' ? [{}, signedIn] : [signedIn],
+    security: who === 'anybody' ? [{}, sessionSecurity] : [sessionSecurity],
     requestBody: { required: isInputNeeded, content: { 'application/json': { schema: toComponentRefs(input) } } },
     responses: {
       200: { description: 'Done.', content: { 'application/json': { schema: toComponentRefs(output) } } },

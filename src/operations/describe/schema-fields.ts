@@ -95,7 +95,7 @@ function describeTextConstraints(schema: JsonSchema): string {
   return pattern === undefined ? length : `${length}, as \`${pattern}\``;
 }
 
-function describeCountRange(min: number | undefined, max: number | undefined, what: string): string {
-  if (max === undefined) return min === undefined || min === 0 ? '' : `, at least ${min} ${what}`;
-  return min === undefined || min === 0 ? `, at most ${max} ${what}` : `, ${min} to ${max} ${what}`;
+function describeCountRange(min: number | undefined, max: number | undefined, itemNoun: string): string {
+  if (max === undefined) return min === undefined || min === 0 ? '' : `, at least ${min} ${itemNoun}`;
+  return min === undefined || min === 0 ? `, at most ${max} ${itemNoun}` : `, ${min} to ${max} ${itemNoun}`;
 }

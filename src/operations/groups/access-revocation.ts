@@ -92,15 +92,15 @@ export async function endMembership(
 ): Promise<RevocationReport> {
   const { tx, conversationId } = group;
   const affected = await memberWithOwnedBots(group, account.id);
-  const revoked = await revokeRolesAndSecrets(services, group, { account, request, affected }, async (accountId) => {
+  const report = await revokeRolesAndSecrets(services, group, { account, request, affected }, async (accountId) => {
     await deleteMember(tx, { conversationId, accountId });
   });
   if (kind === 'removed') await insertRemoval(tx, { conversationId, accountId: account.id });
-  await group.addNotice(kind, { account: account.id, nick: account.nick, ...secretsNoticeDetails(revoked) });
+  await group.addNotice(kind, { account: account.id, nick: account.nick, ...secretsNoticeDetails(report) });
   for (const bot of affected.slice(1)) {
     await group.addNotice('removed', { account: bot.id, nick: bot.nick, owner: account.nick });
   }
-  return revoked;
+  return report;
 }
 
 /**
@@ -113,15 +113,15 @@ export async function endAdminRole(
   { account, request }: RevocationRequest,
 ): Promise<RevocationReport> {
   const { tx, conversationId } = group;
-  const acting = await memberWithOwnedBots(group, account.id);
-  const affected = acting.filter(({ id, role }) => id === account.id || role === 'admin');
-  const revoked = await revokeRolesAndSecrets(services, group, { account, request, affected }, (accountId) =>
+  const memberships = await memberWithOwnedBots(group, account.id);
+  const affected = memberships.filter(({ id, role }) => id === account.id || role === 'admin');
+  const report = await revokeRolesAndSecrets(services, group, { account, request, affected }, (accountId) =>
     updateRole(tx, { conversationId, accountId }, 'member'),
   );
   const role = 'member';
-  await group.addNotice('role', { account: account.id, nick: account.nick, role, ...secretsNoticeDetails(revoked) });
+  await group.addNotice('role', { account: account.id, nick: account.nick, role, ...secretsNoticeDetails(report) });
   for (const bot of affected.slice(1)) await group.addNotice('role', { account: bot.id, nick: bot.nick, role });
-  return revoked;
+  return report;
 }
 
 /**
@@ -133,25 +133,27 @@ async function revokeRolesAndSecrets(
   services: Services,
   group: LockedGroup,
   { account, request, affected }: RevocationRequest & { affected: readonly MemberOrOwnedBot[] },
-  change: (accountId: AccountId) => Promise<void>,
+  changeMembership: (accountId: AccountId) => Promise<void>,
 ): Promise<RevocationReport> {
   const { tx, conversationId } = group;
   const accountIds = affected.map(({ id }) => id);
-  let ended = await deleteInvitesCreatedBy(tx, { conversationId, accountIds });
-  if (request.revoke_invites === true) ended += await deleteInvitesCountingOpen(tx, conversationId);
+  let endedInviteCount = await deleteInvitesCreatedBy(tx, { conversationId, accountIds });
+  if (request.revoke_invites === true) endedInviteCount += await deleteInvitesCountingOpen(tx, conversationId);
   for (const id of accountIds) {
-    await change(id);
+    await changeMembership(id);
     group.queueMemberChangedEvent(id);
   }
   const isRotated = request.rotate_token === true;
   if (isRotated) await replaceGroupToken(services, group);
-  const hasSeen = affected.some(({ role, knowsTokenAsFormerAdmin }) => role !== 'member' || knowsTokenAsFormerAdmin);
+  const hasSeenSecrets = affected.some(
+    ({ role, knowsTokenAsFormerAdmin }) => role !== 'member' || knowsTokenAsFormerAdmin,
+  );
   return {
     bots: affected.flatMap(({ id, nick }) => (id === account.id ? [] : [nick])),
-    invites_ended: ended,
-    invites_seen: hasSeen ? await listOpenInviteIds(tx, conversationId) : [],
-    hooks: hasSeen ? await listHookIds(tx, conversationId) : [],
-    token: isRotated ? 'rotated' : hasSeen ? 'seen' : 'unseen',
+    invites_ended: endedInviteCount,
+    invites_seen: hasSeenSecrets ? await listOpenInviteIds(tx, conversationId) : [],
+    hooks: hasSeenSecrets ? await listHookIds(tx, conversationId) : [],
+    token: isRotated ? 'rotated' : hasSeenSecrets ? 'seen' : 'unseen',
   };
 }
 

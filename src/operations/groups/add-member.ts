@@ -44,9 +44,9 @@ export async function lockAccountAndCountMemberships(
   tx: Transaction,
   account: { id: AccountId; nick: string },
 ): Promise<RequestedAndAddedMembershipCounts> {
-  const conversations = await lockAndCountMemberships(tx, account.id);
-  if (conversations === null) throw userNotFound(account.nick);
-  return conversations;
+  const membershipCounts = await lockAndCountMemberships(tx, account.id);
+  if (membershipCounts === null) throw userNotFound(account.nick);
+  return membershipCounts;
 }
 
 /**

@@ -16,12 +16,12 @@ import { groupField, groupReference, changedField } from '../core/schemas.ts';
 import { expectationSchema, serializeExpectation } from './group-view.ts';
 
 /** The most characters of a key as it is sent, with the white space around it. */
-const MAX_GIVEN_KEY_LENGTH = 400;
+const MAX_UNTRIMMED_KEY_LENGTH = 400;
 const MAX_DURATION_LENGTH = 100;
 
-const keySchema = z
+const expectationKeySchema = z
   .string()
-  .max(MAX_GIVEN_KEY_LENGTH)
+  .max(MAX_UNTRIMMED_KEY_LENGTH)
   .transform((text, context) => {
     const key = parseExpectationKey(text);
     if (key !== null) return key;
@@ -40,7 +40,7 @@ export const setGroupExpectation = defineTargetedOperation({
     'Expect a post with this key at least once in a given time. The group gets a line when none comes in time, and when one comes again.',
   input: z.strictObject({
     group: groupReference,
-    key: keySchema.describe('The `key` that the posts have, in their body or behind their address.'),
+    key: expectationKeySchema.describe('The `key` that the posts have, in their body or behind their address.'),
     within: withinSchema.describe(
       'A duration from 1m to 366d, such as `26h`. Time in which no server could take posts does not count.',
     ),
@@ -82,7 +82,10 @@ export const listGroupExpectations = defineTargetedOperation({
 export const removeGroupExpectation = defineTargetedOperation({
   name: 'expectations.remove',
   summary: 'Remove an expectation: the group gets no more lines about it.',
-  input: z.strictObject({ group: groupReference, key: keySchema.describe('The key of the posts that are expected.') }),
+  input: z.strictObject({
+    group: groupReference,
+    key: expectationKeySchema.describe('The key of the posts that are expected.'),
+  }),
   output: z.object({ group: groupField, key: z.string().describe('The key of the posts that were expected.') }),
   who: 'group-admin',
   on: 'group',

@@ -18,7 +18,7 @@ import { changeRoleWithoutRevocation, requireMember } from './members.ts';
 import { defineTargetedOperation } from '../core/operation.ts';
 import { groupField, groupReference, groupRoleSchema, nickField, changedField } from '../core/schemas.ts';
 
-export const setRole = defineTargetedOperation({
+export const setMemberRole = defineTargetedOperation({
   name: 'groups.set-role',
   summary: 'Make a member of a group an admin, or an admin a member.',
   input: z.strictObject({
@@ -41,12 +41,15 @@ export const setRole = defineTargetedOperation({
     requireTokenRotationScope(caller, request);
     return withLockedGroup(services, { access, caller, requiredRole: 'group-owner' }, async (group) => {
       const account = await requireMember(group, user);
-      const done = { group: group.conversationId, user: account.nick, role };
+      const baseResult = { group: group.conversationId, user: account.nick, role };
       if (account.role === 'admin' && role === 'member') {
-        return { ...done, changed: true, ...(await endAdminRole(services, group, { account, request })) };
+        return { ...baseResult, changed: true, ...(await endAdminRole(services, group, { account, request })) };
       }
       requireNoRevocationOptions(request);
-      return { ...done, changed: await changeRoleWithoutRevocation(group, account, { old: account.role, next: role }) };
+      return {
+        ...baseResult,
+        changed: await changeRoleWithoutRevocation(group, account, { old: account.role, next: role }),
+      };
     });
   },
 });
@@ -95,8 +98,8 @@ export const leaveGroup = defineTargetedOperation({
       if (!group.head.archived) requireNoOwnerLeaving(affected, accountId);
       requireLeaverMayRevoke(affected, request);
       const account = { id: accountId, nick: caller.nick };
-      const revoked = await endMembership(services, group, { account, request, kind: 'left' });
-      return { group: group.conversationId, ...revoked };
+      const report = await endMembership(services, group, { account, request, kind: 'left' });
+      return { group: group.conversationId, ...report };
     });
   },
 });

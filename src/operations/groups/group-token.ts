@@ -16,7 +16,7 @@ const groupTokenSchema = z.object({
   webhook: z.string().describe('Where to post: it holds the token.'),
 });
 
-export const showToken = defineTargetedOperation({
+export const showIntegrationToken = defineTargetedOperation({
   name: 'groups.show-token',
   summary: "Show a group's integration token and webhook URL.",
   input: z.strictObject({ group: groupReference }),
@@ -36,7 +36,7 @@ export const showToken = defineTargetedOperation({
   },
 });
 
-export const rotateToken = defineTargetedOperation({
+export const rotateIntegrationToken = defineTargetedOperation({
   name: 'groups.rotate-token',
   summary: "Replace a group's integration token; its reverse webhooks stay.",
   input: z.strictObject({ group: groupReference }),
@@ -68,8 +68,8 @@ export const rotateToken = defineTargetedOperation({
 export async function replaceGroupToken({ sealer }: Pick<Services, 'sealer'>, group: LockedGroup): Promise<string> {
   const token = newIntegrationToken(sealer);
   await group.addNotice('token_rotated');
-  const old = await replaceIntegrationToken(group.tx, group.conversationId, token);
-  if (old !== null) group.queueTokenRevokedEvent(old);
+  const oldTokenHash = await replaceIntegrationToken(group.tx, group.conversationId, token);
+  if (oldTokenHash !== null) group.queueTokenRevokedEvent(oldTokenHash);
   return token.token;
 }
 

@@ -92,8 +92,8 @@ export async function readGroupInfo(
 ): Promise<z.infer<typeof groupInfoSchema>> {
   const group = await findGroup(sql, id);
   if (group === null) throw groupNotFound(id);
-  const shown = { ...serializeGroup(group), role };
-  if (!maySeeIntegration(caller, role)) return shown;
+  const basicInfo = { ...serializeGroup(group), role };
+  if (!maySeeIntegration(caller, role)) return basicInfo;
   const token = await readIntegrationToken(services, sql, id);
   const hooks = await readHookSummaries(services, sql, id);
   const refused = await readRefusedPosts(sql, id);
@@ -101,7 +101,7 @@ export async function readGroupInfo(
   const expectations = (await listExpectations(sql, id)).map(serializeExpectation);
   const loops = services.loopingHooks().filter(({ conversationId }) => conversationId === id);
   return {
-    ...shown,
+    ...basicInfo,
     webhook: webhookUrl(services, token),
     addresses,
     hooks,

@@ -59,8 +59,8 @@ export const createGroup = defineOperation({
       throw new KlatchError('forbidden', { sentence });
     }
     const actorId = caller.kind === 'account' ? caller.accountId : null;
-    const described = { title, about: about || null, public: isPublic, actorId };
-    const { id, ownerId } = await createInTransaction(services, caller, { ...described, ownerNick });
+    const groupFields = { title, about: about || null, public: isPublic, actorId };
+    const { id, ownerId } = await createGroupInTransaction(services, caller, { ...groupFields, ownerNick });
     const role = actorId !== null && ownerId === actorId ? ('owner' as const) : null;
     return translateLostRead(
       services.database.general.run((sql) => readGroupInfo(services, sql, { id, caller, role })),
@@ -68,7 +68,7 @@ export const createGroup = defineOperation({
   },
 });
 
-async function createInTransaction(
+async function createGroupInTransaction(
   services: Services,
   caller: Caller,
   request: Omit<NewGroup, 'owner'> & { ownerNick: string | undefined },
@@ -78,7 +78,7 @@ async function createInTransaction(
     return await withEventsAfterCommit(services, async (tx, events) => {
       const self = caller.kind === 'account' ? { id: caller.accountId, nick: caller.nick } : null;
       const owner = ownerNick === undefined ? self : await requireActiveAccount(tx, ownerNick);
-      const id = await insertWithIntegration(services, { tx, events }, { ...group, owner });
+      const id = await insertGroupWithIntegration(services, { tx, events }, { ...group, owner });
       return { id, ownerId: owner?.id ?? null };
     });
   } catch (error) {
@@ -86,7 +86,7 @@ async function createInTransaction(
   }
 }
 
-async function insertWithIntegration(
+async function insertGroupWithIntegration(
   { sealer, config }: Services,
   { tx, events }: { tx: Transaction; events: PendingEvents },
   group: NewGroup,
@@ -123,8 +123,8 @@ export const groupInfo = defineTargetedOperation({
   run: async (services, _input, caller, access) => {
     const { conversationId: id } = access;
     const role = access.role === 'administrator' ? null : access.role;
-    const who = role === 'member' ? ('member' as const) : ('group-admin' as const);
-    return readThenRecheckRole(services, { access, caller, on: 'group', requiredRole: who }, (sql) =>
+    const requiredRole = role === 'member' ? ('member' as const) : ('group-admin' as const);
+    return readThenRecheckRole(services, { access, caller, on: 'group', requiredRole: requiredRole }, (sql) =>
       readGroupInfo(services, sql, { id, caller, role }),
     );
   },
@@ -176,19 +176,19 @@ export const editGroup = defineTargetedOperation({
   run: async (services, { title, about, public: isPublic }, caller, access) =>
     withLockedGroup(services, { access, caller, requiredRole: 'group-admin' }, async (group) => {
       const changes = { title, about: about === undefined ? undefined : about || null, public: isPublic };
-      const changed = await updateGroup(group.tx, group.conversationId, changes);
-      const now = serializeGroup((await findGroup(group.tx, group.conversationId))!);
-      await addChangeNotices(group, changed, now);
-      return { ...now, changed: changed.size > 0 };
+      const changedFields = await updateGroup(group.tx, group.conversationId, changes);
+      const updatedGroup = serializeGroup((await findGroup(group.tx, group.conversationId))!);
+      await addChangeNotices(group, changedFields, updatedGroup);
+      return { ...updatedGroup, changed: changedFields.size > 0 };
     }),
 });
 
 async function addChangeNotices(
   group: LockedGroup,
-  changed: Awaited<ReturnType<typeof updateGroup>>,
-  now: { title: string; public: boolean },
+  changedFields: Awaited<ReturnType<typeof updateGroup>>,
+  updatedGroup: { title: string; public: boolean },
 ): Promise<void> {
-  if (changed.has('title')) await group.addNotice('renamed', { title: now.title });
-  if (changed.has('about')) await group.addNotice('described');
-  if (changed.has('public')) await group.addNotice(now.public ? 'published' : 'unpublished');
+  if (changedFields.has('title')) await group.addNotice('renamed', { title: updatedGroup.title });
+  if (changedFields.has('about')) await group.addNotice('described');
+  if (changedFields.has('public')) await group.addNotice(updatedGroup.public ? 'published' : 'unpublished');
 }

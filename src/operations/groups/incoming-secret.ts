@@ -46,12 +46,12 @@ export const showIncomingSecret = defineTargetedOperation({
   errors: [],
   run: async (services, _input, caller, access) => {
     const { conversationId } = access;
-    const found = await readThenRecheckRole(
+    const sealedSecret = await readThenRecheckRole(
       services,
       { access, caller, on: 'group', requiredRole: 'group-admin' },
       (sql) => findIncomingSecret(sql, conversationId),
     );
-    return incomingSecretResponse(services, conversationId, found);
+    return incomingSecretResponse(services, conversationId, sealedSecret);
   },
 });
 
@@ -81,19 +81,19 @@ export const setIncomingSecret = defineTargetedOperation({
   run: async (services, { secret, rotate = false, signed_only: signedOnly }, caller, access) => {
     const { sealer } = services;
     const seal = (text: string): string => sealer.seal(INCOMING_SECRET_SEAL_PURPOSE, text);
-    const set = withLockedGroup(services, { access, caller, requiredRole: 'group-admin' }, async (group) => {
+    const secretChange = withLockedGroup(services, { access, caller, requiredRole: 'group-admin' }, async (group) => {
       const { tx, conversationId } = group;
-      const present = await findIncomingSecret(tx, conversationId);
-      const sealed = secret === undefined && !rotate ? present?.sealed : seal(secret ?? newHookSecret());
-      const changed = {
+      const presentSecret = await findIncomingSecret(tx, conversationId);
+      const sealed = secret === undefined && !rotate ? presentSecret?.sealed : seal(secret ?? newHookSecret());
+      const newSecret = {
         sealed: sealed ?? seal(newHookSecret()),
-        signedOnly: signedOnly ?? present?.signedOnly ?? false,
+        signedOnly: signedOnly ?? presentSecret?.signedOnly ?? false,
       };
-      await group.addNotice('incoming_secret_set', { signed_only: changed.signedOnly });
-      group.queueTokenRevokedEvent(await updateIncomingSecret(tx, conversationId, changed));
-      return changed;
+      await group.addNotice('incoming_secret_set', { signed_only: newSecret.signedOnly });
+      group.queueTokenRevokedEvent(await updateIncomingSecret(tx, conversationId, newSecret));
+      return newSecret;
     });
-    return incomingSecretResponse(services, access.conversationId, await translateUnknownCommit(set));
+    return incomingSecretResponse(services, access.conversationId, await translateSecretCommitUnknown(secretChange));
   },
 });
 
@@ -117,11 +117,11 @@ export const removeIncomingSecret = defineTargetedOperation({
       group.queueTokenRevokedEvent(await updateIncomingSecret(tx, conversationId, null));
       return true;
     });
-    return { group: access.conversationId, changed: await translateUnknownCommit(removal) };
+    return { group: access.conversationId, changed: await translateSecretCommitUnknown(removal) };
   },
 });
 
-async function translateUnknownCommit<T>(change: Promise<T>): Promise<T> {
+async function translateSecretCommitUnknown<T>(change: Promise<T>): Promise<T> {
   try {
     return await change;
   } catch (error) {
@@ -133,8 +133,8 @@ async function translateUnknownCommit<T>(change: Promise<T>): Promise<T> {
 function incomingSecretResponse(
   { sealer }: Services,
   group: number,
-  found: SealedIncomingSecret | null,
+  sealedSecret: SealedIncomingSecret | null,
 ): z.infer<typeof incomingSecretSchema> {
-  const secret = found === null ? null : sealer.open(INCOMING_SECRET_SEAL_PURPOSE, found.sealed);
-  return { group, secret, signed_only: found?.signedOnly ?? false };
+  const secret = sealedSecret === null ? null : sealer.open(INCOMING_SECRET_SEAL_PURPOSE, sealedSecret.sealed);
+  return { group, secret, signed_only: sealedSecret?.signedOnly ?? false };
 }

@@ -97,8 +97,14 @@ export const createInvite = defineTargetedOperation({
           throw new KlatchError('quota_exceeded', { sentence });
         }
         const token = newInviteToken(sealer);
-        const only = await insertInvite(tx, { conversationId, token, creatorUnlessCommandLine, lifetimeS, maxUses });
-        const [invite] = await listOpenInvites(tx, { conversationId, only });
+        const inviteId = await insertInvite(tx, {
+          conversationId,
+          token,
+          creatorUnlessCommandLine,
+          lifetimeS,
+          maxUses,
+        });
+        const [invite] = await listOpenInvites(tx, { conversationId, only: inviteId });
         return serializeInvite(services, invite!);
       });
     } catch (error) {

@@ -80,8 +80,11 @@ export const joinGroup = defineOperation({
     const account = toJoiningAccount(requireAccount(caller));
     return withEventsAfterCommit(services, async (tx, events) => {
       if (link !== undefined) return acceptInvite(services, { tx, events }, { link, account });
-      const where = { conversationId: group as ConversationId, actorId: account.id };
-      return joinLockedGroup(services, await lockConversation(tx, where, events), { account, invite: null });
+      const conversationAndActor = { conversationId: group as ConversationId, actorId: account.id };
+      return joinLockedGroup(services, await lockConversation(tx, conversationAndActor, events), {
+        account,
+        invite: null,
+      });
     });
   },
 });
@@ -112,8 +115,8 @@ export async function acceptInvite(
   { link, account }: { link: string; account: JoiningAccount },
 ): Promise<JoinResult> {
   const invite = await requireInvite(tx, link);
-  const where = { conversationId: invite.conversationId, actorId: account.id };
-  return joinLockedGroup(services, await lockConversation(tx, where, events), { account, invite });
+  const conversationAndActor = { conversationId: invite.conversationId, actorId: account.id };
+  return joinLockedGroup(services, await lockConversation(tx, conversationAndActor, events), { account, invite });
 }
 
 /** Adds an account to a group. Does nothing if the account is a member already; the invitation is not used up then. */
@@ -128,10 +131,10 @@ async function joinLockedGroup(
   // The same error in all cases: nobody must learn which groups exist that are not public, and which numbers are
   // private conversations.
   if (group === null || (role === null && invite === null && !group.public)) throw groupNotFound(conversationId);
-  const joined = { group: conversationId, title: group.title, joined: role === null };
-  if (role !== null) return joined;
+  const result = { group: conversationId, title: group.title, joined: role === null };
+  if (role !== null) return result;
   if (head.archived) throw new KlatchError('group_archived');
   if (invite !== null && !(await useInvite(tx, invite.id, account.id))) throw new KlatchError('invalid_invite');
   await addToGroup({ limits, group: locked }, account, { role: 'member', requested: true });
-  return joined;
+  return result;
 }

@@ -89,17 +89,17 @@ export const addMember = defineTargetedOperation({
     return withLockedGroup(services, { access, caller, requiredRole: 'group-admin' }, async (group) => {
       const { tx, conversationId, authority } = group;
       const account = await requireActiveAccount(tx, user);
-      const old = await findGroupRole(tx, { conversationId, accountId: account.id });
-      const next = role ?? old ?? 'member';
-      if (next !== (old ?? 'member')) requireMayChangeRole(authority, { old, next });
-      const done = { group: conversationId, user: account.nick, role: next, added: old === null };
-      if (old === 'admin' && next === 'member') {
-        return { ...done, ...(await endAdminRole(services, group, { account, request })) };
+      const oldRole = await findGroupRole(tx, { conversationId, accountId: account.id });
+      const nextRole = role ?? oldRole ?? 'member';
+      if (nextRole !== (oldRole ?? 'member')) requireMayChangeRole(authority, { old: oldRole, next: nextRole });
+      const baseResult = { group: conversationId, user: account.nick, role: nextRole, added: oldRole === null };
+      if (oldRole === 'admin' && nextRole === 'member') {
+        return { ...baseResult, ...(await endAdminRole(services, group, { account, request })) };
       }
       requireNoRevocationOptions(request);
-      if (old !== null) await changeRoleWithoutRevocation(group, account, { old, next });
-      else await addNewMember(services, { group, access }, { account, role: next });
-      return done;
+      if (oldRole !== null) await changeRoleWithoutRevocation(group, account, { old: oldRole, next: nextRole });
+      else await addNewMember(services, { group, access }, { account, role: nextRole });
+      return baseResult;
     });
   },
 });
@@ -130,9 +130,12 @@ async function addNewMember(
  * Throws `forbidden` if the caller may not make this change. Only the owner changes who the admins are. Only an
  * administrator of the installation changes here who the owner is: the owner uses `groups.transfer`.
  */
-function requireMayChangeRole(authority: Authority, { old, next }: { old: GroupRole | null; next: GroupRole }): void {
+function requireMayChangeRole(
+  authority: Authority,
+  { old: oldRole, next: nextRole }: { old: GroupRole | null; next: GroupRole },
+): void {
   if (authority === 'administrator') return;
-  if (next === 'owner' || old === 'owner') {
+  if (nextRole === 'owner' || oldRole === 'owner') {
     const sentence = 'A group has one owner: hand it over with groups.transfer';
     throw new KlatchError('forbidden', { sentence });
   }
@@ -149,13 +152,13 @@ function requireMayChangeRole(authority: Authority, { old, next }: { old: GroupR
 export async function changeRoleWithoutRevocation(
   group: LockedGroup,
   account: { id: TargetAccount['id']; nick: string },
-  { old, next }: { old: GroupRole; next: GroupRole },
+  { old: oldRole, next: nextRole }: { old: GroupRole; next: GroupRole },
 ): Promise<boolean> {
-  if (old === next) return false;
-  if (old === 'owner') throw new KlatchError('last_owner');
+  if (oldRole === nextRole) return false;
+  if (oldRole === 'owner') throw new KlatchError('last_owner');
   // The present owner is demoted first, so that there are never two owners.
-  if (next === 'owner') await demoteOwner(group);
-  await saveRole(group, account, next);
+  if (nextRole === 'owner') await demoteOwner(group);
+  await saveRole(group, account, nextRole);
   return true;
 }
 
@@ -194,8 +197,8 @@ export const removeMember = defineTargetedOperation({
         throw new KlatchError('forbidden', { sentence });
       }
       requireMayRemove(authority, await memberWithOwnedBots(group, account.id));
-      const revoked = await endMembership(services, group, { account, request, kind: 'removed' });
-      return { group: group.conversationId, user: account.nick, ...revoked };
+      const report = await endMembership(services, group, { account, request, kind: 'removed' });
+      return { group: group.conversationId, user: account.nick, ...report };
     });
   },
 });

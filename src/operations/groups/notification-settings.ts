@@ -9,7 +9,7 @@ import { requireAccount } from '../core/caller.ts';
 import { defineTargetedOperation } from '../core/operation.ts';
 import { conversationField, conversationNumber } from '../core/schemas.ts';
 
-const levelSchema = z
+const notificationLevelSchema = z
   .enum(conversationNotificationLevels)
   .describe("New messages for which the server notifies the caller's devices.");
 
@@ -20,7 +20,7 @@ export const updateNotifications = defineTargetedOperation({
   input: z
     .strictObject({
       conversation: conversationNumber,
-      level: levelSchema.optional(),
+      level: notificationLevelSchema.optional(),
       muted_until: z
         .string()
         .max(100)
@@ -33,7 +33,7 @@ export const updateNotifications = defineTargetedOperation({
     .refine(({ level, muted_until }) => level !== undefined || muted_until !== undefined, 'give level or muted_until'),
   output: z.object({
     conversation: conversationField,
-    level: levelSchema,
+    level: notificationLevelSchema,
     muted_until: z
       .string()
       .nullable()
@@ -45,14 +45,14 @@ export const updateNotifications = defineTargetedOperation({
   errors: [],
   run: async ({ database, bus }, { conversation, level, muted_until }, caller, { conversationId }) => {
     const { accountId } = requireAccount(caller);
-    const key = { conversationId, accountId };
+    const membership = { conversationId, accountId };
     const change = { level, mutedUntil: typeof muted_until === 'string' ? requireTimestamp(muted_until) : muted_until };
     // A lost answer of the database is reported as if nothing had been written, since a repeat does no harm.
     const setting = await translateLostRead(
-      database.general.transaction((tx) => updateNotificationSetting(tx, key, change)),
+      database.general.transaction((tx) => updateNotificationSetting(tx, membership, change)),
     );
     if (setting === null) throw notAMember(conversationId);
-    bus.publish('ephemeral', { kind: 'settings', ...key });
+    bus.publish('ephemeral', { kind: 'settings', ...membership });
     return { conversation, level: setting.level, muted_until: setting.mutedUntil?.toISOString() ?? null };
   },
 });

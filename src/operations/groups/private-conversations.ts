@@ -77,13 +77,13 @@ async function createPrivateConversation(
   return withEventsAfterCommit(services, async (tx, events) => {
     // The account with the lower number is locked first, as in all code that locks two accounts. If both accounts begin
     // the conversation at once, the second call finds the conversation of the first.
-    const both = me.id < peer.id ? [me, peer] : [peer, me];
+    const accountsInLockOrder = me.id < peer.id ? [me, peer] : [peer, me];
     const counts: RequestedAndAddedMembershipCounts[] = [];
-    for (const one of both) counts.push(await lockAccountAndCountMemberships(tx, one));
+    for (const account of accountsInLockOrder) counts.push(await lockAccountAndCountMemberships(tx, account));
     await requireNoBlock(tx, self, peer);
     const found = await findPrivateConversation(tx, pair);
     if (found !== null) return found;
-    for (const [index, { nick }] of both.entries()) {
+    for (const [index, { nick }] of accountsInLockOrder.entries()) {
       requireConversationQuota(services.config.limits, nick, { counts: counts[index]!, requested: true });
     }
     const conversationId = await insertPrivateConversation(tx, pair);

@@ -46,20 +46,20 @@ export async function announceAndConfirmChange(services: AnnouncingServices, hoo
   const leftMs = (): number => deadline - performance.now();
   bus.publish('hooksChanged', [hook.conversationId]);
   let confirmationWaitMs = FIRST_CONFIRMATION_WAIT_MS;
-  let epoch: number | null = null;
-  let cause: unknown;
+  let leaseEpoch: number | null = null;
+  let lastReadError: unknown;
   while (leftMs() > 0) {
     const lease = await readDeliveryLeaseOfHook(services, hook, Math.min(LEASE_QUERY_TIMEOUT_MS, leftMs())).catch(
       (error: unknown) => {
-        cause = error;
+        lastReadError = error;
       },
     );
     if (lease === undefined) {
       await wait(Math.min(DATABASE_RETRY_MS, Math.max(0, leftMs())));
       continue;
     }
-    if (lease.holder === null || lease.holder === node || lease.epoch !== (epoch ?? lease.epoch)) return;
-    epoch = lease.epoch;
+    if (lease.holder === null || lease.holder === node || lease.epoch !== (leaseEpoch ?? lease.epoch)) return;
+    leaseEpoch = lease.epoch;
     // The wait for a confirmation ends 1 ms after the lease at the latest, since the end of the lease is rounded.
     const waitMs = Math.max(1, Math.min(confirmationWaitMs, lease.remainingMs + 1, leftMs()));
     if (await bus.confirmHooksChanged(lease.holder, hook.conversationId, waitMs)) return;
@@ -67,9 +67,9 @@ export async function announceAndConfirmChange(services: AnnouncingServices, hoo
   }
   log.warn('a change of a hook was not confirmed by the node that delivers for it', {
     hook: hook.hookId,
-    error: cause,
+    error: lastReadError,
   });
-  throw new KlatchError('change_unconfirmed', { cause });
+  throw new KlatchError('change_unconfirmed', { cause: lastReadError });
 }
 
 function readDeliveryLeaseOfHook(

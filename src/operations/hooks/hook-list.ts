@@ -87,8 +87,8 @@ async function listHookPage(
   const longFailingBefore = new Date(Date.now() - services.config.delivery.parkAfterMs);
   const removed = state === 'removed';
   const stateCriteria = state === undefined || removed ? null : { ...criteriaByHookState[state], longFailingBefore };
-  const wanted = { after, limit: limit + 1, conversationId, removed, stateCriteria };
-  const rows = await translateLostRead(services.database.general.run((sql) => listHooks(sql, wanted)));
+  const pageRequest = { after, limit: limit + 1, conversationId, removed, stateCriteria };
+  const rows = await translateLostRead(services.database.general.run((sql) => listHooks(sql, pageRequest)));
   const { page, next } = pageOf(rows, limit, (hook) => hook.id);
   return { hooks: page.map((hook) => serializeListedHook(services, hook)), next };
 }
@@ -189,6 +189,6 @@ function removalOf(services: Services, hook: ListedHook): z.infer<typeof pastRem
   const { removedAt: at, removedBy: by } = hook;
   if (at === null || by === null) return null;
   const until = restorableUntil(services, at);
-  const restorable = by === 'target' && Date.now() < until.getTime();
-  return { at: at.toISOString(), by, restorable_until: restorable ? until.toISOString() : null };
+  const isRestorable = by === 'target' && Date.now() < until.getTime();
+  return { at: at.toISOString(), by, restorable_until: isRestorable ? until.toISOString() : null };
 }

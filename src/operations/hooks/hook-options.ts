@@ -14,7 +14,7 @@ import { hookSecretKey, hookToken } from '../../model/hook-secret.ts';
 import { receiverFormat } from '../../receivers/formats.ts';
 import type { NewHook } from '../../storage/hooks/hooks.ts';
 
-const MAX_BATCH = 100;
+const MAX_BATCH_MESSAGES = 100;
 const ONE_WORD = /^\S+$/;
 
 const oneOf = <const Value extends string>(values: readonly Value[]) =>
@@ -25,7 +25,12 @@ const withoutRepeats = <Value>(values: readonly Value[]): Value[] => [...new Set
 export const hookOptionsSchema = {
   format: oneOf(hookFormats).optional().describe('How its requests look: ours, or those of another product.'),
   order: oneOf(['strict', 'none']).optional().describe('`strict`, the default: one request after the other, in order.'),
-  batch: z.int().min(1).max(MAX_BATCH).optional().describe('The most messages in a request; the default is 1.'),
+  batch: z
+    .int()
+    .min(1)
+    .max(MAX_BATCH_MESSAGES)
+    .optional()
+    .describe('The most messages in a request; the default is 1.'),
   signature: oneOf(['v1', 'v1a', 'both'])
     .optional()
     .describe("By the secret (`v1`), by the server's keys, or by both."),
@@ -103,9 +108,10 @@ export function requireOptionsOfFormat(url: string, options: HookOptions): void 
   const { format, batch, events, triggers, maxAgeS } = options;
   const receiver = receiverFormat(format);
   if (receiver === null) {
-    const only = 'is for the formats of other products, and this reverse webhook has format klatch; leave it out';
-    if (triggers.length > 0) throw invalid(`triggers: ${only}`);
-    if (maxAgeS !== null) throw invalid(`max_age: ${only}`);
+    const foreignFormatsOnlyText =
+      'is for the formats of other products, and this reverse webhook has format klatch; leave it out';
+    if (triggers.length > 0) throw invalid(`triggers: ${foreignFormatsOnlyText}`);
+    if (maxAgeS !== null) throw invalid(`max_age: ${foreignFormatsOnlyText}`);
     return;
   }
   const problem = receiver.urlProblem(new URL(url));

@@ -26,19 +26,19 @@ export async function sendHookPing(
   hook: HookReference,
 ): Promise<{ result: z.infer<typeof pingSchema>; host: string }> {
   // If the answer to this statement is lost, no ping is sent: so it is reported like the lost answer to a read.
-  const target = await translateLostRead(
+  const pingTarget = await translateLostRead(
     services.database.general.run((sql) => claimPing(sql, hook, MIN_PING_INTERVAL_S)),
   );
-  if (target === undefined) throw new KlatchError('hook_not_found');
-  if (target === null) throw new KlatchError('ping_rate_limited');
-  const attempt = await services.sendPingUnlessBusy(target);
+  if (pingTarget === undefined) throw new KlatchError('hook_not_found');
+  if (pingTarget === null) throw new KlatchError('ping_rate_limited');
+  const attempt = await services.sendPingUnlessBusy(pingTarget);
   if (attempt === null) {
     const sentence = 'Too many pings are on their way; this one was not sent, please repeat it later';
     throw new KlatchError('ping_rate_limited', { sentence });
   }
   const { delivered, category, code, durationMs } = attempt;
   const result = { delivered, category, code, duration_ms: durationMs };
-  return { result, host: new URL(target.url).host };
+  return { result, host: new URL(pingTarget.url).host };
 }
 
 export const pingHook = defineTargetedOperation({

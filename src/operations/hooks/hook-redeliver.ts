@@ -69,14 +69,14 @@ export async function redeliverMessages(
   if (request.only !== undefined) await awaitSettlement(services, hook, request.only);
   return changeLockedHookAndAnnounce(services, hook, {
     unknownOutcomeSentence: OUTCOME_UNKNOWN_SENTENCE,
-    work: async (tx, locked) => {
-      const first =
+    work: async (tx, lockedHook) => {
+      const firstSeq =
         request.from === undefined
-          ? await redeliverByIds(tx, locked, request.only)
-          : await redeliverSince(tx, locked, request.from);
+          ? await redeliverByIds(tx, lockedHook, request.only)
+          : await redeliverSince(tx, lockedHook, request.from);
       const [info] = await findHooks(tx, hook.conversationId, hook.hookId);
-      const isThere = first <= locked.lastSeq;
-      return { from: isThere ? await idOfMessage(tx, locked, first) : null, pending: info!.pending };
+      const hasMessageFromStart = firstSeq <= lockedHook.lastSeq;
+      return { from: hasMessageFromStart ? await idOfMessage(tx, lockedHook, firstSeq) : null, pending: info!.pending };
     },
   });
 }
@@ -86,11 +86,11 @@ export async function redeliverMessages(
  * delivered but not settled yet could not be told from one that is still to be delivered.
  */
 async function awaitSettlement({ database }: Services, hook: HookReference, ids: readonly string[]): Promise<void> {
-  const last = Math.max(...ids.map((id) => Number(parseMessageId(id)?.seq ?? 0)));
+  const highestSeq = Math.max(...ids.map((id) => Number(parseMessageId(id)?.seq ?? 0)));
   const deadline = performance.now() + SETTLEMENT_TIMEOUT_MS;
   for (;;) {
     const cursor = await translateLostRead(database.general.run((sql) => findHookCursor(sql, hook)));
-    if (cursor === null || cursor >= last || performance.now() >= deadline) return;
+    if (cursor === null || cursor >= highestSeq || performance.now() >= deadline) return;
     await wait(SETTLEMENT_POLL_MS);
   }
 }
@@ -117,15 +117,15 @@ async function findRedeliveryStart(tx: Transaction, hook: LockedHook, from: stri
 
 async function redeliverByIds(tx: Transaction, hook: LockedHook, ids: readonly string[]): Promise<Seq> {
   const seqs = await findSeqs(tx, hook, { key: 'only', ids });
-  const early = seqs.find((seq) => seq <= hook.startAfterSeq);
-  if (early !== undefined) {
-    const id = await idOfMessage(tx, hook, early);
+  const seqBeforeHook = seqs.find((seq) => seq <= hook.startAfterSeq);
+  if (seqBeforeHook !== undefined) {
+    const id = await idOfMessage(tx, hook, seqBeforeHook);
     const sentence = `only: ${id} is older than the reverse webhook, which never gets it; leave it out`;
     throw new KlatchError('invalid_input', { sentence });
   }
-  const removed = seqs.find((seq) => seq < hook.firstSeq);
-  if (removed !== undefined) {
-    const id = await idOfMessage(tx, hook, removed);
+  const removedSeq = seqs.find((seq) => seq < hook.firstSeq);
+  if (removedSeq !== undefined) {
+    const id = await idOfMessage(tx, hook, removedSeq);
     const sentence = `only: ${id} was removed by a retention rule; the group begins with ${await idOfMessage(tx, hook, hook.firstSeq)}`;
     throw new KlatchError('invalid_input', { sentence });
   }
@@ -149,7 +149,7 @@ async function idOfMessage(tx: Transaction, { conversationId }: LockedHook, seq:
 async function findSeqs(
   tx: Transaction,
   { conversationId, lastSeq }: LockedHook,
-  { key, ids }: { key: 'from' | 'only'; ids: readonly string[] },
+  { key: inputField, ids }: { key: 'from' | 'only'; ids: readonly string[] },
 ): Promise<Seq[]> {
   const positions = ids.map((id) => ({ id, position: parseMessageId(id) }));
   const epochs = await findMessageEpochs(
@@ -160,8 +160,8 @@ async function findSeqs(
   const seqs = positions.map(({ id, position }) => {
     const isOfGroup = position?.conversationId === conversationId && position.seq <= lastSeq;
     if (isOfGroup && (epochs.get(position.seq) ?? position.logEpoch) === position.logEpoch) return position.seq;
-    const what = position !== null ? id : key === 'from' ? 'it' : 'one of the ids';
-    const sentence = `${key}: ${what} is not the id of a message of this group; the delivery log shows such ids`;
+    const what = position !== null ? id : inputField === 'from' ? 'it' : 'one of the ids';
+    const sentence = `${inputField}: ${what} is not the id of a message of this group; the delivery log shows such ids`;
     throw new KlatchError('invalid_input', { sentence });
   });
   return [...new Set(seqs)];
@@ -174,7 +174,7 @@ async function findSeqs(
 export async function skipHookBacklog(services: Services, hook: HookAccess): Promise<number> {
   return changeLockedHookAndAnnounce(services, hook, {
     unknownOutcomeSentence: 'The backlog may have been dropped: look at the hook before you repeat it',
-    work: async (tx, locked) => (await skipBacklog(tx, locked))?.count ?? 0,
+    work: async (tx, lockedHook) => (await skipBacklog(tx, lockedHook))?.count ?? 0,
   });
 }
 
@@ -197,8 +197,8 @@ export const redeliverHook = defineTargetedOperation({
   run: async (services, { hook: id, from, only }, caller, access) => {
     const hook = await hookByAccess(services, access, caller);
     limitGroupHookChanges(services, hook);
-    const sent = await redeliverMessages(services, hook, from === undefined ? { only: only! } : { from });
-    return { id, group: hook.conversationId, ...sent };
+    const redelivery = await redeliverMessages(services, hook, from === undefined ? { only: only! } : { from });
+    return { id, group: hook.conversationId, ...redelivery };
   },
 });
 

@@ -74,8 +74,8 @@ async function hookExistsError(
   cause: unknown,
 ): Promise<KlatchError> {
   const { id, conversationId, url } = hook;
-  const other = await translateLostRead(database.general.run((sql) => findHookByUrl(sql, conversationId, url)));
-  const which = other === null ? 'another one' : `reverse webhook ${other}`;
+  const otherHookId = await translateLostRead(database.general.run((sql) => findHookByUrl(sql, conversationId, url)));
+  const which = otherHookId === null ? 'another one' : `reverse webhook ${otherHookId}`;
   const sentence = `The URL of reverse webhook ${id} was registered again meanwhile, as ${which}: remove that one first, or leave it at that`;
   return new KlatchError('hook_exists', { sentence, cause });
 }

@@ -8,7 +8,7 @@ import { hookByAccess } from './hook-actor.ts';
 
 const HOUR_MS = 3_600_000;
 /** The database stores the counts of requests for this many hours. */
-const MAX_HOURS = 7 * 24;
+const MAX_STATS_HOURS = 7 * 24;
 const STEP_SECONDS = { '5m': 300, '1h': 3_600, '1d': 86_400 } as const;
 
 export const hookStats = defineTargetedOperation({
@@ -16,7 +16,7 @@ export const hookStats = defineTargetedOperation({
   summary: 'Count the requests to a reverse webhook in the last hours, with their failures and durations.',
   input: z.strictObject({
     hook: hookNumber,
-    hours: z.int().min(1).max(MAX_HOURS).default(24).describe('How many hours up to now are counted.'),
+    hours: z.int().min(1).max(MAX_STATS_HOURS).default(24).describe('How many hours up to now are counted.'),
     step: z.enum(['5m', '1h', '1d']).default('1h').describe('Length of the periods that are counted.'),
   }),
   output: z.object({

@@ -4,7 +4,7 @@ import { newHookSecret } from '../../model/hook-secret.ts';
 import type { Transaction } from '../../storage/db/connection.ts';
 import { lockGroup } from '../../storage/groups/groups.ts';
 import {
-  applyChanges,
+  applyHookChanges,
   lockHook,
   type HookOptionsAndPauseChanges,
   type LockedHook,
@@ -34,7 +34,7 @@ import type { Services } from '../core/services.ts';
 export async function changeLockedHookAndAnnounce<T>(
   services: Services,
   hook: HookAccess,
-  control: {
+  change: {
     unknownOutcomeSentence: string;
     needsGroupLock?: boolean;
     work: (tx: Transaction, hook: LockedHook) => Promise<T>;
@@ -44,14 +44,14 @@ export async function changeLockedHookAndAnnounce<T>(
     try {
       return await services.database.general.transaction(async (tx) => {
         // The head is locked before the hook, as in all code that adds a notice about a hook.
-        if (control.needsGroupLock === true) await lockGroup(tx, hook.conversationId);
+        if (change.needsGroupLock === true) await lockGroup(tx, hook.conversationId);
         await hook.lockAccess(tx);
         const locked = await lockHook(tx, hook);
         if (locked === null) throw new KlatchError('hook_not_found');
-        return control.work(tx, locked);
+        return change.work(tx, locked);
       });
     } catch (error) {
-      throw translateCommitUnknown(error, control.unknownOutcomeSentence);
+      throw translateCommitUnknown(error, change.unknownOutcomeSentence);
     }
   });
 }
@@ -68,7 +68,7 @@ const UPDATE_OUTCOME_UNKNOWN_SENTENCE =
 /** The result of a change: the hook's health, and new secrets that its receiver has to know. */
 interface HookUpdateResult {
   readonly health: HookHealthReport;
-  readonly shown: {
+  readonly newSecrets: {
     /** The new secret, if one was asked for. */
     readonly secret?: string;
     /** The token that the requests of the hook carry, if its format has one and the token has changed. */
@@ -92,14 +92,14 @@ export async function applyHookUpdate(
   const work = async (tx: Transaction, locked: LockedHook): Promise<HookUpdateResult> => {
     const options = optionsAfterChange(locked, changes);
     requireOptionsOfFormat(locked.url, options);
-    await applyChanges(tx, locked, { ...options, paused: changes.paused, secretSealed });
+    await applyHookChanges(tx, locked, { ...options, paused: changes.paused, secretSealed });
     // The health is read in the same transaction: if a read after the commit failed, nobody would learn the new secret.
     const [info] = await findHooks(tx, hook.conversationId, hook.hookId);
     const isTokenNew = secret !== null || options.format !== locked.format;
     const openSecret = (): string => secret ?? services.sealer.open('hook-secret', locked.secretSealed);
     updated = {
       health: healthOf(services, info!),
-      shown: {
+      newSecrets: {
         ...(secret === null ? {} : { secret }),
         ...(isTokenNew ? tokenOfFormat(options.format, openSecret) : {}),
       },
@@ -173,7 +173,7 @@ export const updateHook = defineTargetedOperation({
     const hook = await hookByAccess(services, access, caller);
     limitGroupHookChanges(services, hook);
     const changes = { ...hookOptionChanges(options), paused, rotateSecret };
-    const { health, shown } = await applyHookUpdate(services, hook, changes);
+    const { health, newSecrets: shown } = await applyHookUpdate(services, hook, changes);
     return { id, group: hook.conversationId, ...health, ...shown };
   },
 });

@@ -48,7 +48,7 @@ export const hookHealthSchema = z.object({
 export type HookHealthReport = z.infer<typeof hookHealthSchema>;
 
 /** The hook that a registration asks for. The code that received the request has checked it, except for the URL. */
-export type HookRequest = Omit<NewHook, 'conversationId' | 'secretSealed' | 'startAfterSeq' | 'startRev'>;
+export type RequestedHook = Omit<NewHook, 'conversationId' | 'secretSealed' | 'startAfterSeq' | 'startAfterRev'>;
 
 /**
  * Counts a registration, before its input is read. Throws `token_rate_limited` if the group has made too many in the
@@ -72,7 +72,7 @@ export function limitGroupHookRegistrations(
 export async function registerNewHook(
   services: Services,
   actor: HookActor,
-  request: HookRequest,
+  request: RequestedHook,
 ): Promise<{ id: HookId; secret: string; token?: string }> {
   const { database, sealer, bus, config, policy } = services;
   const { conversationId, actorId } = actor;
@@ -85,12 +85,12 @@ export async function registerNewHook(
     const id = await database.general.transaction(async (tx) => {
       // Under the lock of the group's head nobody else numbers messages or changes, or counts hooks. So the hook's
       // first message is exact, and the group gets no more hooks than allowed.
-      const head = await lockGroup(tx, conversationId);
+      const groupHead = await lockGroup(tx, conversationId);
       // The actor's access is checked under the head's lock, for which a replacement of the integration token waits
       // too. So after a replacement, the old token registers nothing.
       await actor.lockAccess(tx);
-      const { lastSeq: startAfterSeq, lastRev: startRev } = head!;
-      const hook: NewHook = { ...request, url, conversationId, secretSealed, startAfterSeq, startRev };
+      const { lastSeq: startAfterSeq, lastRev: startRev } = groupHead!;
+      const hook: NewHook = { ...request, url, conversationId, secretSealed, startAfterSeq, startAfterRev: startRev };
       if ((await countHooks(tx, conversationId)) >= config.limits.hooksPerGroup) {
         const sentence = `A group has at most ${config.limits.hooksPerGroup} reverse webhooks (limits.hooks-per-group): remove one first`;
         throw new KlatchError('too_many_hooks', { sentence });

@@ -55,7 +55,7 @@ export interface AlertPost extends Omit<WebhookMessage, keyof MessageContent | '
 }
 
 /** At most this many tries for a post. A try fails if another node changed the alert after this node had read it. */
-const MAX_TRIES = 50;
+const MAX_CONFLICT_TRIES = 50;
 /** At most this many posts of this process wait for another post of the same alert, or for the database. */
 const MAX_UNANSWERED_POSTS = 1_000;
 
@@ -95,16 +95,16 @@ export class AlertWriter {
   }
 
   /** Runs `work` after all earlier work for the same alert: of concurrent decisions, all but one would be in vain. */
-  async #runInTurn<Result>(alert: string, work: () => Promise<Result>): Promise<Result> {
-    const before = this.#lastTurnByAlert.get(alert);
+  async #runInTurn<Result>(alertKeyJson: string, work: () => Promise<Result>): Promise<Result> {
+    const previousTurn = this.#lastTurnByAlert.get(alertKeyJson);
     const turn = Promise.withResolvers<void>();
-    this.#lastTurnByAlert.set(alert, turn.promise);
+    this.#lastTurnByAlert.set(alertKeyJson, turn.promise);
     try {
-      await before;
+      await previousTurn;
       return await work();
     } finally {
       turn.resolve();
-      if (this.#lastTurnByAlert.get(alert) === turn.promise) this.#lastTurnByAlert.delete(alert);
+      if (this.#lastTurnByAlert.get(alertKeyJson) === turn.promise) this.#lastTurnByAlert.delete(alertKeyJson);
     }
   }
 
@@ -114,7 +114,7 @@ export class AlertWriter {
     alertPost: AlertPost,
     deadlineMs: number,
   ): Promise<string | null> {
-    for (let tries = 1; tries <= MAX_TRIES && performance.now() < deadlineMs; tries += 1) {
+    for (let tries = 1; tries <= MAX_CONFLICT_TRIES && performance.now() < deadlineMs; tries += 1) {
       const stored = await this.#read(alert, deadlineMs);
       if (alertPost.onlyAfterFiring === true && stored?.state !== 'firing')
         return this.#readFirstAnswer(alert.conversationId, alertPost);
@@ -142,12 +142,12 @@ export class AlertWriter {
    */
   async #readFirstAnswer(conversationId: ConversationId, { key, bodyHash }: AlertPost): Promise<string | null> {
     if (key === null) return null;
-    const first = await translateLostRead(
+    const firstPost = await translateLostRead(
       this.#services.database.general.run((sql) => findKeyedPost(sql, { conversationId, key })),
     );
-    if (first === null) return null;
-    if (first.bodyHash !== bodyHash) throw new KlatchError('idempotency_key_reused');
-    return messageId(conversationId, first.seq, first.logEpoch);
+    if (firstPost === null) return null;
+    if (firstPost.bodyHash !== bodyHash) throw new KlatchError('idempotency_key_reused');
+    return messageId(conversationId, firstPost.seq, firstPost.logEpoch);
   }
 
   /** Reads the alert; retries until `deadlineMs` while the database is unavailable. */
@@ -178,24 +178,24 @@ async function decideMessage(alertPost: AlertPost, stored: StoredAlert | null): 
   const { source, alertKey, update, onlyAfterFiring: _, writeTexts, ...rest } = alertPost;
   const decidedFrom = stored === null ? null : { version: stored.version, seq: stored.seq };
   const alert = { source, key: alertKey, decidedFrom };
-  const message = (
+  const buildMessage = (
     { text, cardsJson }: MessageContent,
-    write: Omit<AlertWrite, keyof typeof alert>,
-  ): WebhookMessage => ({ ...rest, text, cardsJson, attachments: [], alert: { ...alert, ...write } });
+    alertWrite: Omit<AlertWrite, keyof typeof alert>,
+  ): WebhookMessage => ({ ...rest, text, cardsJson, attachments: [], alert: { ...alert, ...alertWrite } });
   const nothing = { editedText: null, editedCardsJson: null, newMessage: 'none', state: null } as const;
   const change = applyAlertUpdate(stored, update) ?? reminderOf(stored);
-  if (change === null) return message(NO_CONTENT, nothing);
+  if (change === null) return buildMessage(NO_CONTENT, nothing);
   const state = change.after;
-  const showingMessage = (content: MessageContent): WebhookMessage =>
-    message(content, { ...nothing, newMessage: 'shows-alert', state });
+  const buildShowingMessage = (content: MessageContent): WebhookMessage =>
+    buildMessage(content, { ...nothing, newMessage: 'shows-alert', state });
   if (stored === null || change.isNewIncident || stored.shownText === null)
-    return showingMessage(await writeTexts(change, null));
+    return buildShowingMessage(await writeTexts(change, null));
   const isReminderDue = stored.isReminderDue && state.state === 'firing';
   const shown = { text: stored.shownText, cards: stored.shownCards, isReminderDue };
   const { followUp, isNewMessage, ...edited } = await writeTexts(change, shown);
-  if (isNewMessage === true) return showingMessage(edited);
+  if (isNewMessage === true) return buildShowingMessage(edited);
   const edit = { editedText: edited.text, editedCardsJson: edited.cardsJson };
-  return message(followUp ?? NO_CONTENT, { ...edit, newMessage: followUp === null ? 'none' : 'follow-up', state });
+  return buildMessage(followUp ?? NO_CONTENT, { ...edit, newMessage: followUp === null ? 'none' : 'follow-up', state });
 }
 
 /** The content of a write that posts no message. */
@@ -208,6 +208,6 @@ const NO_CONTENT: MessageContent = { text: '', cardsJson: null };
 function reminderOf(stored: StoredAlert | null): AlertChange | null {
   if (stored?.state !== 'firing' || !stored.isReminderDue || stored.shownText === null) return null;
   const { state, since, senderAlerts } = stored;
-  const known: PostedAlertState = { state, since, senderAlerts };
-  return { before: known, after: known, isNewIncident: false };
+  const firingState: PostedAlertState = { state, since, senderAlerts };
+  return { before: firingState, after: firingState, isNewIncident: false };
 }

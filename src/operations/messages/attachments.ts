@@ -11,8 +11,8 @@ export function checkAttachments(ids: readonly string[], max: number): readonly 
       `files: a message carries at most ${max} (limits.attachments-per-message), not ${ids.length}; ` +
         'send the others in another message',
     );
-  const duplicate = ids.findIndex((id, index) => ids.indexOf(id) !== index);
-  if (duplicate !== -1) throw invalid(`files: number ${duplicate + 1} is named twice; name it once`);
+  const duplicateIndex = ids.findIndex((id, index) => ids.indexOf(id) !== index);
+  if (duplicateIndex !== -1) throw invalid(`files: number ${duplicateIndex + 1} is named twice; name it once`);
   return ids;
 }
 

@@ -13,6 +13,6 @@ export function createMessageLog(database: Database, bus: Bus, limits: LimitsCon
     maxFlushPosts: limits.maxFlushPosts,
     maxFlushBytes: limits.maxFlushBytes,
     maxQueueWaitMs: limits.intakeTimeoutMs,
-    onCommitted: (advanced) => bus.publish('messagesCommitted', advanced),
+    onCommitted: (lastSeqByConversation) => bus.publish('messagesCommitted', lastSeqByConversation),
   });
 }

@@ -13,7 +13,7 @@ import type { Transaction } from '../../storage/db/connection.ts';
 import { CommitUnknownError } from '../../storage/db/database-error.ts';
 import { insertNotice } from '../../storage/messages/notices.ts';
 import { translateCommitUnknown } from '../core/database-errors.ts';
-import { MESSAGE_LIMITS } from '../core/input-limits.ts';
+import { MESSAGE_OPERATION_LIMITS } from '../core/input-limits.ts';
 import { checkMessageText } from '../core/message-text.ts';
 import { notAMember, requireNotArchived } from '../core/conversation-access.ts';
 import { requireAccount } from '../core/caller.ts';
@@ -39,7 +39,7 @@ export const editMessage = defineTargetedOperation({
   on: 'conversation',
   who: 'member',
   scope: 'messages:write',
-  limits: MESSAGE_LIMITS,
+  limits: MESSAGE_OPERATION_LIMITS,
   errors: ['group_archived', 'blocked', 'too_large', 'outcome_unknown'],
   run: (services, { seq, text: given }, caller, access) => {
     const { accountId } = requireAccount(caller);
@@ -123,26 +123,26 @@ async function reviseMessage(
   let wantsEvents = false;
   // The change is announced even if nothing changes: the answer to an earlier request may have been lost, and its
   // change not announced.
-  const publish = (): void => {
+  const announceChange = (): void => {
     bus.publish('nonMessageChangesCommitted', [conversationId]);
     if (wantsEvents) bus.publish('hookEventsCommitted', [conversationId]);
   };
   try {
     const message = await database.general.transaction(async (tx) => {
-      const found = await lockHeadAndReadMessage(tx, { conversationId, seq: seq as Seq, accountId });
-      wantsEvents = found?.wantsEvents ?? false;
+      const lockedMessage = await lockHeadAndReadMessage(tx, { conversationId, seq: seq as Seq, accountId });
+      wantsEvents = lockedMessage?.wantsEvents ?? false;
       // The membership is checked under the lock, since the caller may have been removed since the request began.
-      if (found !== null && found.role === null) throw notAMember(conversationId);
-      if (found === null) {
+      if (lockedMessage !== null && lockedMessage.role === null) throw notAMember(conversationId);
+      if (lockedMessage === null) {
         const sentence = `There is no message ${seq} here: messages.history shows those that there are`;
         throw new KlatchError('not_found', { sentence });
       }
-      return (await revise(tx, found)) ?? found;
+      return (await revise(tx, lockedMessage)) ?? lockedMessage;
     });
-    publish();
+    announceChange();
     return serializeMessage(conversationId, message, accountId);
   } catch (error) {
-    if (error instanceof CommitUnknownError) publish();
+    if (error instanceof CommitUnknownError) announceChange();
     throw translateCommitUnknown(error, OUTCOME_UNKNOWN_SENTENCE);
   }
 }

@@ -116,6 +116,6 @@ function noticeRange(
     return { fromSeq: first.seq === firstSeq ? beginning : first.seq, toSeq: messages.at(-1)!.seq };
   }
   // If a page that would include the first message is empty, the conversation has no messages, but may have notices.
-  const isWithoutMessages = direction === 'before' ? seq > firstSeq : seq < firstSeq;
-  return isWithoutMessages ? { fromSeq: beginning, toSeq: beginning } : null;
+  const isConversationEmpty = direction === 'before' ? seq > firstSeq : seq < firstSeq;
+  return isConversationEmpty ? { fromSeq: beginning, toSeq: beginning } : null;
 }

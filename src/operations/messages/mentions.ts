@@ -9,7 +9,7 @@ import { conversationNumber, seqSchema } from '../core/schemas.ts';
 import { messageSchema, serializeMessage } from '../core/serializers.ts';
 import { pageLimit, nextSeqSchema } from '../core/page.ts';
 
-const MAX_MENTIONS = 200;
+const MAX_MENTIONS_PAGE_SIZE = 200;
 const MAX_PAGE_BYTES = 512 * 1024;
 
 export const listMentions = defineTargetedOperation({
@@ -24,7 +24,7 @@ export const listMentions = defineTargetedOperation({
       .nonnegative()
       .optional()
       .describe('Those after this seq, the nearest ones; with `read_seq` and a `limit` of 1 the first unread one.'),
-    limit: pageLimit(MAX_MENTIONS, 50),
+    limit: pageLimit(MAX_MENTIONS_PAGE_SIZE, 50),
   }),
   output: z.object({
     messages: z.array(messageSchema).describe('The messages, by seq.'),

@@ -11,7 +11,7 @@ import { resolveActiveAccount } from '../core/access.ts';
 import { checkAttachments, assertAttachable } from './attachments.ts';
 import type { Caller } from '../core/caller.ts';
 import { translateLostRead } from '../core/database-errors.ts';
-import { MESSAGE_LIMITS } from '../core/input-limits.ts';
+import { MESSAGE_OPERATION_LIMITS } from '../core/input-limits.ts';
 import { checkMessageText } from '../core/message-text.ts';
 import { defineTargetedOperation } from '../core/operation.ts';
 import { conversationField, conversationReference, fileIdSchema, nickSchema } from '../core/schemas.ts';
@@ -57,7 +57,7 @@ export const sendMessage = defineTargetedOperation({
   on: 'conversation',
   who: 'member',
   scope: 'messages:write',
-  limits: MESSAGE_LIMITS,
+  limits: MESSAGE_OPERATION_LIMITS,
   errors: [
     'group_archived',
     'blocked',
@@ -76,11 +76,11 @@ export const sendMessage = defineTargetedOperation({
     const unlabelled = { admission: null, label: null, iconUrl: null, cardsJson: null, hops: 0 };
     // The idempotency key has a namespace for each sender, so it differs from the keys of other members and of
     // webhooks.
-    const keyed =
+    const idempotencyFields =
       clientId === undefined
         ? { key: null, bodyHash: null }
         : { key: `account:${senderId}:${clientId}`, bodyHash: bodyHash(text, attachments), clientId };
-    const post = { ...unlabelled, ...keyed, conversationId, senderId, text, attachments };
+    const post = { ...unlabelled, ...idempotencyFields, conversationId, senderId, text, attachments };
     const posted = await appendAsMember(services, post);
     if (posted.outcome === 'repeat' && !posted.sameBody) {
       const sentence = 'This client_id was used for another text or other files; use a new one for a new message';

@@ -17,7 +17,7 @@ import { parseJsonRepairingControls } from '../core/parse-json.ts';
 import { RateLimiter } from '../core/rate-limiter.ts';
 import type { Services } from '../core/services.ts';
 import { appendPost } from './messages.ts';
-import { rateLimitDelay } from './post-webhook.ts';
+import { waitForRateLimit } from './post-webhook.ts';
 
 /** Limits of a receiver's answer, lower than those of a caller's post: a reply has a few cards at most. */
 const REPLY_LIMITS: JsonLimits = { maxDepth: 32, maxValues: 10_000, maxShapes: 1_000 };
@@ -35,13 +35,13 @@ export function createReplyPoster(services: Services): PostReply {
   const rate = new RateLimiter<number>({
     perSecond: limits.postsPerSecondPerToken,
     burst: limits.postBurstPerToken,
-    keys: MAX_RATE_LIMITED_GROUPS,
+    maxKeys: MAX_RATE_LIMITED_GROUPS,
   });
-  return async (answer) => {
-    const read = await readAnswer(services, answer);
-    if (read === null || typeof read === 'string') return read;
-    if (answer.hops >= limits.hopLimit) return 'reply hop limit';
-    return postAsIntegration(services, rate, { answer, reply: read });
+  return async (receivedAnswer) => {
+    const replyOrProblem = await readAnswer(services, receivedAnswer);
+    if (replyOrProblem === null || typeof replyOrProblem === 'string') return replyOrProblem;
+    if (receivedAnswer.hops >= limits.hopLimit) return 'reply hop limit';
+    return postAsIntegration(services, rate, { answer: receivedAnswer, reply: replyOrProblem });
   };
 }
 
@@ -85,7 +85,7 @@ async function postAsIntegration(
       services.database.general.run((sql) => findIntegrationOfConversation(sql, conversationId)),
     );
     if (integration === null || integration.archived) return 'group archived';
-    await rateLimitDelay(rate, integration, services.config.limits.tokenQueueTimeoutMs);
+    await waitForRateLimit(rate, integration, services.config.limits.tokenQueueTimeoutMs);
     try {
       const { outcome } = await appendPost(services, toPost(integration, answer, reply));
       if (outcome !== 'refused') return null;

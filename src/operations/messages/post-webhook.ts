@@ -22,7 +22,7 @@ export interface WebhookMessage extends Omit<Post, 'conversationId' | 'admission
  * Counts a post of the group's integration. Returns a promise of the wait that the rate limit imposes; null: no wait,
  * as for nearly all posts. Throws `token_rate_limited` if the wait would exceed `maxWaitMs`.
  */
-export function rateLimitDelay(
+export function waitForRateLimit(
   limiter: RateLimiter<number>,
   integration: Integration,
   maxWaitMs: number,
@@ -83,13 +83,17 @@ export async function postOrExplainRefusal(
   if (posted.outcome === 'refused') {
     // The post was refused since the cached integration was outdated or a file cannot be attached: the database says
     // which.
-    const now = await services.tokens.findBypassingCache(token);
-    if (now?.archived === false && now.admission !== integration.admission) throw new KlatchError('signing_changed');
-    if (now?.archived === false) await assertAttachable(services, integration.accountId, message.attachments);
-    throw new KlatchError(now !== null && now.archived ? 'group_archived' : 'invalid_token');
+    const currentIntegration = await services.tokens.findBypassingCache(token);
+    if (currentIntegration?.archived === false && currentIntegration.admission !== integration.admission)
+      throw new KlatchError('signing_changed');
+    if (currentIntegration?.archived === false)
+      await assertAttachable(services, integration.accountId, message.attachments);
+    throw new KlatchError(
+      currentIntegration !== null && currentIntegration.archived ? 'group_archived' : 'invalid_token',
+    );
   }
   if (posted.outcome === 'repeat' && !posted.sameBody) throw new KlatchError('idempotency_key_reused');
-  if (expectation !== undefined) services.lookForReturnedExpectations();
+  if (expectation !== undefined) services.recheckOverdueExpectations();
   return posted;
 }
 

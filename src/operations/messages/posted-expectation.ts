@@ -1,5 +1,10 @@
 import { MAX_EXPECTATIONS_PER_GROUP, type PostedExpectation } from '../../model/expectation.ts';
-import { deleteExpectation, findWithin, recordSignOfLife, setExpectation } from '../../storage/groups/expectations.ts';
+import {
+  deleteExpectation,
+  findExpectedWithinS,
+  recordSignOfLife,
+  setExpectation,
+} from '../../storage/groups/expectations.ts';
 import { lockGroup } from '../../storage/groups/groups.ts';
 import { lockAndCompareTokenHash, type Integration } from '../../storage/groups/integrations.ts';
 import { retryWhileDatabaseIsAway } from '../core/database-wait.ts';
@@ -14,16 +19,16 @@ import type { Services } from '../core/services.ts';
 export async function applyPostedExpectation(
   { database, config }: Services,
   { conversationId, tokenHash }: Integration,
-  { key, within, isRefusedOverLimit }: PostedExpectation,
+  { key, within, mustRefusePostAtLimit: isRefusedOverLimit }: PostedExpectation,
 ): Promise<void> {
   if (within === null) return;
   const deadlineMs = performance.now() + config.limits.intakeTimeoutMs;
   const result = await retryWhileDatabaseIsAway(async () => {
-    const known = await database.general.run((sql) => findWithin(sql, conversationId, key));
-    if (known === (within === 'off' ? null : within)) return 'unchanged';
+    const storedWithin = await database.general.run((sql) => findExpectedWithinS(sql, conversationId, key));
+    if (storedWithin === (within === 'off' ? null : within)) return 'unchanged';
     return database.general.transaction(async (tx) => {
-      const head = await lockGroup(tx, conversationId);
-      if (head === null || head.archived) return 'unchanged';
+      const groupHead = await lockGroup(tx, conversationId);
+      if (groupHead === null || groupHead.archived) return 'unchanged';
       if (!(await lockAndCompareTokenHash(tx, conversationId, tokenHash))) return 'unchanged';
       if (within === 'off') return deleteExpectation(tx, conversationId, key);
       return setExpectation(tx, conversationId, { key, withinS: within, max: MAX_EXPECTATIONS_PER_GROUP });
@@ -36,7 +41,7 @@ export async function applyPostedExpectation(
  * For a post that becomes no message: counts it as a sign of life, and applies its expectation. Does nothing if
  * `expectation` is null.
  */
-export async function countWithoutMessage(
+export async function recordPostWithoutMessage(
   services: Services,
   integration: Integration,
   expectation: PostedExpectation | null,
@@ -48,5 +53,5 @@ export async function countWithoutMessage(
     () => database.general.transaction((tx) => recordSignOfLife(tx, integration, expectation.key)),
     performance.now() + config.limits.intakeTimeoutMs,
   );
-  services.lookForReturnedExpectations();
+  services.recheckOverdueExpectations();
 }

@@ -10,10 +10,10 @@ import {
   serializeChange,
   serializeEpochBoundary,
   serializeFirstSeq,
-  removedBeforeSchema,
+  firstKeptSeqSchema,
 } from '../core/serializers.ts';
 
-const MAX_CHANGES = 500;
+const MAX_CHANGES_PER_PAGE = 500;
 const MAX_PAGE_BYTES = 512 * 1024;
 
 export const syncChanges = defineTargetedOperation({
@@ -22,13 +22,13 @@ export const syncChanges = defineTargetedOperation({
   input: z.strictObject({
     conversation: conversationNumber,
     after_rev: z.int().nonnegative().describe('The newest rev that the client has; 0: none.'),
-    limit: z.int().min(1).max(MAX_CHANGES).default(100).describe('How many changes there are at most.'),
+    limit: z.int().min(1).max(MAX_CHANGES_PER_PAGE).default(100).describe('How many changes there are at most.'),
   }),
   output: z.object({
     changes: z.array(changeSchema).describe('The changes, by rev.'),
     rev: z.int().describe('Up to here the client has everything now; give it as `after_rev` next time.'),
     more: z.boolean().describe('There are more changes after `rev`.'),
-    first_seq: removedBeforeSchema,
+    first_seq: firstKeptSeqSchema,
     ...epochBoundarySchema,
   }),
   on: 'conversation',

@@ -8,11 +8,11 @@ import { translateLostRead } from '../core/database-errors.ts';
 import { SUBSCRIBE_LIMITS } from '../core/input-limits.ts';
 import { defineOperation, defineTargetedOperation } from '../core/operation.ts';
 import { conversationField, conversationNumber, installationRoleSchema, accountFields } from '../core/schemas.ts';
-import { epochSchema, serializeEpoch, serializeFirstSeq, removedBeforeSchema } from '../core/serializers.ts';
+import { epochSchema, serializeEpoch, serializeFirstSeq, firstKeptSeqSchema } from '../core/serializers.ts';
 
 const MAX_TOKEN_LENGTH = 200;
 const MAX_LISTED_ONLINE = 1_000;
-const MISSING_TOKEN =
+const MISSING_TOKEN_SENTENCE =
   'Give the token of a session: this connection was not opened by a page of http.base-uri with its session cookie';
 
 export const authenticateLive = defineOperation({
@@ -38,7 +38,7 @@ export const authenticateLive = defineOperation({
   run: async ({ sessions, sessionCookie }, { token: given }, caller) => {
     const { live, source } = requireLive(caller);
     const token = given ?? (await sessionCookie.tokenAmong(live.handshakeCookies));
-    if (token === null) throw new KlatchError('unauthenticated', { sentence: MISSING_TOKEN });
+    if (token === null) throw new KlatchError('unauthenticated', { sentence: MISSING_TOKEN_SENTENCE });
     const account = await sessions.authenticate(token, { source, live }).catch(async (error: unknown) => {
       if (error instanceof KlatchError && error.code === 'unauthenticated') await live.onTokenRejected();
       throw error;
@@ -58,20 +58,20 @@ const CONVERSATION_NUMBER_PATTERN = /^[1-9]\d{0,15}$/;
  */
 const revByConversationSchema = z
   .unknown()
-  .transform((known, context): ReadonlyMap<ConversationId, Rev> => {
-    const issue = (message: string, path: string[] = []): never => {
+  .transform((rawRevs, context): ReadonlyMap<ConversationId, Rev> => {
+    const addIssue = (message: string, path: string[] = []): never => {
       context.addIssue({ code: 'custom', message, path, continue: false });
       return z.NEVER;
     };
-    if (typeof known !== 'object' || known === null || Array.isArray(known)) return issue('must be an object');
-    const ids = Object.keys(known);
+    if (typeof rawRevs !== 'object' || rawRevs === null || Array.isArray(rawRevs)) return addIssue('must be an object');
+    const ids = Object.keys(rawRevs);
     if (ids.length > MAX_SUBSCRIBED_CONVERSATIONS)
-      return issue(`names more than ${MAX_SUBSCRIBED_CONVERSATIONS} conversations`);
+      return addIssue(`names more than ${MAX_SUBSCRIBED_CONVERSATIONS} conversations`);
     const revs = new Map<ConversationId, Rev>();
     for (const id of ids) {
-      const rev = (known as Record<string, unknown>)[id];
-      if (!CONVERSATION_NUMBER_PATTERN.test(id)) return issue('is not the number of a conversation', [id]);
-      if (typeof rev !== 'number' || !Number.isSafeInteger(rev) || rev < 0) return issue('is not a rev', [id]);
+      const rev = (rawRevs as Record<string, unknown>)[id];
+      if (!CONVERSATION_NUMBER_PATTERN.test(id)) return addIssue('is not the number of a conversation', [id]);
+      if (typeof rev !== 'number' || !Number.isSafeInteger(rev) || rev < 0) return addIssue('is not a rev', [id]);
       revs.set(Number(id) as ConversationId, rev as Rev);
     }
     return revs;
@@ -100,7 +100,7 @@ export const subscribeLive = defineOperation({
         z.object({
           id: conversationField,
           rev: z.int().describe('Notifications begin with the change after this one.'),
-          first_seq: removedBeforeSchema,
+          first_seq: firstKeptSeqSchema,
           epoch_rev: z
             .int()
             .optional()

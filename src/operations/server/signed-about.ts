@@ -21,7 +21,7 @@ const SIGNED_STATEMENT_CACHE_MS = 60_000;
 /** Signs the server's statement about itself, again once the last one is a minute old. */
 export class AboutSigner {
   readonly #config: Config;
-  readonly #listeners: readonly string[];
+  readonly #listenerUrls: readonly string[];
   readonly #keys: readonly ServerKey[];
   readonly #certificateFingerprints: readonly string[];
   #signed: SignedAbout | null = null;
@@ -30,7 +30,7 @@ export class AboutSigner {
   constructor(parts: Pick<Services, 'config' | 'serverKeys' | 'certificateFingerprints' | 'listeners'>) {
     const { config, serverKeys, certificateFingerprints, listeners } = parts;
     this.#config = config;
-    this.#listeners = listeners;
+    this.#listenerUrls = listeners;
     this.#certificateFingerprints = certificateFingerprints;
     this.#keys = serverKeys.slice(0, MAX_KEYS_THAT_SIGN);
   }
@@ -54,7 +54,7 @@ export class AboutSigner {
       // Distinguishes the statement from any other JSON that these keys may sign in the future.
       type: 'klatch.about',
       projectName: config.projectName,
-      endpoints: announcedEndpoints({ config, listeners: this.#listeners }),
+      endpoints: announcedEndpoints({ config, listeners: this.#listenerUrls }),
       // The certificates of the server's own endpoints. Behind a proxy that handles TLS, clients see the certificate of
       // the proxy.
       certificates: this.#certificateFingerprints,

@@ -1,4 +1,4 @@
-import { countHooksForServerKeys, retryHooksLackingServerKey } from '../../storage/hooks/hooks.ts';
+import { countServerKeySignedHooks, retryHooksLackingServerKey } from '../../storage/hooks/hooks.ts';
 import type { Services } from '../core/services.ts';
 
 /**
@@ -8,12 +8,15 @@ import type { Services } from '../core/services.ts';
  */
 export async function retryOrReportUnsignedHooks({ database, serverKeys, log }: Services): Promise<void> {
   if (serverKeys.length > 0) {
-    const hooks = await database.general.run(retryHooksLackingServerKey);
-    if (hooks > 0) log.info('hooks that waited for a server key are tried again', { hooks });
+    const hookCount = await database.general.run(retryHooksLackingServerKey);
+    if (hookCount > 0) log.info('hooks that waited for a server key are tried again', { hooks: hookCount });
     return;
   }
-  const hooks = await database.general.run(countHooksForServerKeys);
-  if (hooks === 0) return;
+  const hookCount = await database.general.run(countServerKeySignedHooks);
+  if (hookCount === 0) return;
   const advice = 'list the key again in modules.security.server-keys, or make one with "klatch keys generate"';
-  log.error('hooks ask for v1a signatures, and there is no server key: nothing is sent to them', { hooks, advice });
+  log.error('hooks ask for v1a signatures, and there is no server key: nothing is sent to them', {
+    hooks: hookCount,
+    advice,
+  });
 }

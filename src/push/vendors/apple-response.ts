@@ -1,6 +1,6 @@
 import type { H2Response } from './h2-connection.ts';
 import { parseJsonObject } from './response.ts';
-import { delivered, failed, unregistered, refused } from '../outcomes.ts';
+import { delivered, failedOutcome, unregisteredOutcome, refusedOutcome } from '../outcomes.ts';
 import type { PushOutcome } from './vendor.ts';
 
 /** The wait after an answer 429 (too many pushes to one device) that has no Retry-After. */
@@ -33,16 +33,16 @@ export function readApnsResponse(response: H2Response): PushOutcome {
   const { retryAfterMs } = response;
   // A 410 without Apple's reason does not remove the device: a relay between this server and Apple may have sent it.
   if (code === 410 && (reason === 'Unregistered' || reason === 'ExpiredToken'))
-    return unregistered('unregistered', code);
+    return unregisteredOutcome('unregistered', code);
   // Apple also answers BadDeviceToken for a token of its other environment (production or sandbox). If the setting
   // `sandbox` is wrong, the devices must not be removed.
-  if (code === 400 && reason === 'BadDeviceToken') return refused('token', code);
-  if (code === 400 && reason === 'DeviceTokenNotForTopic') return refused('other app', code);
-  if (KEY_FAILURE_REASONS.has(reason)) return failed('key', { code, retryAfterMs });
-  if (code === 413) return refused('too large', code);
-  if (code === 400 && reason !== '') return refused('request', code);
-  if (code === 429) return failed('quota', { code, retryAfterMs: retryAfterMs ?? DEFAULT_WAIT_AFTER_429_MS });
+  if (code === 400 && reason === 'BadDeviceToken') return refusedOutcome('token', code);
+  if (code === 400 && reason === 'DeviceTokenNotForTopic') return refusedOutcome('other app', code);
+  if (KEY_FAILURE_REASONS.has(reason)) return failedOutcome('key', { code, retryAfterMs });
+  if (code === 413) return refusedOutcome('too large', code);
+  if (code === 400 && reason !== '') return refusedOutcome('request', code);
+  if (code === 429) return failedOutcome('quota', { code, retryAfterMs: retryAfterMs ?? DEFAULT_WAIT_AFTER_429_MS });
   // A 500 may concern only this push; higher codes concern the vendor as a whole.
-  if (code >= 500) return failed('status', { code, retryAfterMs, vendorWide: code !== 500 });
-  return failed('answer', { code, retryAfterMs, vendorWide: true });
+  if (code >= 500) return failedOutcome('status', { code, retryAfterMs, vendorWide: code !== 500 });
+  return failedOutcome('answer', { code, retryAfterMs, vendorWide: true });
 }

@@ -21,7 +21,7 @@ export class AppleProviderTokens {
     this.#now = now;
   }
 
-  get(): string {
+  getToken(): string {
     const ageMs = this.#now() - this.#signedAtMs;
     if (this.#token === null || ageMs >= RENEW_AFTER_MS) this.#renew();
     return this.#token!;

@@ -6,7 +6,7 @@ import { AppleProviderTokens } from './apple-token.ts';
 import type { VendorOptions } from './google.ts';
 import { H2Failure, type H2Response } from './h2-connection.ts';
 import { H2Pool } from './h2-pool.ts';
-import { failed, transportFailure, unregistered, refused } from '../outcomes.ts';
+import { failedOutcome, transportFailure, unregisteredOutcome, refusedOutcome } from '../outcomes.ts';
 import { collapseKey, buildPayload } from '../payload.ts';
 import type { PushNotification, PushOutcome, PushTarget, PushVendor } from './vendor.ts';
 
@@ -54,18 +54,18 @@ export class AppleVendor implements PushVendor {
 
   async send(target: PushTarget, notification: PushNotification): Promise<PushOutcome> {
     const app = this.#appsByBundleId.get(target.app ?? this.#defaultBundleId ?? '');
-    if (app === undefined) return refused('no key', null);
-    if (!DEVICE_TOKEN_PATTERN.test(target.token)) return unregistered('token', null);
-    const endMs = performance.now() + this.#options.timeoutMs;
+    if (app === undefined) return refusedOutcome('no key', null);
+    if (!DEVICE_TOKEN_PATTERN.test(target.token)) return unregisteredOutcome('token', null);
+    const deadlineMs = performance.now() + this.#options.timeoutMs;
     const body = renderApns(notification);
     try {
-      const token = app.tokens.get();
-      const response = await this.#post(app, this.#headers(app, target, notification), body, endMs);
+      const token = app.tokens.getToken();
+      const response = await this.#post(app, this.#headers(app, target, notification), body, deadlineMs);
       if (!hasTokenExpired(response)) return this.#toOutcome(response);
       const waitMs = app.tokens.renewExpiredOrWaitMs(token);
       if (waitMs > 0)
-        return failed('key', { code: response.status, retryAfterMs: waitMs, vendorWide: this.#isOnlyApp });
-      return this.#toOutcome(await this.#post(app, this.#headers(app, target, notification), body, endMs));
+        return failedOutcome('key', { code: response.status, retryAfterMs: waitMs, vendorWide: this.#isOnlyApp });
+      return this.#toOutcome(await this.#post(app, this.#headers(app, target, notification), body, deadlineMs));
     } catch (error) {
       return toFailure(error);
     }
@@ -125,12 +125,12 @@ export class AppleVendor implements PushVendor {
       'user-agent',
       this.#options.userAgent,
       'authorization',
-      `bearer ${app.tokens.get()}`,
+      `bearer ${app.tokens.getToken()}`,
     ];
   }
 
-  #post(app: AppleApp, headers: readonly string[], body: string, endMs: number): Promise<H2Response> {
-    return app.pool.post(headers, body, Math.max(1, endMs - performance.now()));
+  #post(app: AppleApp, headers: readonly string[], body: string, deadlineMs: number): Promise<H2Response> {
+    return app.pool.post(headers, body, Math.max(1, deadlineMs - performance.now()));
   }
 
   #toOutcome(response: H2Response): PushOutcome {
@@ -167,5 +167,5 @@ function toFailure(error: unknown): PushOutcome {
   if (!(error instanceof H2Failure)) throw error;
   if (error.reason === 'connect') return transportFailure(error.cause ?? error);
   // `busy`: this node has too many waiting requests, which says nothing about Apple.
-  return failed(error.reason === 'lost' ? 'connection' : error.reason, { vendorWide: error.reason !== 'busy' });
+  return failedOutcome(error.reason === 'lost' ? 'connection' : error.reason, { vendorWide: error.reason !== 'busy' });
 }

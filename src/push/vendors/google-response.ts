@@ -1,5 +1,5 @@
 import type { VendorResponse } from './response.ts';
-import { delivered, failed, unregistered, refused } from '../outcomes.ts';
+import { delivered, failedOutcome, unregisteredOutcome, refusedOutcome } from '../outcomes.ts';
 import type { PushOutcome } from './vendor.ts';
 
 /** The wait that Google recommends after an exceeded quota, if the answer has no Retry-After. */
@@ -31,25 +31,31 @@ export function readFcmResponse({ status, json, retryAfterMs }: VendorResponse):
   const code = status;
   if (status === 200 && typeof json?.['name'] === 'string') return delivered;
   const { errorCode, rejectedFields, exceededQuotas } = parseGoogleError(json);
-  const retry = { code, retryAfterMs };
+  const failureDetails = { code, retryAfterMs };
   // Only FCM's own code UNREGISTERED removes the device. The general code NOT_FOUND may be about the project or the
   // URL.
-  if (status === 404 && errorCode === 'UNREGISTERED') return unregistered('unregistered', code);
-  if (status === 404 && errorCode === 'NOT_FOUND') return refused('unregistered', code);
-  if (errorCode === 'SENDER_ID_MISMATCH') return refused('other project', code);
-  if (errorCode === THIRD_PARTY_AUTH_ERROR) return refused('third party', code);
+  if (status === 404 && errorCode === 'UNREGISTERED') return unregisteredOutcome('unregistered', code);
+  if (status === 404 && errorCode === 'NOT_FOUND') return refusedOutcome('unregistered', code);
+  if (errorCode === 'SENDER_ID_MISMATCH') return refusedOutcome('other project', code);
+  if (errorCode === THIRD_PARTY_AUTH_ERROR) return refusedOutcome('third party', code);
   if (status === 400 && errorCode === 'INVALID_ARGUMENT') {
-    return rejectedFields.includes('message.token') ? unregistered('token', code) : refused('request', code);
+    return rejectedFields.includes('message.token')
+      ? unregisteredOutcome('token', code)
+      : refusedOutcome('request', code);
   }
-  if (status === 413) return refused('too large', code);
-  if (status === 401 || status === 403) return failed('key', retry);
+  if (status === 413) return refusedOutcome('too large', code);
+  if (status === 401 || status === 403) return failedOutcome('key', failureDetails);
   if (status === 429) {
-    const isDevice = exceededQuotas.some((quota) => /device/i.test(quota));
-    return failed('quota', { code, retryAfterMs: retryAfterMs ?? DEFAULT_QUOTA_WAIT_MS, vendorWide: !isDevice });
+    const isDeviceQuota = exceededQuotas.some((quota) => /device/i.test(quota));
+    return failedOutcome('quota', {
+      code,
+      retryAfterMs: retryAfterMs ?? DEFAULT_QUOTA_WAIT_MS,
+      vendorWide: !isDeviceQuota,
+    });
   }
   // A 500 may concern only this push; higher codes concern the vendor as a whole.
-  if (status >= 500) return failed('status', { ...retry, vendorWide: status !== 500 });
-  return failed('answer', { ...retry, vendorWide: true });
+  if (status >= 500) return failedOutcome('status', { ...failureDetails, vendorWide: status !== 500 });
+  return failedOutcome('answer', { ...failureDetails, vendorWide: true });
 }
 
 function parseGoogleError(json: Record<string, unknown> | null): GoogleError {
@@ -57,10 +63,10 @@ function parseGoogleError(json: Record<string, unknown> | null): GoogleError {
   const details = asList(error?.['details']).map(asObject);
   const fcmCode = details.find((detail) => typeof detail?.['errorCode'] === 'string')?.['errorCode'];
   const errorCode = fcmCode ?? error?.['status'];
-  const textsOf = (list: string, name: string): string[] =>
+  const textsOf = (listField: string, memberName: string): string[] =>
     details
-      .flatMap((detail) => asList(detail?.[list]))
-      .map((each) => asObject(each)?.[name])
+      .flatMap((detail) => asList(detail?.[listField]))
+      .map((each) => asObject(each)?.[memberName])
       .filter((value) => typeof value === 'string');
   return {
     errorCode: typeof errorCode === 'string' ? errorCode : null,

@@ -2,7 +2,7 @@ import { request, type Dispatcher } from 'undici';
 import type { ServiceAccount } from '../../config/keys/push-keys.ts';
 import { readResponse } from './response.ts';
 import { signJwt } from './jwt.ts';
-import { failed, type FailedOutcome } from '../outcomes.ts';
+import { failedOutcome, type FailedOutcome } from '../outcomes.ts';
 
 const SCOPE = 'https://www.googleapis.com/auth/firebase.messaging';
 const GRANT_TYPE = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
@@ -12,7 +12,7 @@ const REQUESTED_LIFETIME_S = 3600;
 const MAX_RENEWAL_MARGIN_MS = 5 * 60_000;
 /** The pause after a failed renewal, while the present token is still valid. */
 const EARLY_RENEWAL_RETRY_MS = 10_000;
-const MAX_LIFETIME_S = 24 * 3600;
+const MAX_TOKEN_LIFETIME_S = 24 * 3600;
 /** The format of an access token. Others are refused, since the token goes into an HTTP header unchanged. */
 const ACCESS_TOKEN_PATTERN = /^[\x21-\x7e]{1,8192}$/;
 
@@ -47,7 +47,7 @@ export class GoogleAccessTokens {
   }
 
   /** Resolves to a valid access token, or to the reason why there is none. Never rejects. */
-  async get(): Promise<string | FailedOutcome> {
+  async getToken(): Promise<string | FailedOutcome> {
     const cached = this.#cached;
     const now = this.#options.now();
     if (cached !== null && now < cached.renewAtMs) return cached.token;
@@ -77,7 +77,7 @@ export class GoogleAccessTokens {
 
   async #requestToken(): Promise<CachedToken | FailedOutcome> {
     const { endpoint, dispatcher, userAgent, timeoutMs, now } = this.#options;
-    const startedMs = now();
+    const startedAtMs = now();
     const response = await readResponse(
       (signal) =>
         request(endpoint, {
@@ -92,15 +92,16 @@ export class GoogleAccessTokens {
     if ('outcome' in response) return response;
     const { status, json, retryAfterMs } = response;
     // Google answers 400 for a revoked key, and for a removed service account.
-    if (status >= 400 && status < 500 && status !== 408 && status !== 429) return failed('key', { code: status });
+    if (status >= 400 && status < 500 && status !== 408 && status !== 429)
+      return failedOutcome('key', { code: status });
     const { access_token: token, expires_in: seconds } = json ?? {};
-    if (status !== 200) return failed('status', { code: status, retryAfterMs, vendorWide: true });
+    if (status !== 200) return failedOutcome('status', { code: status, retryAfterMs, vendorWide: true });
     const isToken =
       typeof token === 'string' && ACCESS_TOKEN_PATTERN.test(token) && typeof seconds === 'number' && seconds > 0;
-    if (!isToken) return failed('answer', { code: status, vendorWide: true });
-    const lifetimeMs = Math.min(seconds, MAX_LIFETIME_S) * 1000;
-    const renewAtMs = startedMs + Math.max(lifetimeMs - MAX_RENEWAL_MARGIN_MS, lifetimeMs / 2);
-    return { token, renewAtMs, expiresAtMs: startedMs + lifetimeMs };
+    if (!isToken) return failedOutcome('answer', { code: status, vendorWide: true });
+    const lifetimeMs = Math.min(seconds, MAX_TOKEN_LIFETIME_S) * 1000;
+    const renewAtMs = startedAtMs + Math.max(lifetimeMs - MAX_RENEWAL_MARGIN_MS, lifetimeMs / 2);
+    return { token, renewAtMs, expiresAtMs: startedAtMs + lifetimeMs };
   }
 
   #assertion(): string {

@@ -4,7 +4,7 @@ import { readServiceAccount } from '../../config/keys/push-keys.ts';
 import { readResponse, type VendorResponse } from './response.ts';
 import { readFcmResponse, refusesAccessToken } from './google-response.ts';
 import { GoogleAccessTokens } from './google-token.ts';
-import { failed, refused, type FailedOutcome } from '../outcomes.ts';
+import { failedOutcome, refusedOutcome, type FailedOutcome } from '../outcomes.ts';
 import { collapseKey, buildPayload, secondsUntilExpiry } from '../payload.ts';
 import type { PushNotification, PushOutcome, PushTarget, PushVendor } from './vendor.ts';
 
@@ -25,14 +25,14 @@ const MAX_HEADER_BYTES = 16 * 1024;
 export interface VendorOptions {
   readonly timeoutMs: number;
   /** The most pushes in flight at once. */
-  readonly inFlight: number;
+  readonly maxInFlight: number;
   readonly userAgent: string;
   /** A monotonic clock in milliseconds; by default `performance.now`. Tests set their own. */
   readonly now?: () => number;
 }
 
 interface FirebaseProject {
-  readonly url: string;
+  readonly sendUrl: string;
   readonly tokens: GoogleAccessTokens;
 }
 
@@ -50,7 +50,7 @@ export class GoogleVendor implements PushVendor {
 
   constructor(config: GooglePushConfig, options: VendorOptions) {
     this.#options = options;
-    const { timeoutMs, inFlight, userAgent, now = () => performance.now() } = options;
+    const { timeoutMs, maxInFlight: inFlight, userAgent, now = () => performance.now() } = options;
     const dispatcher = new Agent({
       connections: Math.min(inFlight, MAX_CONNECTIONS),
       connect: { timeout: Math.min(CONNECT_TIMEOUT_MS, timeoutMs) },
@@ -65,7 +65,7 @@ export class GoogleVendor implements PushVendor {
       else if (!this.#projects.has(projectId)) {
         const tokenOptions = { endpoint: config.tokenEndpoint, dispatcher, userAgent, timeoutMs, now };
         const url = `${config.googlePushEndpoint}/v1/projects/${encodeURIComponent(projectId)}/messages:send`;
-        this.#projects.set(projectId, { url, tokens: new GoogleAccessTokens(account, tokenOptions) });
+        this.#projects.set(projectId, { sendUrl: url, tokens: new GoogleAccessTokens(account, tokenOptions) });
       }
     }
     this.#defaultProjectId = config.keys[0]?.projectId ?? null;
@@ -74,8 +74,8 @@ export class GoogleVendor implements PushVendor {
 
   async send(target: PushTarget, notification: PushNotification): Promise<PushOutcome> {
     const project = this.#projects.get(target.app ?? this.#defaultProjectId ?? '');
-    if (project === undefined) return refused('no key', null);
-    if (target.token.length > MAX_TOKEN_CHARACTERS) return refused('request', null);
+    if (project === undefined) return refusedOutcome('no key', null);
+    if (target.token.length > MAX_TOKEN_CHARACTERS) return refusedOutcome('request', null);
     const body = renderFcm(target.token, notification);
     const response = await this.#sendWithRetry(project, body);
     const outcome = 'outcome' in response ? response : readFcmResponse(response);
@@ -102,11 +102,11 @@ export class GoogleVendor implements PushVendor {
   }
 
   async #post(
-    { url, tokens }: FirebaseProject,
+    { sendUrl: url, tokens }: FirebaseProject,
     body: string,
     signal: AbortSignal,
   ): Promise<VendorResponse | FailedOutcome> {
-    const token = await Promise.race([tokens.get(), failAtDeadline(signal)]);
+    const token = await Promise.race([tokens.getToken(), failAtDeadline(signal)]);
     if (typeof token !== 'string') return token;
     const headers = {
       authorization: `Bearer ${token}`,
@@ -123,7 +123,7 @@ export class GoogleVendor implements PushVendor {
 }
 
 function failAtDeadline(signal: AbortSignal): Promise<FailedOutcome> {
-  const late = failed('timeout', { vendorWide: true });
+  const late = failedOutcome('timeout', { vendorWide: true });
   if (signal.aborted) return Promise.resolve(late);
   return new Promise((resolve) => signal.addEventListener('abort', () => resolve(late), { once: true }));
 }
@@ -155,9 +155,9 @@ function renderFcm(token: string, notification: PushNotification): string {
       ...(notification.accountUnreadCount === null ? {} : { notification_count: notification.accountUnreadCount }),
     },
   };
-  const shown = buildPayload(notification, MAX_PAYLOAD_BYTES, ({ title, text }) => ({
+  const payload = buildPayload(notification, MAX_PAYLOAD_BYTES, ({ title, text }) => ({
     notification: { title, ...(text === null ? {} : { body: text }) },
     data,
   }));
-  return `{"message":{"token":${JSON.stringify(token)},"android":${JSON.stringify(android)},${shown.slice(1)}}`;
+  return `{"message":{"token":${JSON.stringify(token)},"android":${JSON.stringify(android)},${payload.slice(1)}}`;
 }

@@ -238,7 +238,7 @@ function readResponse(
   let status: number | null = null;
   let retryAfterMs: number | null = null;
   const chunks: Buffer[] = [];
-  let bytes = 0;
+  let receivedBytes = 0;
   let hasEnded = false;
   stream.on('response', (headers) => {
     onActivity();
@@ -246,8 +246,8 @@ function readResponse(
     retryAfterMs = parseBoundedRetryAfterMs(headers['retry-after']);
   });
   stream.on('data', (chunk: Buffer) => {
-    bytes += chunk.length;
-    if (bytes <= MAX_RESPONSE_BYTES) chunks.push(chunk);
+    receivedBytes += chunk.length;
+    if (receivedBytes <= MAX_RESPONSE_BYTES) chunks.push(chunk);
     else {
       conclude(new H2Failure('answer'));
       stream.close(constants.NGHTTP2_CANCEL);

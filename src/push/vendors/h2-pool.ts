@@ -37,7 +37,7 @@ export class H2Pool {
   readonly #options: H2PoolOptions;
   readonly #connections = new Set<H2Connection>();
   /** The requests that wait for a connection, in the order of their arrival. */
-  readonly #waiting = new Set<WaitingRequestCallbacks>();
+  readonly #waitingRequests = new Set<WaitingRequestCallbacks>();
   #nextExtraConnectionAtMs = 0;
   #stopped = false;
 
@@ -52,11 +52,11 @@ export class H2Pool {
    * H2Failure.
    */
   async post(headers: readonly string[], body: string, timeoutMs: number): Promise<H2Response> {
-    const endMs = performance.now() + timeoutMs;
+    const deadlineMs = performance.now() + timeoutMs;
     for (let retries = 0; ; retries += 1) {
       try {
-        return await this.#startWhenAvailable(endMs, (connection) =>
-          connection.request(headers, body, Math.max(1, endMs - performance.now())),
+        return await this.#startWhenAvailable(deadlineMs, (connection) =>
+          connection.request(headers, body, Math.max(1, deadlineMs - performance.now())),
         );
       } catch (error) {
         const isLost = error instanceof H2Failure && error.reason === 'lost';
@@ -72,31 +72,34 @@ export class H2Pool {
     for (const connection of this.#connections) connection.destroy();
   }
 
-  #startWhenAvailable(endMs: number, request: (connection: H2Connection) => Promise<H2Response>): Promise<H2Response> {
+  #startWhenAvailable(
+    deadlineMs: number,
+    request: (connection: H2Connection) => Promise<H2Response>,
+  ): Promise<H2Response> {
     const { maxWaitingRequests = 2_000 } = this.#options;
     if (this.#stopped) return Promise.reject(new H2Failure('stopped'));
     // If other requests are waiting for a connection, this request has to wait behind them.
-    const connection = this.#waiting.size === 0 ? this.#findConnectionWithCapacity() : null;
+    const connection = this.#waitingRequests.size === 0 ? this.#findConnectionWithCapacity() : null;
     if (connection !== null) return request(connection);
-    if (this.#waiting.size >= maxWaitingRequests) return Promise.reject(new H2Failure('busy'));
+    if (this.#waitingRequests.size >= maxWaitingRequests) return Promise.reject(new H2Failure('busy'));
     return new Promise((resolve, reject) => {
       const remove = (): void => {
         clearTimeout(timer);
-        this.#waiting.delete(waiter);
+        this.#waitingRequests.delete(waiter);
       };
       const waiter: WaitingRequestCallbacks = {
-        take: (free) => {
+        take: (freeConnection) => {
           remove();
-          resolve(request(free));
+          resolve(request(freeConnection));
         },
         fail: (failure) => {
           remove();
           reject(failure);
         },
       };
-      const leftMs = Math.max(1, endMs - performance.now());
+      const leftMs = Math.max(1, deadlineMs - performance.now());
       const timer = setTimeout(() => waiter.fail(new H2Failure('timeout')), leftMs);
-      this.#waiting.add(waiter);
+      this.#waitingRequests.add(waiter);
       this.#openIfNeeded();
     });
   }
@@ -107,7 +110,7 @@ export class H2Pool {
   }
 
   #failWaitingRequests(failure: H2Failure): void {
-    for (const waiter of this.#waiting) waiter.fail(failure);
+    for (const waiter of this.#waitingRequests) waiter.fail(failure);
   }
 
   /** Called when a connection gained or lost capacity, or was closed. */
@@ -119,10 +122,10 @@ export class H2Pool {
       // If no other connection accepts requests, the waiting requests fail now.
       if (this.#acceptingConnections().length === 0) this.#failWaitingRequests(connectFailure);
     }
-    for (const waiter of this.#waiting) {
-      const free = this.#findConnectionWithCapacity();
-      if (free === null) break;
-      waiter.take(free);
+    for (const waiter of this.#waitingRequests) {
+      const freeConnection = this.#findConnectionWithCapacity();
+      if (freeConnection === null) break;
+      waiter.take(freeConnection);
     }
     this.#openIfNeeded();
   }
@@ -133,7 +136,7 @@ export class H2Pool {
 
   #openIfNeeded(): void {
     const { maxConnections = 4, ca, connectTimeoutMs } = this.#options;
-    if (this.#stopped || this.#waiting.size === 0) return;
+    if (this.#stopped || this.#waitingRequests.size === 0) return;
     const accepting = this.#acceptingConnections();
     // Only one connection is opened at a time: its settings say how many requests it accepts, so no further one may be
     // needed.

@@ -1,5 +1,5 @@
 import type { Dispatcher } from 'undici';
-import { failed, transportFailure, parseBoundedRetryAfterMs, type FailedOutcome } from '../outcomes.ts';
+import { failedOutcome, transportFailure, parseBoundedRetryAfterMs, type FailedOutcome } from '../outcomes.ts';
 
 /** A vendor's answer, of which at most MAX_RESPONSE_BYTES were read. */
 export interface VendorResponse {
@@ -20,7 +20,7 @@ export async function readResponse(
   try {
     const { statusCode: status, headers, body } = await send(signal);
     const text = await readBounded(body);
-    if (text === null) return failed('answer', { code: status, vendorWide: true });
+    if (text === null) return failedOutcome('answer', { code: status, vendorWide: true });
     return { status, json: parseJsonObject(text), retryAfterMs: parseBoundedRetryAfterMs(headers['retry-after']) };
   } catch (error) {
     return transportFailure(error);
@@ -42,11 +42,11 @@ export function parseJsonObject(text: string): Record<string, unknown> | null {
 
 async function readBounded(body: AsyncIterable<Buffer>): Promise<string | null> {
   const chunks: Buffer[] = [];
-  let bytes = 0;
+  let receivedBytes = 0;
   for await (const chunk of body) {
-    bytes += chunk.length;
+    receivedBytes += chunk.length;
     // Leaving the loop destroys the body and its connection.
-    if (bytes > MAX_RESPONSE_BYTES) return null;
+    if (receivedBytes > MAX_RESPONSE_BYTES) return null;
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString('utf8');

@@ -26,7 +26,7 @@ interface VendorDeps {
  */
 export function createVendors(config: Config, { policy, lookup, userAgent, log }: VendorDeps): PushVendors {
   const { timeoutMs, maxInFlightPerVendor: inFlight } = config.push;
-  const options = { timeoutMs, inFlight, userAgent };
+  const options = { timeoutMs, maxInFlight: inFlight, userAgent };
   const vendors: PushVendor[] = [];
   if (config.googlePush.keys.length > 0) vendors.push(new GoogleVendor(config.googlePush, options));
   if (config.applePush.keys.length > 0) vendors.push(new AppleVendor(config.applePush, options));

@@ -10,7 +10,7 @@ import type { DnsResolver } from '../../outbound/dns-resolver.ts';
 import { parseJsonObject } from './response.ts';
 import type { VendorOptions } from './google.ts';
 import { UnresponsiveHostBackoff } from '../host-backoff.ts';
-import { boundRetryAfter, delivered, failed, unregistered, refused } from '../outcomes.ts';
+import { boundRetryAfter, delivered, failedOutcome, unregisteredOutcome, refusedOutcome } from '../outcomes.ts';
 import { buildPayload, secondsUntilExpiry } from '../payload.ts';
 import type { PushNotification, PushOutcome, PushTarget, PushVendor } from './vendor.ts';
 
@@ -65,33 +65,35 @@ export class WebVendor implements PushVendor {
     this.#client = new DeliveryClient({
       policy,
       lookup,
-      maxInFlightPerHost: Math.min(MAX_CONNECTIONS_PER_HOST, options.inFlight),
+      maxInFlightPerHost: Math.min(MAX_CONNECTIONS_PER_HOST, options.maxInFlight),
       connectTimeoutMs: Math.min(CONNECT_TIMEOUT_MS, options.timeoutMs),
       responseHeadersTimeoutMs: options.timeoutMs,
-      responseBytes: MAX_RESPONSE_BYTES,
+      maxResponseBytes: MAX_RESPONSE_BYTES,
       responseBodyReadMs: Math.min(RESPONSE_BODY_TIMEOUT_MS, options.timeoutMs),
       userAgent: options.userAgent,
     });
   }
 
   async send(target: PushTarget, notification: PushNotification): Promise<PushOutcome> {
-    if (this.problem !== null) return failed('key', { vendorWide: true });
+    if (this.problem !== null) return failedOutcome('key', { vendorWide: true });
     const subscription = parseSubscription(target.token);
-    if (subscription === null) return unregistered('subscription', null);
+    if (subscription === null) return unregisteredOutcome('subscription', null);
     const { origin } = new URL(subscription.endpoint);
     const backoffMs = this.#unresponsiveHostBackoff.remainingBackoffMs(origin);
-    if (backoffMs > 0) return failed('resting', { retryAfterMs: backoffMs });
-    const startedMs = performance.now();
-    const endMs = startedMs + this.#timeoutMs;
-    const first = await this.#post(subscription, notification, MAX_PAYLOAD_BYTES, endMs);
+    if (backoffMs > 0) return failedOutcome('resting', { retryAfterMs: backoffMs });
+    const startedAtMs = performance.now();
+    const deadlineMs = startedAtMs + this.#timeoutMs;
+    const firstAttempt = await this.#post(subscription, notification, MAX_PAYLOAD_BYTES, deadlineMs);
     const attempt =
-      first?.code === 413 ? await this.#post(subscription, notification, MAX_RETRY_PAYLOAD_BYTES, endMs) : first;
+      firstAttempt?.code === 413
+        ? await this.#post(subscription, notification, MAX_RETRY_PAYLOAD_BYTES, deadlineMs)
+        : firstAttempt;
     // Encryption failed: the browser's keys are unusable, or this server has a bug. The device is not removed, since a
     // bug would remove all browsers.
-    if (attempt === null) return refused('subscription', null);
+    if (attempt === null) return refusedOutcome('subscription', null);
     const { code, category } = attempt;
     if (code !== null || category !== null) {
-      this.#unresponsiveHostBackoff.record(origin, code !== null || category === 'address policy', startedMs);
+      this.#unresponsiveHostBackoff.recordRequest(origin, code !== null || category === 'address policy', startedAtMs);
     }
     return toOutcome(attempt);
   }
@@ -115,15 +117,16 @@ export class WebVendor implements PushVendor {
     subscription: WebSubscription,
     notification: PushNotification,
     maxBytes: number,
-    endMs: number,
+    deadlineMs: number,
   ): Promise<WebAttemptOutcome | null> {
     const encrypted = this.#encryptNotification(subscription, notification, maxBytes);
     if (encrypted === null) return null;
     const { promise: late, resolve } = Promise.withResolvers<WebAttemptOutcome>();
-    const end = (): void => resolve({ delivered: false, category: 'timeout', code: null, retryAfterMs: null });
-    const timer = setTimeout(end, Math.max(1, endMs - performance.now()));
+    const settleAsTimeout = (): void =>
+      resolve({ delivered: false, category: 'timeout', code: null, retryAfterMs: null });
+    const timer = setTimeout(settleAsTimeout, Math.max(1, deadlineMs - performance.now()));
     // A request that gets its connection only after the deadline is not sent.
-    const beforeWrite = (): boolean => performance.now() < endMs;
+    const beforeWrite = (): boolean => performance.now() < deadlineMs;
     const headers = {
       ...encrypted.headers,
       authorization: this.#authorizationFor(new URL(subscription.endpoint).origin),
@@ -203,14 +206,14 @@ function toOutcome({ delivered: isTaken, category, code, ...more }: WebAttemptOu
   if (isTaken) return delivered;
   const retryAfterMs = boundRetryAfter(more.retryAfterMs);
   // The push was not sent: no connection was free in time, or the server is stopping.
-  if (code === null && category === null) return failed('busy');
+  if (code === null && category === null) return failedOutcome('busy');
   if (code === null)
-    return category === 'address policy' ? refused('address policy', null) : failed(category ?? 'busy');
-  const retry = { code, retryAfterMs };
-  if (code === 404 || code === 410) return unregistered('unregistered', code);
-  if (code === 413) return refused('too large', code);
-  if (code === 401 || code === 403) return refused('key', code);
-  if (code === 429) return failed('quota', { code, retryAfterMs: retryAfterMs ?? DEFAULT_QUOTA_WAIT_MS });
-  if (code === 408 || code === 425 || code >= 500) return failed('status', retry);
-  return code < 400 ? failed('redirect', retry) : refused('request', code);
+    return category === 'address policy' ? refusedOutcome('address policy', null) : failedOutcome(category ?? 'busy');
+  const failureDetails = { code, retryAfterMs };
+  if (code === 404 || code === 410) return unregisteredOutcome('unregistered', code);
+  if (code === 413) return refusedOutcome('too large', code);
+  if (code === 401 || code === 403) return refusedOutcome('key', code);
+  if (code === 429) return failedOutcome('quota', { code, retryAfterMs: retryAfterMs ?? DEFAULT_QUOTA_WAIT_MS });
+  if (code === 408 || code === 425 || code >= 500) return failedOutcome('status', failureDetails);
+  return code < 400 ? failedOutcome('redirect', failureDetails) : refusedOutcome('request', code);
 }

@@ -33,17 +33,17 @@ const LAST_CHARACTER = '\u{10ffff}';
 export async function searchAccounts(sql: Sql, request: AccountSearchRequest): Promise<FoundAccount[]> {
   const { after, limit, conversationId, memberId, text } = request;
   const prefix = sql`lower(${text}::text)`;
-  const inConversation = sql`
+  const conversationJoin = sql`
     join membership m on m.account_id = a.id and m.conversation_id = ${conversationId}
     join membership own on own.conversation_id = m.conversation_id and own.account_id = ${memberId}`;
-  const nameMatches =
+  const nameCondition =
     conversationId === null
       ? beginsWith(sql, sql`lower(a.name)`, prefix)
       : sql`position(' ' || ${prefix} in ' ' || lower(a.name)) > 0`;
   return sql<FoundAccount[]>`
-    select a.id, a.kind, a.nick, a.name from account a ${conversationId === null ? sql`` : inConversation}
+    select a.id, a.kind, a.nick, a.name from account a ${conversationId === null ? sql`` : conversationJoin}
     where a.nick is not null and a.deactivated_at is null and a.nick > ${after}
-      and (${beginsWith(sql, sql`a.nick`, prefix)} or ${nameMatches})
+      and (${beginsWith(sql, sql`a.nick`, prefix)} or ${nameCondition})
     order by a.nick limit ${Math.min(limit, MAX_LISTED)}`;
 }
 

@@ -51,7 +51,7 @@ const MAX_LISTED = 1_001;
 /** People and bots, sorted by nick. Accounts of integrations have no nick, so a scan of the nicks skips them. */
 export async function listAccounts(sql: Sql, page: AccountPageRequest): Promise<ListedAccount[]> {
   const { conversationId, role } = page;
-  const member = sql`join membership m on m.account_id = a.id and m.conversation_id = ${conversationId}`;
+  const membershipJoin = sql`join membership m on m.account_id = a.id and m.conversation_id = ${conversationId}`;
   return sql<ListedAccount[]>`
     select a.id, a.kind, a.nick, a.name, a.role, a.created_at as "createdAt",
       a.deactivated_at is not null as deactivated, a."groupRole",
@@ -64,7 +64,7 @@ export async function listAccounts(sql: Sql, page: AccountPageRequest): Promise<
       ) as groups
     from (
       select a.*, ${conversationId === null ? sql`null::text` : sql`m.role`} as "groupRole"
-      from account a ${conversationId === null ? sql`` : member}
+      from account a ${conversationId === null ? sql`` : membershipJoin}
       where a.nick > ${page.after} ${role === null ? sql`` : sql`and a.role = ${role}`}
       order by a.nick limit ${Math.min(page.limit, MAX_LISTED)}
     ) a

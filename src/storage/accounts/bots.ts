@@ -36,11 +36,11 @@ export async function countBotsIncludingRecentlyRemoved(tx: Transaction, ownerId
 export async function findActiveOwnBot(
   sql: Sql | Transaction,
   ownerId: AccountId,
-  bot: string | number,
+  botIdOrNick: string | number,
 ): Promise<{ id: AccountId; nick: string } | null> {
   const [row] = await sql<{ id: AccountId; nick: string }[]>`
     select id, nick from account
-    where owner_id = ${ownerId} and ${typeof bot === 'number' ? sql`id = ${bot}` : sql`nick = ${bot}`}
+    where owner_id = ${ownerId} and ${typeof botIdOrNick === 'number' ? sql`id = ${botIdOrNick}` : sql`nick = ${botIdOrNick}`}
       and deactivated_at is null`;
   return row ?? null;
 }

@@ -63,11 +63,11 @@ export async function listAddresses(sql: Sql | Transaction, id: AccountId): Prom
 export async function deactivateWithBotsOrReactivate(
   tx: Transaction,
   id: AccountId,
-  deactivated: boolean,
+  isDeactivation: boolean,
 ): Promise<AccountId[]> {
   const rows = await tx<{ id: AccountId }[]>`
-    update account set deactivated_at = ${deactivated ? tx`now()` : tx`null`}
-    where (id = ${id} or (${deactivated} and owner_id = ${id})) and (deactivated_at is null) = ${deactivated}
+    update account set deactivated_at = ${isDeactivation ? tx`now()` : tx`null`}
+    where (id = ${id} or (${isDeactivation} and owner_id = ${id})) and (deactivated_at is null) = ${isDeactivation}
     returning id`;
   return rows.map((row) => row.id);
 }

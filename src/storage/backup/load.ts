@@ -7,7 +7,7 @@ import { sqlState } from '../db/database-error.ts';
 import { applyMigrations } from '../db/migrate.ts';
 import { listMigrations, readMigrations, type Migration, type MigrationId } from '../db/migration-files.ts';
 import { findSchemaMismatch } from '../db/schema-compatibility.ts';
-import { excludeServers } from '../rotate-secret.ts';
+import { requireNoRunningServer } from '../rotate-secret.ts';
 import { deleteTimelineDecision } from '../hooks/timeline-barrier.ts';
 import { ensureDayPartition } from '../retention/retention.ts';
 import { unassignRestoredStoreId } from '../files/store-id.ts';
@@ -21,7 +21,7 @@ import { readDatabaseTables, writeSequences } from './tables.ts';
 import { countRows, type CopyProgress } from './write.ts';
 
 /** The header of a backup without the configuration. */
-type Source = Omit<BackupHeader, 'configuration'>;
+type SourceHeader = Omit<BackupHeader, 'configuration'>;
 
 interface LoadOptions {
   /**
@@ -43,7 +43,7 @@ interface LoadOptions {
 
 /** The result of a load. */
 export interface DatabaseLoadResult {
-  readonly rows: number;
+  readonly rowCount: number;
   /** Migrations that were applied to the loaded data, since its schema was older. */
   readonly appliedMigrations: readonly string[];
   /** The new epoch of the message log; null: the log continues in the epoch of the loaded data. */
@@ -104,9 +104,9 @@ class DatabaseLoader {
   readonly #options: LoadOptions;
   readonly #migrations: readonly Migration[];
   readonly #sentRowsByTable = new Map<string, number>();
-  #source: Source | null = null;
-  #rows = 0;
-  #bytes = 0;
+  #sourceHeader: SourceHeader | null = null;
+  #loadedRows = 0;
+  #loadedBytes = 0;
 
   constructor(tx: Transaction, watch: StallDetector, options: LoadOptions) {
     this.#tx = tx;
@@ -116,7 +116,7 @@ class DatabaseLoader {
   }
 
   /** Creates the schema of the database that the rows come from. Before that it makes all checks that need no rows. */
-  async begin(source: Source): Promise<void> {
+  async begin(source: SourceHeader): Promise<void> {
     try {
       await this.#begin(source);
     } catch (error) {
@@ -129,9 +129,9 @@ class DatabaseLoader {
     }
   }
 
-  async #begin(source: Source): Promise<void> {
+  async #begin(source: SourceHeader): Promise<void> {
     const tx = this.#tx;
-    this.#source = source;
+    this.#sourceHeader = source;
     checkBackupSchema(source, this.#migrations);
     await readSupportedVersion(tx);
     await this.#lockOutOtherUses();
@@ -154,17 +154,17 @@ class DatabaseLoader {
   }
 
   /** Copies rows into one table. */
-  async rows(table: string, content: AsyncIterable<Buffer>): Promise<void> {
-    const { columns } = this.#source!.tables.find(({ name }) => name === table)!;
+  async copyRows(table: string, content: AsyncIterable<Buffer>): Promise<void> {
+    const { columns } = this.#sourceHeader!.tables.find(({ name }) => name === table)!;
     const copy = await startCopyIn(this.#tx, { name: table, columns });
-    let rows = 0;
+    let tableRows = 0;
     try {
       for await (const chunk of content) {
         this.#watch.recordProgress();
-        rows += countRows(chunk);
-        this.#bytes += chunk.length;
+        tableRows += countRows(chunk);
+        this.#loadedBytes += chunk.length;
         await copy.write(chunk);
-        this.#options.onProgress?.({ table, rows: this.#rows + rows, bytes: this.#bytes });
+        this.#options.onProgress?.({ table, rows: this.#loadedRows + tableRows, bytes: this.#loadedBytes });
       }
       await copy.end();
     } catch (error) {
@@ -172,19 +172,19 @@ class DatabaseLoader {
       copy.abandon(error as Error);
       throw loadError(error, table);
     }
-    this.#rows += rows;
-    this.#sentRowsByTable.set(table, rows);
+    this.#loadedRows += tableRows;
+    this.#sentRowsByTable.set(table, tableRows);
   }
 
   /** Finishes the load once all rows are there; the transaction commits after it. */
   async finish(): Promise<DatabaseLoadResult> {
-    const source = this.#source;
-    if (source === null) throw new Error('a load ended before it began');
+    const sourceHeader = this.#sourceHeader;
+    if (sourceHeader === null) throw new Error('a load ended before it began');
     const tx = this.#tx;
     // Only single statements follow, which report no progress.
     this.#watch.stop();
-    for (const { name } of source.tables) await this.#verifyTableHoldsLoadedRows(name);
-    await writeSequences(tx, source.sequences);
+    for (const { name } of sourceHeader.tables) await this.#verifyTableHoldsLoadedRows(name);
+    await writeSequences(tx, sourceHeader.sequences);
     await fenceOffOldLeases(tx);
     const { sealer } = this.#options;
     if (sealer !== null && (await opensCanary(tx, sealer)) === false) throw wrongSecretError();
@@ -196,13 +196,13 @@ class DatabaseLoader {
     const { newEpochAbove } = this.#options;
     const newEpoch = newEpochAbove === undefined ? null : await raiseLogEpochWithin(tx, newEpochAbove);
     // With these statistics PostgreSQL plans the first statements for the loaded rows.
-    for (const { name } of source.tables) await tx`analyze ${tx(name)}`;
-    return { rows: this.#rows, appliedMigrations, newEpoch };
+    for (const { name } of sourceHeader.tables) await tx`analyze ${tx(name)}`;
+    return { rowCount: this.#loadedRows, appliedMigrations, newEpoch };
   }
 
   async #lockOutOtherUses(): Promise<void> {
     try {
-      await excludeServers(this.#tx);
+      await requireNoRunningServer(this.#tx);
     } catch (error) {
       if (sqlState(error) !== LOCK_NOT_AVAILABLE) throw error;
       const sentence = 'Another Klatch is at work on this database. Repeat this when that is done.';
@@ -228,12 +228,12 @@ class DatabaseLoader {
 
 /** Throws BackupError for a backup whose schema a program with the migrations `known` cannot create. */
 export function checkBackupSchema(
-  { schema, migrations }: Pick<Source, 'schema' | 'migrations'>,
+  { schema, migrations }: Pick<SourceHeader, 'schema' | 'migrations'>,
   known: readonly MigrationId[] = listMigrations(),
 ): void {
-  const made = migrations.map((name, index) => ({ version: index + 1, name }));
-  const mismatch = findSchemaMismatch(made, known);
-  if (mismatch === null && made.length === schema) return;
+  const backupMigrations = migrations.map((name, index) => ({ version: index + 1, name }));
+  const mismatch = findSchemaMismatch(backupMigrations, known);
+  if (mismatch === null && backupMigrations.length === schema) return;
   switch (mismatch?.kind) {
     case 'newer':
       throw new BackupError(
@@ -241,7 +241,7 @@ export function checkBackupSchema(
       );
     case 'development-build':
       throw new BackupError(
-        `This has the migration 1 ${made[0]!.name}, so a development build of Klatch before 0.1.0 made it, and this Klatch ` +
+        `This has the migration 1 ${backupMigrations[0]!.name}, so a development build of Klatch before 0.1.0 made it, and this Klatch ` +
           'cannot load it: load it with that build, or start with an empty database.',
       );
     default:
@@ -266,18 +266,18 @@ async function requireEmptyThenDropTables(tx: Transaction): Promise<void> {
     where c.relnamespace = current_schema()::regnamespace and c.relkind in ('r', 'p', 'v', 'm', 'f')`;
   if (rows.length === 0) return;
   const { tables, nonKlatchTables } = await readDatabaseTables(tx);
-  const used: string[] = [
+  const usedRelations: string[] = [
     ...nonKlatchTables,
     ...rows.filter(({ kind }) => kind !== 'r' && kind !== 'p').map(({ name }) => name),
   ];
   for (const { name } of tables) {
     if (name === 'setting') continue;
     const [row] = await tx<{ used: boolean }[]>`select exists (select from ${tx(name)}) as used`;
-    if (row!.used) used.push(name);
+    if (row!.used) usedRelations.push(name);
   }
-  if (used.length > 0) {
+  if (usedRelations.length > 0) {
     throw new BackupError(
-      `The database is not empty (${used.slice(0, 5).join(', ')}${used.length > 5 ? ' …' : ''}). ` +
+      `The database is not empty (${usedRelations.slice(0, 5).join(', ')}${usedRelations.length > 5 ? ' …' : ''}). ` +
         'It is filled only where nothing can be lost: make an empty one, or name another in server.conf.',
     );
   }

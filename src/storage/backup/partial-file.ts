@@ -14,12 +14,12 @@ export interface PartialFileFinalizer {
    * Gives the partial file its final name. Rejects with BackupError if another process has replaced the partial file,
    * or if a file with the final name exists and must not be overwritten.
    */
-  name(): Promise<void>;
+  giveFinalName(): Promise<void>;
   /** Removes the partial file, unless another process has replaced it meanwhile. */
   remove(): Promise<void>;
 }
 
-interface CreateOptions {
+interface PartialFileOptions {
   readonly overwrite: boolean;
   /** Creates the finalizer for the file with this descriptor; by default this process finalizes it. */
   readonly createPrivilegedFinalizer?: (descriptor: number) => PartialFileFinalizer;
@@ -44,7 +44,10 @@ export class PartialFile {
    * Creates the partial file of `path`. Rejects with BackupError if `path` exists and must not be overwritten, and with
    * the system's errors.
    */
-  static async create(path: string, { overwrite, createPrivilegedFinalizer }: CreateOptions): Promise<PartialFile> {
+  static async create(
+    path: string,
+    { overwrite, createPrivilegedFinalizer }: PartialFileOptions,
+  ): Promise<PartialFile> {
     refuseExisting(path, overwrite);
     await rm(partialPath(path), { force: true });
     const handle = await open(partialPath(path), 'wx', 0o600);
@@ -66,7 +69,7 @@ export class PartialFile {
   /** Gives the file its final name, once its content is on disk. */
   async finish(): Promise<void> {
     await this.#handle.sync();
-    await this.#finalizer.name();
+    await this.#finalizer.giveFinalName();
     this.#isNamed = true;
     await this.#handle.close();
   }
@@ -79,7 +82,7 @@ export class PartialFile {
   }
 
   async #write(chunk: Buffer): Promise<void> {
-    for (let at = 0; at < chunk.length;) at += (await this.#handle.write(chunk, at)).bytesWritten;
+    for (let offset = 0; offset < chunk.length;) offset += (await this.#handle.write(chunk, offset)).bytesWritten;
   }
 }
 
@@ -89,19 +92,19 @@ export function inProcessFinalizer(
   { path, overwrite }: { path: string; overwrite: boolean },
 ): PartialFileFinalizer {
   const partial = partialPath(path);
-  const isOurs = (): boolean => {
+  const isPartialFileOurs = (): boolean => {
     const [ours, named] = [fstatSync(descriptor), lstatSync(partial, { throwIfNoEntry: false })];
     return named !== undefined && ours.ino === named.ino && ours.dev === named.dev;
   };
   return {
-    name: async () => {
-      if (!isOurs()) throw new BackupError(`Another process writes ${partial}: this backup was given up.`);
+    giveFinalName: async () => {
+      if (!isPartialFileOurs()) throw new BackupError(`Another process writes ${partial}: this backup was given up.`);
       refuseExisting(path, overwrite);
       await rename(partial, path);
       syncFolder(dirname(path));
     },
     remove: async () => {
-      if (isOurs()) await rm(partial, { force: true });
+      if (isPartialFileOurs()) await rm(partial, { force: true });
     },
   };
 }

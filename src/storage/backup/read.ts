@@ -49,7 +49,7 @@ export async function readBackup(input: Readable, visitor: BackupVisitor): Promi
   try {
     return await reader.read();
   } catch (error) {
-    throw explain(error, reader.hasBackupHeader);
+    throw toBackupError(error, reader.hasBackupHeader);
   } finally {
     gunzip.destroy();
     input.destroy();
@@ -59,9 +59,9 @@ export async function readBackup(input: Readable, visitor: BackupVisitor): Promi
 class ArchiveReader {
   readonly #entries: AsyncGenerator<TarEntry, void, undefined>;
   readonly #visitor: BackupVisitor;
-  readonly #parts: ManifestPart[] = [];
+  readonly #readParts: ManifestPart[] = [];
   readonly #rowsByTable = new Map<string, number>();
-  #entry: TarEntry | null = null;
+  #currentEntry: TarEntry | null = null;
   /** Whether the input begins with the header of a backup. */
   hasBackupHeader = false;
 
@@ -75,47 +75,47 @@ class ArchiveReader {
     await this.#visitor.header?.(header);
     const names = new Set(header.configuration.files.map(({ name }) => name));
     const tables = new Set(header.tables.map(({ name }) => name));
-    while (this.#entry !== null && this.#entry.name !== MANIFEST_FILE_NAME) {
-      const { name } = this.#entry;
+    while (this.#currentEntry !== null && this.#currentEntry.name !== MANIFEST_FILE_NAME) {
+      const { name } = this.#currentEntry;
       const table = tableOfPart(name);
       if (table !== null && tables.delete(table)) {
         await this.#visitTable(table);
       } else if (names.delete(name)) {
         const content = await this.#readWholeEntry();
         await this.#visitor.configuration?.(name, content);
-        await this.#advance();
+        await this.#advanceToNextEntry();
       } else {
         throw alteredError(`holds ${JSON.stringify(name)}, which does not belong into it`);
       }
     }
-    if (this.#entry === null) throw truncatedError();
+    if (this.#currentEntry === null) throw truncatedError();
     if (names.size > 0) throw alteredError('lacks a file of the configuration');
     const manifest = parse(manifestSchema, await this.#readWholeEntry({ counted: false }));
-    await this.#advance();
-    if (this.#entry !== null) throw alteredError('goes on behind its end');
-    this.#verify(header, manifest);
+    await this.#advanceToNextEntry();
+    if (this.#currentEntry !== null) throw alteredError('goes on behind its end');
+    this.#verifyPartsAndRows(header, manifest);
     return { header, manifest };
   }
 
   async #readHeader(): Promise<BackupHeader> {
-    await this.#advance();
-    if (this.#entry?.name !== HEADER_FILE_NAME) throw notABackupError();
-    const text = await this.#readWholeEntry();
-    const { format } = parse(headerSchema.pick({ format: true }), text);
+    await this.#advanceToNextEntry();
+    if (this.#currentEntry?.name !== HEADER_FILE_NAME) throw notABackupError();
+    const headerJson = await this.#readWholeEntry();
+    const { format } = parse(headerSchema.pick({ format: true }), headerJson);
     this.hasBackupHeader = true;
     if (format > BACKUP_FORMAT_VERSION) {
       throw new BackupError(
         `This backup has format ${format}, and this Klatch reads up to ${BACKUP_FORMAT_VERSION}: use the newer Klatch that made it.`,
       );
     }
-    const header = parse(headerSchema, text);
-    await this.#advance();
+    const header = parse(headerSchema, headerJson);
+    await this.#advanceToNextEntry();
     return header;
   }
 
-  async #advance(): Promise<void> {
+  async #advanceToNextEntry(): Promise<void> {
     const next = await this.#entries.next();
-    this.#entry = next.done === true ? null : next.value;
+    this.#currentEntry = next.done === true ? null : next.value;
   }
 
   async #visitTable(table: string): Promise<void> {
@@ -127,14 +127,14 @@ class ArchiveReader {
 
   /** The consecutive parts of a table, as one stream. */
   async *#tableContent(table: string): AsyncGenerator<Buffer, void, undefined> {
-    while (this.#entry !== null && tableOfPart(this.#entry.name) === table) {
+    while (this.#currentEntry !== null && tableOfPart(this.#currentEntry.name) === table) {
       let rows = 0;
-      for await (const chunk of this.#hashAndRecordPart(this.#entry, () => rows)) {
+      for await (const chunk of this.#hashAndRecordPart(this.#currentEntry, () => rows)) {
         rows += countRows(chunk);
         yield chunk;
       }
       this.#rowsByTable.set(table, this.#rowsByTable.get(table)! + rows);
-      await this.#advance();
+      await this.#advanceToNextEntry();
     }
   }
 
@@ -148,11 +148,11 @@ class ArchiveReader {
       yield chunk;
     }
     const counted = rows === undefined ? {} : { rows: rows() };
-    this.#parts.push({ name: entry.name, bytes, sha256: hash.digest('hex'), ...counted });
+    this.#readParts.push({ name: entry.name, bytes, sha256: hash.digest('hex'), ...counted });
   }
 
   async #readWholeEntry({ counted = true } = {}): Promise<Buffer> {
-    const entry = this.#entry!;
+    const entry = this.#currentEntry!;
     if (entry.size > MAX_WHOLE_ENTRY_BYTES)
       throw alteredError(`holds ${entry.name} with ${entry.size} bytes, which is too much`);
     const chunks: Buffer[] = [];
@@ -160,9 +160,9 @@ class ArchiveReader {
     return Buffer.concat(chunks);
   }
 
-  #verify(header: BackupHeader, manifest: BackupManifest): void {
-    if (this.#parts.length !== manifest.parts.length) throw alteredError('has other parts than its manifest names');
-    const wrong = manifest.parts.find((part, index) => !isDeepStrictEqual(part, this.#parts[index]));
+  #verifyPartsAndRows(header: BackupHeader, manifest: BackupManifest): void {
+    if (this.#readParts.length !== manifest.parts.length) throw alteredError('has other parts than its manifest names');
+    const wrong = manifest.parts.find((part, index) => !isDeepStrictEqual(part, this.#readParts[index]));
     if (wrong !== undefined) throw alteredError(`is not what was written: ${wrong.name} does not have its checksum`);
     const rows = header.tables.map(({ name }) => [name, this.#rowsByTable.get(name) ?? 0]);
     if (!isDeepStrictEqual(Object.fromEntries(rows), { ...manifest.rows })) throw alteredError('lacks rows');
@@ -180,10 +180,10 @@ function parse<T>(schema: z.ZodType<T>, text: Buffer): T {
 /**
  * Turns errors of the archive and the compression into a BackupError of one sentence; returns other errors unchanged.
  */
-function explain(error: unknown, hasBackupHeader: boolean): unknown {
+function toBackupError(error: unknown, hasBackupHeader: boolean): unknown {
   const code = typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : '';
-  const isOurs = error instanceof TarError || code.startsWith('Z_');
-  if (!isOurs) return error;
+  const isArchiveError = error instanceof TarError || code.startsWith('Z_');
+  if (!isArchiveError) return error;
   if (code === 'Z_BUF_ERROR' || (error instanceof TarError && error.kind === 'truncated')) return truncatedError(error);
   return hasBackupHeader
     ? alteredError('is damaged: what is in it does not fit together', error)
@@ -196,10 +196,13 @@ function truncatedError(cause?: unknown): BackupError {
   });
 }
 
-function alteredError(what: string, cause?: unknown): BackupError {
-  return new BackupError(`This backup ${what}. It was altered or damaged: take another copy or another backup.`, {
-    cause,
-  });
+function alteredError(problemPhrase: string, cause?: unknown): BackupError {
+  return new BackupError(
+    `This backup ${problemPhrase}. It was altered or damaged: take another copy or another backup.`,
+    {
+      cause,
+    },
+  );
 }
 
 function notABackupError(cause?: unknown): BackupError {

@@ -34,7 +34,7 @@ export interface SnapshotReader {
 
 interface SnapshotOptions {
   /** The version of Klatch. */
-  readonly version: string;
+  readonly klatchVersion: string;
   readonly signal: AbortSignal;
 }
 
@@ -57,11 +57,11 @@ export async function withSnapshot<T>(
   let failure: { readonly error: unknown } | null = null;
   try {
     return await connection.run(async (sql) => {
-      await excludeMigrations(sql);
+      await blockMigrations(sql);
       return (await sql.begin('isolation level repeatable read read only', async (tx) => {
         await setCopySettings(tx);
         await tx`savepoint header`;
-        const header = await readBackupHeader(tx, options.version);
+        const header = await readBackupHeader(tx, options.klatchVersion);
         await tx`rollback to savepoint header`;
         try {
           return await work({ header, copy: (table) => copyOut(tx, table) });
@@ -87,7 +87,7 @@ export async function withSnapshot<T>(
  * Excludes migrations, but not other backups, until the session ends. It runs before the transaction: a transaction
  * that took its snapshot and then waited for a migration would find tables without visible rows.
  */
-async function excludeMigrations(sql: Sql): Promise<void> {
+async function blockMigrations(sql: Sql): Promise<void> {
   try {
     await sql`select set_config('lock_timeout', ${String(LOCK_TIMEOUT_MS)}, false)`;
     await sql`select pg_advisory_lock_shared(${SCHEMA_LOCK_KEY})`;
@@ -100,7 +100,7 @@ async function excludeMigrations(sql: Sql): Promise<void> {
 
 /** Sets the transaction's time-outs: an administrator may have limited every statement of Klatch's role. */
 export async function setCopySettings(tx: Transaction): Promise<void> {
-  const settings = {
+  const transactionSettings = {
     statement_timeout: 0,
     transaction_timeout: 0,
     lock_timeout: LOCK_TIMEOUT_MS,
@@ -108,32 +108,32 @@ export async function setCopySettings(tx: Transaction): Promise<void> {
     datestyle: 'ISO, YMD',
   };
   // Selects the settings by name, because a version of PostgreSQL may lack one of them.
-  for (const [name, value] of Object.entries(settings)) {
+  for (const [name, value] of Object.entries(transactionSettings)) {
     await tx`select set_config(name, ${String(value)}, true) from pg_settings where lower(name) = ${name}`;
   }
 }
 
-async function readBackupHeader(tx: Transaction, version: string): Promise<SnapshotReader['header']> {
+async function readBackupHeader(tx: Transaction, klatchVersion: string): Promise<SnapshotReader['header']> {
   try {
-    return await queryBackupHeader(tx, version);
+    return await queryBackupHeader(tx, klatchVersion);
   } catch (error) {
-    throw copyError(error, 'list of its tables');
+    throw toBackupError(error, 'list of its tables');
   }
 }
 
-async function queryBackupHeader(tx: Transaction, version: string): Promise<SnapshotReader['header']> {
+async function queryBackupHeader(tx: Transaction, klatchVersion: string): Promise<SnapshotReader['header']> {
   const postgresql = await readSupportedVersion(tx);
   const schema = await checkSchemaReturningVersion(tx);
   if (schema === 0) throw new BackupError('No Klatch has worked on this database yet: there is nothing to copy.');
   const { tables, days, nonKlatchTables } = await readDatabaseTables(tx);
   const [canary] = await tx<{ value: string }[]>`select value from setting where name = ${CANARY_NAME}`;
-  const leftOut = [
+  const excludedTables = [
     ...Object.entries(EXCLUDED_TABLE_REASONS).map(([table, reason]) => ({ table, reason })),
     ...nonKlatchTables.map((table) => ({ table, reason: 'not a table of Klatch' })),
   ];
   return {
     format: BACKUP_FORMAT_VERSION,
-    klatch: version,
+    klatch: klatchVersion,
     schema,
     migrations: listMigrations()
       .slice(0, schema)
@@ -144,7 +144,7 @@ async function queryBackupHeader(tx: Transaction, version: string): Promise<Snap
     tables: [...tables],
     days: [...days],
     sequences: await readSequences(tx, tables),
-    left_out: leftOut,
+    left_out: excludedTables,
   };
 }
 
@@ -157,7 +157,7 @@ async function* copyOut(tx: Transaction, { name, columns }: BackupTable): AsyncG
     // The transaction wrote nothing. The rollback only releases the table's lock.
     await tx`rollback to savepoint part`;
   } catch (error) {
-    throw copyError(error, `rows of ${name}`);
+    throw toBackupError(error, `rows of ${name}`);
   }
 }
 
@@ -171,7 +171,7 @@ function resumeSocket(rows: Readable): void {
 }
 
 /** Turns PostgreSQL's errors into a BackupError with a sentence for people; returns a lost connection as such. */
-function copyError(error: unknown, what: string): unknown {
+function toBackupError(error: unknown, what: string): unknown {
   const explained = connectionLossToCommitUnknown(error);
   const state = sqlState(explained);
   if (state === null) return explained;

@@ -79,7 +79,7 @@ export async function readDatabaseTables(sql: Sql | Transaction): Promise<Databa
   });
   const names = [...columnsOf.keys()];
   const days = names.flatMap((name) => DAY_PARTITION_PATTERN.exec(name)?.[1] ?? []);
-  const known = new Set<string>([
+  const klatchTables = new Set<string>([
     ...BACKED_UP_TABLES,
     ...Object.keys(EXCLUDED_TABLE_REASONS),
     DEFAULT_ATTEMPT_PARTITION,
@@ -87,7 +87,7 @@ export async function readDatabaseTables(sql: Sql | Transaction): Promise<Databa
   return {
     tables,
     days,
-    nonKlatchTables: names.filter((name) => !known.has(name) && !DAY_PARTITION_PATTERN.test(name)),
+    nonKlatchTables: names.filter((name) => !klatchTables.has(name) && !DAY_PARTITION_PATTERN.test(name)),
   };
 }
 
@@ -96,14 +96,14 @@ export async function readSequences(
   tx: Transaction,
   tables: readonly BackupTable[],
 ): Promise<BackupHeader['sequences']> {
-  const owners = await tx<{ table: string; column: string; sequence: string }[]>`
+  const identityColumns = await tx<{ table: string; column: string; sequence: string }[]>`
     select c.relname as table, a.attname as column, pg_get_serial_sequence(quote_ident(c.relname), a.attname) as sequence
     from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and a.attidentity <> ''
     where c.relnamespace = current_schema()::regnamespace
       and c.relname in (select json_array_elements_text(${JSON.stringify(tables.map(({ name }) => name))}::text::json))
     order by 1, 2`;
   const sequences: BackupHeader['sequences'] = [];
-  for (const { table, column, sequence } of owners) {
+  for (const { table, column, sequence } of identityColumns) {
     const [row] = await tx<{ last: number; called: boolean }[]>`
       select last_value as last, is_called as called from ${tx.unsafe(sequence)}`;
     sequences.push({ table, column, last: row!.last, called: row!.called });

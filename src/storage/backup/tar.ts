@@ -46,14 +46,14 @@ export function encodeTarFile(name: string, content: readonly Buffer[], mtime: D
   if (!/^[\x21-\x7e]+$/.test(name) || name.length >= MAX_NAME_BYTES) throw new RangeError(`a bad name: ${name}`);
   const header = Buffer.alloc(BLOCK_BYTES);
   const put = (field: Field, text: string): number => header.write(text, HEADER_FIELDS[field][0], 'latin1');
-  const octal = (field: Field, value: number): number =>
+  const putOctal = (field: Field, value: number): number =>
     put(field, `${value.toString(8).padStart(HEADER_FIELDS[field][1] - 1, '0')}\0`);
   put('name', name);
-  octal('mode', 0o600);
-  octal('uid', 0);
-  octal('gid', 0);
-  octal('size', size);
-  octal('mtime', Math.floor(mtime.getTime() / 1_000));
+  putOctal('mode', 0o600);
+  putOctal('uid', 0);
+  putOctal('gid', 0);
+  putOctal('size', size);
+  putOctal('mtime', Math.floor(mtime.getTime() / 1_000));
   put('type', '0');
   put('magic', 'ustar\x0000');
   put('checksum', `${checksum(header).toString(8).padStart(6, '0')}\0 `);
@@ -73,7 +73,7 @@ export async function* readTar(input: AsyncIterable<Buffer>): AsyncGenerator<Tar
       const header = await source.readExactly(BLOCK_BYTES);
       if (header.every((byte) => byte === 0)) {
         // Reads on to the end of the compressed stream, where gzip checks its own checksum.
-        await source.drain();
+        await source.drainZeros();
         return;
       }
       const { name, size } = parseTarHeader(header);
@@ -97,22 +97,22 @@ async function* readEntryContent(source: ByteSource, size: number): AsyncGenerat
 }
 
 function parseTarHeader(header: Buffer): { name: string; size: number } {
-  const text = (field: Field): string => {
+  const readText = (field: Field): string => {
     const [start, length] = HEADER_FIELDS[field];
     return header.toString('latin1', start, start + length).replace(/\0[^]*$/, '');
   };
-  const number = (field: Field): number => {
-    const digits = text(field).trim();
+  const readNumber = (field: Field): number => {
+    const digits = readText(field).trim();
     if (!/^[0-7]+$/.test(digits)) throw new TarError('invalid', `its ${field} is no number`);
     return Number.parseInt(digits, 8);
   };
-  if (!text('magic').startsWith('ustar')) throw new TarError('invalid', 'there is no file where one should begin');
-  const told = number('checksum');
+  if (!readText('magic').startsWith('ustar')) throw new TarError('invalid', 'there is no file where one should begin');
+  const storedChecksum = readNumber('checksum');
   const copy = Buffer.from(header);
   copy.fill(' ', HEADER_FIELDS.checksum[0], HEADER_FIELDS.checksum[0] + HEADER_FIELDS.checksum[1]);
-  if (checksum(copy) !== told) throw new TarError('invalid', 'the head of a file in it was changed');
-  if (!['0', ''].includes(text('type'))) throw new TarError('invalid', 'it holds something that is not a file');
-  return { name: text('name'), size: number('size') };
+  if (checksum(copy) !== storedChecksum) throw new TarError('invalid', 'the head of a file in it was changed');
+  if (!['0', ''].includes(readText('type'))) throw new TarError('invalid', 'it holds something that is not a file');
+  return { name: readText('name'), size: readNumber('size') };
 }
 
 /** The sum of all bytes of the header, where the checksum field itself counts as blanks. */
@@ -159,7 +159,7 @@ class ByteSource {
   }
 
   /** Reads to the end of the stream, and throws if anything but zeros remains. */
-  async drain(): Promise<void> {
+  async drainZeros(): Promise<void> {
     for (let chunk: Buffer | null = this.#remaining; chunk !== null;) {
       if (chunk.some((byte) => byte !== 0)) throw new TarError('invalid', 'it goes on behind its end');
       const next = await this.#chunks.next();

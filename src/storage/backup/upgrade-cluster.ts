@@ -12,7 +12,7 @@ import {
 } from '../embedded/cluster.ts';
 import { startEmbedded, type EmbeddedServer } from '../embedded/embedded.ts';
 import { findPostmaster } from '../embedded/postmaster.ts';
-import { findPrograms, type Programs } from '../embedded/programs.ts';
+import { findPrograms, type PostgresqlPrograms } from '../embedded/programs.ts';
 import { BackupError } from './format.ts';
 import { loadDatabase, type DatabaseLoadResult } from './load.ts';
 import type { ConnectLog } from './connect.ts';
@@ -31,7 +31,7 @@ type UpgradeStep = (typeof upgradeSteps)[number];
 
 interface UpgradeOptions {
   /** The version of Klatch. */
-  readonly version: string;
+  readonly klatchVersion: string;
   /** The folder with the programs of the old version of PostgreSQL; null: Klatch searches for it. */
   readonly oldBinDir: string | null;
   readonly log: ConnectLog;
@@ -75,7 +75,7 @@ export async function upgradeCluster(config: Config, options: UpgradeOptions): P
     if (from === null) return await finishSwap(dataDir);
     const newClusterPrograms = await findConfiguredOrNewestPrograms(config, from, clusterDir);
     if (newClusterPrograms.major <= from) return { kind: 'current', major: from };
-    const context = { config, dataDir, clusterDir, from, newClusterPrograms };
+    const context = { config, dataDir, clusterDir, oldMajor: from, newClusterPrograms };
     const kept = join(dataDir, `${OLD_CLUSTER_PREFIX}${from}`);
     if (await exists(kept)) {
       throw new BackupError(`${kept} is there from an earlier upgrade: remove it, or move it away, and repeat this.`);
@@ -104,28 +104,28 @@ interface UpgradeContext {
   readonly config: Config;
   readonly dataDir: string;
   readonly clusterDir: string;
-  readonly from: number;
-  readonly newClusterPrograms: Programs;
+  readonly oldMajor: number;
+  readonly newClusterPrograms: PostgresqlPrograms;
 }
 
 /** The programs in `bin-dir` if they are newer than the database files, else the newest that are installed. */
 async function findConfiguredOrNewestPrograms(
   { postgresql }: Config,
-  from: number,
+  oldMajor: number,
   clusterDir: string,
-): Promise<Programs> {
+): Promise<PostgresqlPrograms> {
   const named = await findPrograms({ binDir: postgresql.binDir, clusterMajor: null, clusterDir });
-  if (named.major > from || postgresql.binDir === null) return named;
+  if (named.major > oldMajor || postgresql.binDir === null) return named;
   return findPrograms({ binDir: null, clusterMajor: null, clusterDir });
 }
 
 async function findOldBinDirUnlessRunning(context: UpgradeContext, oldBinDir: string | null): Promise<string | null> {
-  const { config, clusterDir, from } = context;
+  const { config, clusterDir, oldMajor: from } = context;
   // A killed upgrade has left the old server running, so this run need not start it.
   if ((await findPostmaster(clusterDir)) !== null) return null;
-  const named = oldBinDir === null ? [config.postgresql.binDir, null] : [oldBinDir];
+  const binDirCandidates = oldBinDir === null ? [config.postgresql.binDir, null] : [oldBinDir];
   let cause: unknown = null;
-  for (const binDir of named) {
+  for (const binDir of binDirCandidates) {
     try {
       return (await findPrograms({ binDir, clusterMajor: from, clusterDir })).binDir;
     } catch (error) {
@@ -148,17 +148,17 @@ async function copyIntoNewCluster(
   const binDir = await findOldBinDirUnlessRunning(context, options.oldBinDir);
   const { log } = options;
   const servers: EmbeddedServer[] = [];
-  let staging: string | null = null;
+  let stagingDir: string | null = null;
   try {
     const old = await startEmbedded({ dataDir, binDir, log });
     servers.push(old);
-    staging = await mkdtemp(join(dataDir, UNFINISHED_CLUSTER_PREFIX));
+    stagingDir = await mkdtemp(join(dataDir, UNFINISHED_CLUSTER_PREFIX));
     // If Klatch runs as root, the owner of the old files gets the new ones.
     const { uid, gid } = await stat(clusterDir);
-    if (process.geteuid?.() === 0) await lchown(staging, uid, gid);
-    const fresh = await startEmbedded({ dataDir: staging, binDir: newClusterPrograms.binDir, log });
+    if (process.geteuid?.() === 0) await lchown(stagingDir, uid, gid);
+    const fresh = await startEmbedded({ dataDir: stagingDir, binDir: newClusterPrograms.binDir, log });
     servers.unshift(fresh);
-    const { rows } = await copyDatabase(
+    const { rowCount: rows } = await copyDatabase(
       embeddedConnectionTarget(old, config),
       embeddedConnectionTarget(fresh, config),
       options,
@@ -167,13 +167,13 @@ async function copyIntoNewCluster(
     await options.onStep?.('copied');
     // A server that stops normally has written everything to disk.
     for (const server of servers.splice(0)) await server.stop();
-    await rename(join(staging, 'postgresql'), join(dataDir, UPGRADED_CLUSTER_DIR));
+    await rename(join(stagingDir, 'postgresql'), join(dataDir, UPGRADED_CLUSTER_DIR));
     syncFolder(dataDir);
     await options.onStep?.('complete');
     return { rows, uncopiedDatabases };
   } finally {
     for (const server of servers) await server.stop();
-    if (staging !== null) await rm(staging, { recursive: true, force: true });
+    if (stagingDir !== null) await rm(stagingDir, { recursive: true, force: true });
   }
 }
 
@@ -182,17 +182,17 @@ async function copyDatabase(
   to: ConnectionTarget,
   options: UpgradeOptions,
 ): Promise<DatabaseLoadResult> {
-  const { version, signal, onProgress } = options;
-  const ended = signal ?? new AbortController().signal;
-  return withSnapshot(from, { version, signal: ended }, (snapshot) =>
+  const { klatchVersion: version, signal, onProgress } = options;
+  const abortSignal = signal ?? new AbortController().signal;
+  return withSnapshot(from, { klatchVersion: version, signal: abortSignal }, (snapshot) =>
     loadDatabase(
       to,
-      async (load) => {
-        await load.begin(snapshot.header);
+      async (loader) => {
+        await loader.begin(snapshot.header);
         await options.onStep?.('copying');
-        for (const table of snapshot.header.tables) await load.rows(table.name, snapshot.copy(table));
+        for (const table of snapshot.header.tables) await loader.copyRows(table.name, snapshot.copy(table));
       },
-      { sealer: null, signal: ended, ...(onProgress === undefined ? {} : { onProgress }) },
+      { sealer: null, signal: abortSignal, ...(onProgress === undefined ? {} : { onProgress }) },
     ),
   );
 }
@@ -223,9 +223,9 @@ async function listOtherDatabases(target: ConnectionTarget): Promise<string[]> {
 /**
  * Gives the new database files the name of the old ones. Only between the two renames there are no files of that name.
  */
-async function swapClusters(dataDir: string, kept: string, { onStep }: UpgradeOptions): Promise<void> {
+async function swapClusters(dataDir: string, keptDir: string, { onStep }: UpgradeOptions): Promise<void> {
   const clusterDir = join(dataDir, 'postgresql');
-  await rename(clusterDir, kept);
+  await rename(clusterDir, keptDir);
   syncFolder(dataDir);
   await onStep?.('old-renamed');
   await rename(join(dataDir, UPGRADED_CLUSTER_DIR), clusterDir);

@@ -31,7 +31,7 @@ export interface ConfigurationFiles {
 export interface WriteOptions {
   readonly configuration: ConfigurationFiles;
   /** The version of Klatch. */
-  readonly version: string;
+  readonly klatchVersion: string;
   readonly onProgress?: (progress: CopyProgress) => void;
   /** Aborts the backup, with the reason of the signal. */
   readonly signal?: AbortSignal;
@@ -54,7 +54,7 @@ export async function writeBackup(
   output: Writable,
   options: WriteOptions,
 ): Promise<WrittenBackup> {
-  const { version, stallTimeoutMs } = options;
+  const { klatchVersion: version, stallTimeoutMs } = options;
   const watch = new StallDetector(
     () => new BackupError('Nothing moved for too long: the database sends nothing, or what is written is not taken.'),
     stallTimeoutMs,
@@ -64,7 +64,7 @@ export async function writeBackup(
   watch.start();
   try {
     options.signal?.throwIfAborted();
-    return await withSnapshot(target, { version, signal: watch.signal }, async (snapshot) => {
+    return await withSnapshot(target, { klatchVersion: version, signal: watch.signal }, async (snapshot) => {
       const writer = new ArchiveWriter(snapshot, options, () => watch.recordProgress());
       await pipeline(writer.chunks(), createGzip(GZIP_OPTIONS), output, { signal: watch.signal });
       return { header: writer.header, manifest: writer.manifest };
@@ -82,8 +82,8 @@ class ArchiveWriter {
   readonly #snapshot: SnapshotReader;
   readonly #options: WriteOptions;
   readonly #recordProgress: () => void;
-  #bytes = 0;
-  #rows = 0;
+  #totalBytes = 0;
+  #totalRows = 0;
 
   constructor(snapshot: SnapshotReader, options: WriteOptions, recordProgress: () => void) {
     this.header = { ...snapshot.header, configuration: options.configuration.record };
@@ -123,9 +123,9 @@ class ArchiveWriter {
   *#partFile(table: BackupTable, index: number, content: readonly Buffer[]): Generator<Buffer> {
     const rows = content.reduce((sum, chunk) => sum + countRows(chunk), 0);
     this.manifest.rows[table.name]! += rows;
-    this.#rows += rows;
+    this.#totalRows += rows;
     yield* this.#file(partName(table.name, index), content, rows);
-    this.#options.onProgress?.({ table: table.name, rows: this.#rows, bytes: this.#bytes });
+    this.#options.onProgress?.({ table: table.name, rows: this.#totalRows, bytes: this.#totalBytes });
   }
 
   /** Each chunk that the consumer takes counts as progress, so that a slow disk is not a stall. */
@@ -136,7 +136,7 @@ class ArchiveWriter {
       hash.update(chunk);
       bytes += chunk.length;
     }
-    this.#bytes += bytes;
+    this.#totalBytes += bytes;
     const sha256 = hash.digest('hex');
     this.manifest.parts.push({ name, bytes, sha256, ...(rows === undefined ? {} : { rows }) });
     for (const chunk of encodeTarFile(name, content, this.#takenAt)) {

@@ -8,7 +8,7 @@ const LONGEST_RECHECK_INTERVAL_MS = 2_000;
 /** Decides when a connection checks whether its server is still busy with the transaction of a lost session. */
 export class AbandonedBackendChecks {
   #intervalMs = 0;
-  #nextAtMs = Number.NEGATIVE_INFINITY;
+  #nextCheckAtMs = Number.NEGATIVE_INFINITY;
   #rejectionMessage = '';
 
   /**
@@ -16,7 +16,7 @@ export class AbandonedBackendChecks {
    * the next one.
    */
   get isTooEarlyToRecheck(): boolean {
-    return this.#intervalMs > 0 && performance.now() < this.#nextAtMs;
+    return this.#intervalMs > 0 && performance.now() < this.#nextCheckAtMs;
   }
 
   /** The error message for callers until the next check. */
@@ -28,7 +28,7 @@ export class AbandonedBackendChecks {
    * Records that the server is still busy with the transaction: the next check comes after a delay that grows each
    * time.
    */
-  found(): void {
+  recordStillBusy(): void {
     this.#intervalMs = Math.min(LONGEST_RECHECK_INTERVAL_MS, Math.max(FIRST_RECHECK_INTERVAL_MS, 2 * this.#intervalMs));
   }
 
@@ -36,12 +36,12 @@ export class AbandonedBackendChecks {
    * Starts the delay until the next check. The caller has tried the other servers before, which may have taken a while,
    * so the delay starts only now.
    */
-  begin(rejectionMessage: string): void {
+  startDelay(rejectionMessage: string): void {
     this.#rejectionMessage = rejectionMessage;
-    this.#nextAtMs = performance.now() + this.#intervalMs;
+    this.#nextCheckAtMs = performance.now() + this.#intervalMs;
   }
 
-  end(): void {
+  reset(): void {
     this.#intervalMs = 0;
   }
 }

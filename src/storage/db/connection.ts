@@ -181,7 +181,7 @@ export class Connection {
     session.ended = true;
     session.ready = false;
     if (this.#session === session) this.#session = null;
-    if (wasReady && isLoss) this.#group.losses += 1;
+    if (wasReady && isLoss) this.#group.lostSessionCount += 1;
     if (session.hasWorkInProgress && isLoss) this.#abandoned = { pid: session.pid, serverIndex: session.serverIndex };
     const { socket, client } = session;
     const canReset = socket !== null && !socket.connecting && !isUnixSocket(this.#serverOf(session));
@@ -205,7 +205,7 @@ export class Connection {
   /** The open session, if no other session was lost since its last greeting. */
   #readySession(): Session | null {
     const session = this.#session;
-    return session?.ready === true && session.knownLosses === this.#group.losses ? session : null;
+    return session?.ready === true && session.knownLosses === this.#group.lostSessionCount ? session : null;
   }
 
   /** The open session if it still answers as a primary; else a new one with the first server that does. */
@@ -220,11 +220,11 @@ export class Connection {
       }
     }
     let cause: unknown;
-    let isReadOnly = false;
+    let sawReadOnlyServer = false;
     const passes = this.#options.acceptsReadOnly === true ? [false, true] : [false];
     for (const acceptsReadOnly of passes) {
-      if (acceptsReadOnly && !isReadOnly) break;
-      for (const index of this.#group.order()) {
+      if (acceptsReadOnly && !sawReadOnlyServer) break;
+      for (const index of this.#group.indexesToTry()) {
         if (call.isTimedOutOrClosed) throw new DatabaseUnavailableError('the connection to the database was closed');
         const session = this.#open(index);
         this.#session = session;
@@ -232,7 +232,7 @@ export class Connection {
         const rejection = await this.#greetNew(session, acceptsReadOnly);
         if (rejection === null) return session;
         ({ cause } = rejection);
-        isReadOnly ||= rejection.isServerReadOnly;
+        sawReadOnlyServer ||= rejection.isServerReadOnly;
         const server = formatServer(this.#serverOf(session));
         call.rejections.push(
           this.#group.servers.length === 1 ? rejection.sentence : `${server}: ${rejection.sentence}`,
@@ -240,9 +240,10 @@ export class Connection {
       }
     }
     const { length: count } = this.#group.servers;
-    const where = count === 1 ? 'cannot connect to the database' : `none of the ${count} database servers can be used`;
-    const message = `${where}: ${call.rejections.join('; ')}`;
-    this.#abandonedBackendChecks.begin(message);
+    const failureSummary =
+      count === 1 ? 'cannot connect to the database' : `none of the ${count} database servers can be used`;
+    const message = `${failureSummary}: ${call.rejections.join('; ')}`;
+    this.#abandonedBackendChecks.startDelay(message);
     throw new DatabaseUnavailableError(message, { cause });
   }
 
@@ -286,7 +287,7 @@ export class Connection {
 
   /** Greets the server; resolves with the reason why it cannot be used, or null. */
   async #judge(session: Session, acceptsReadOnly: boolean): Promise<UnusableServerReason | null> {
-    const { losses } = this.#group;
+    const { lostSessionCount: losses } = this.#group;
     const abandonedPid = this.#abandoned?.serverIndex === session.serverIndex ? this.#abandoned.pid : null;
     const { lockTimeoutMs } = this.#target;
     const options = { forceGenericPlans: this.#options.forceGenericPlans === true, abandonedPid, lockTimeoutMs };
@@ -307,11 +308,11 @@ export class Connection {
       return reject(formerPrimarySentence(greeting.timeline, newer));
     }
     if (greeting.isAbandonedBusy) {
-      this.#abandonedBackendChecks.found();
+      this.#abandonedBackendChecks.recordStillBusy();
       return reject(ABANDONED_BACKEND_BUSY_SENTENCE);
     }
     this.#abandoned = null;
-    this.#abandonedBackendChecks.end();
+    this.#abandonedBackendChecks.reset();
     session.pid = greeting.pid;
     session.state = greeting;
     session.knownLosses = losses;
@@ -334,7 +335,7 @@ export class Connection {
       socket: null,
       ready: false,
       ended: false,
-      knownLosses: this.#group.losses,
+      knownLosses: this.#group.lostSessionCount,
       becameReadOnly: false,
       hasWorkInProgress: false,
       wasCommittedWithoutStandby: false,

@@ -27,7 +27,7 @@ const STANDBY_WAIT_ROUTINE = 'SyncRepWaitForLSN';
 export function createClient(
   { database, user, password, connectTimeoutMs }: ConnectionTarget,
   { host, port }: ServerAddress,
-  name: string,
+  sessionName: string,
   events: ClientEvents,
 ): Sql {
   return postgres({
@@ -51,7 +51,7 @@ export function createClient(
     types: { bigint: { to: 20, from: [20], serialize: String, parse: parseBigint }, ...driverArrayTypes() },
     // The first query of the session makes further settings (`configureSessionAndReadState`).
     connection: {
-      application_name: `klatch ${name}`,
+      application_name: `klatch ${sessionName}`,
       TimeZone: 'UTC',
     },
   } as postgres.Options<{ bigint: postgres.PostgresType<number> }>);

@@ -30,10 +30,10 @@ interface GreetingOptions {
  */
 export async function configureSessionAndReadState(sql: Sql, options: GreetingOptions): Promise<Greeting> {
   try {
-    return await ask(sql, greetingText(options, true));
+    return await ask(sql, greetingSql(options, true));
   } catch (error) {
     if (!FUNCTION_UNAVAILABLE_SQLSTATES.has(sqlState(error) ?? '')) throw error;
-    return ask(sql, greetingText(options, false));
+    return ask(sql, greetingSql(options, false));
   }
 }
 
@@ -52,9 +52,9 @@ async function ask(sql: Sql, text: string): Promise<Greeting> {
  * process that waits for its client has not noticed that its session ended: its transaction will never commit, so it
  * does not count as busy.
  */
-function greetingText(options: GreetingOptions, asksClusterState: boolean): string {
+function greetingSql(options: GreetingOptions, asksClusterState: boolean): string {
   const { forceGenericPlans, abandonedPid, lockTimeoutMs } = options;
-  const clusterState = asksClusterState
+  const clusterStateSql = asksClusterState
     ? `case when not pg_is_in_recovery()
          then ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::int end as timeline,
        (select system_identifier::text from pg_control_system()) as "systemId"`
@@ -68,15 +68,15 @@ function greetingText(options: GreetingOptions, asksClusterState: boolean): stri
         else case when setting in ('off', 'local') then 'on' else setting end
       end, false),
       pg_backend_pid() as pid, pg_is_in_recovery() as "isStandby",
-      current_setting('transaction_read_only') = 'on' as "isReadOnly", ${clusterState},
-      ${abandonedPid === null ? 'false' : isBusy(abandonedPid)} as "isAbandonedBusy"
+      current_setting('transaction_read_only') = 'on' as "isReadOnly", ${clusterStateSql},
+      ${abandonedPid === null ? 'false' : isBusySql(abandonedPid)} as "isAbandonedBusy"
     from pg_settings
     where name in ('synchronous_commit', 'lock_timeout', 'idle_in_transaction_session_timeout',
         'default_transaction_isolation')
       or (name = 'plan_cache_mode' and ${String(forceGenericPlans)})`;
 }
 
-function isBusy(pid: number): string {
+function isBusySql(pid: number): string {
   return `exists (select from pg_stat_activity where pid = ${pid}
     and application_name = current_setting('application_name')
     and backend_xid is not null and wait_event_type is distinct from 'Client')`;

@@ -15,7 +15,7 @@ export const SCHEMA_LOCK_KEY = 0x6b6c617463;
  * The time-out of the migrations. Building an index on a large table takes long, and so does the wait for another
  * node's migration.
  */
-const TIMEOUT_MS = 30 * 60_000;
+const MIGRATION_TIMEOUT_MS = 30 * 60_000;
 
 /**
  * Brings a database to this program's schema: forward only, and all pending migrations in one transaction. So a failure
@@ -27,19 +27,19 @@ export async function migrate(pool: Pool, options: MigrateOptions = {}): Promise
   const { migrations = readMigrations(), onWaiting = () => {} } = options;
   // Shares the lock with backups and other starting nodes. `keys rotate-secret` holds it exclusively, so the start
   // waits for that.
-  const version = await pool.transaction(async (tx) => {
+  const schemaVersion = await pool.transaction(async (tx) => {
     await disableTimeouts(tx);
     await tx`select pg_advisory_xact_lock_shared(${SCHEMA_LOCK_KEY})`;
     return checkSchemaReturningVersion(tx, migrations);
-  }, TIMEOUT_MS);
-  if (version === migrations.length) return [];
+  }, MIGRATION_TIMEOUT_MS);
+  if (schemaVersion === migrations.length) return [];
   return pool.transaction(async (tx) => {
     await disableTimeouts(tx);
     if (await isBackupRunning(tx))
       onWaiting('a backup of this database runs: the schema is changed when that has ended');
     await tx`select pg_advisory_xact_lock(${SCHEMA_LOCK_KEY})`;
     return applyMigrations(tx, migrations);
-  }, TIMEOUT_MS);
+  }, MIGRATION_TIMEOUT_MS);
 }
 
 interface MigrateOptions {
@@ -80,7 +80,7 @@ export async function applyMigrations(tx: Transaction, migrations: readonly Migr
     // the schema is not built twice.
     await tx`insert into schema_version (version, name) values (${step.version}, ${step.name})`;
     try {
-      await tx.unsafe(step.text);
+      await tx.unsafe(step.sqlText);
     } catch (error) {
       throw toMigrationError(error, step, version);
     }
@@ -94,18 +94,21 @@ export async function applyMigrations(tx: Transaction, migrations: readonly Migr
  */
 function toMigrationError(error: unknown, { version, name }: Migration, from: number): unknown {
   if (sqlState(error) === null || isConnectionFatal(error)) return error;
-  const former =
+  const stateAndRemedy =
     from === 0
       ? 'nothing was made; put that right and start again'
       : `nothing was changed, the database is at schema ${from} as before: the former Klatch can be started again; ` +
         'put that right, or report it, and then start this one';
-  return new MigrationFailedError(`the migration ${version} ${name} failed (${refusal(error as Error)}): ${former}`, {
-    cause: error,
-  });
+  return new MigrationFailedError(
+    `the migration ${version} ${name} failed (${refusalText(error as Error)}): ${stateAndRemedy}`,
+    {
+      cause: error,
+    },
+  );
 }
 
 /** Returns PostgreSQL's message, but only the code of data and constraint errors, whose message can quote a value. */
-function refusal(error: Error): string {
+function refusalText(error: Error): string {
   const state = sqlState(error) ?? '';
   return /^2[23]/.test(state) ? `SQLSTATE ${state}` : `${error.message}, SQLSTATE ${state}`;
 }

@@ -8,7 +8,7 @@ export interface MigrationId {
 
 /** One step of the schema, with its statements. */
 export interface Migration extends MigrationId {
-  readonly text: string;
+  readonly sqlText: string;
 }
 
 /** The migrations of this program, in order. */
@@ -18,7 +18,7 @@ export function listMigrations(): (MigrationId & { file: string })[] {
 
 /** The migrations of this program with their statements, in order. */
 export function readMigrations(): Migration[] {
-  return listMigrations().map(({ file, ...id }) => ({ ...id, text: readAsset(`storage/migrations/${file}`) }));
+  return listMigrations().map(({ file, ...id }) => ({ ...id, sqlText: readAsset(`storage/migrations/${file}`) }));
 }
 
 /** Puts files named `<number>-<name>.sql` in the order of their numbers; throws unless these are 1, 2, 3 … */

@@ -28,30 +28,30 @@ export function isUnixSocket({ host }: ServerAddress): boolean {
 export function openSocket(
   server: ServerAddress,
   options: SocketOptions,
-  owner: SessionSocketCallbacks,
+  callbacks: SessionSocketCallbacks,
 ): Promise<net.Socket> {
   const { host, port } = server;
   const { connectTimeoutMs, connectAsUid, tls } = options;
   const socket = isUnixSocket(server)
     ? withEffectiveUid(connectAsUid, () => net.connect({ path: `${host}/.s.PGSQL.${port}` }))
     : net.connect({ host, port, keepAlive: true, noDelay: true });
-  owner.onSocketCreated(socket);
+  callbacks.onSocketCreated(socket);
   // The owner's listener is the first, so the session is marked as ended before the library rejects its work.
-  socket.once('close', owner.onClose);
+  socket.once('close', callbacks.onClose);
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => {
       socket.destroy(new Error(`no connection within ${connectTimeoutMs} ms`));
     }, connectTimeoutMs);
-    const connected = (ready: net.Socket): void => {
+    const onConnected = (readySocket: net.Socket): void => {
       clearTimeout(timer);
-      resolve(ready);
+      resolve(readySocket);
     };
     socket.once('connect', () => {
-      if (tls === null || isUnixSocket(server)) return connected(socket);
+      if (tls === null || isUnixSocket(server)) return onConnected(socket);
       startTls(socket, host, tls).then(
-        (secured) => {
-          secured.once('close', owner.onClose);
-          connected(secured);
+        (tlsSocket) => {
+          tlsSocket.once('close', callbacks.onClose);
+          onConnected(tlsSocket);
         },
         (error: Error) => {
           // Rejects before it destroys the socket: the `close` event that follows carries no reason.

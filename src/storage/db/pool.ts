@@ -5,9 +5,9 @@ import { DatabaseUnavailableError } from './database-error.ts';
 
 export interface PoolOptions {
   readonly name: string;
-  readonly size: number;
+  readonly maxConnections: number;
   /** The most calls that may wait for a connection; one more is rejected at once. */
-  readonly maxWaiting: number;
+  readonly maxWaitingCalls: number;
   /** The default deadline of one call, which covers waiting for a connection and all its queries. */
   readonly timeoutMs: number;
   /** True: PostgreSQL plans the statements of the pool once, for any values. */
@@ -25,17 +25,17 @@ export interface PoolCounters {
   /** How long calls waited when no connection was free. */
   readonly waitS: Histogram;
   /** The number of calls that got no connection: too many waited already, or their deadline passed. */
-  refused: number;
+  refusedCalls: number;
 }
 
 /** The state of one use of the database, for metrics. */
 export interface PoolMetrics {
   /** The most connections that may be open; each is opened when it is first needed. */
-  readonly size: number;
+  readonly maxConnections: number;
   /** The number of connections that a call is using right now. */
-  readonly busy: number;
+  readonly busyConnections: number;
   /** The number of calls that wait for a connection right now. */
-  readonly waiting: number;
+  readonly waitingCalls: number;
   readonly counts: PoolCounters;
 }
 
@@ -50,7 +50,7 @@ interface Waiter {
  * search cannot starve the intake.
  */
 export class Pool implements PoolMetrics {
-  readonly counts: PoolCounters = { waitS: new Histogram(DURATION_BOUNDS_S), refused: 0 };
+  readonly counts: PoolCounters = { waitS: new Histogram(DURATION_BOUNDS_S), refusedCalls: 0 };
   readonly #options: PoolOptions;
   readonly #connections: readonly Connection[];
   readonly #idle: Connection[];
@@ -59,7 +59,10 @@ export class Pool implements PoolMetrics {
 
   constructor(target: ConnectionTarget, options: PoolOptions) {
     this.#options = options;
-    this.#connections = Array.from({ length: options.size }, () => new Connection(target, options.name, options));
+    this.#connections = Array.from(
+      { length: options.maxConnections },
+      () => new Connection(target, options.name, options),
+    );
     this.#idle = [...this.#connections];
   }
 
@@ -102,15 +105,15 @@ export class Pool implements PoolMetrics {
     return result;
   }
 
-  get size(): number {
+  get maxConnections(): number {
     return this.#connections.length;
   }
 
-  get busy(): number {
+  get busyConnections(): number {
     return this.#connections.length - this.#idle.length;
   }
 
-  get waiting(): number {
+  get waitingCalls(): number {
     return this.#waiters.length;
   }
 
@@ -128,8 +131,8 @@ export class Pool implements PoolMetrics {
     if (this.#stopped) return Promise.reject(new DatabaseUnavailableError('the server is stopping'));
     const idle = this.#takeIdlePreferringUsable();
     if (idle !== undefined) return Promise.resolve(idle);
-    if (this.#waiters.length >= this.#options.maxWaiting) {
-      this.counts.refused += 1;
+    if (this.#waiters.length >= this.#options.maxWaitingCalls) {
+      this.counts.refusedCalls += 1;
       return Promise.reject(
         new DatabaseUnavailableError(`too many calls wait for the ${this.#options.name} connections`),
       );
@@ -137,15 +140,15 @@ export class Pool implements PoolMetrics {
     const startedAt = performance.now();
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
-        this.counts.refused += 1;
+        this.counts.refusedCalls += 1;
         this.#waiters.splice(this.#waiters.indexOf(waiter), 1);
         reject(new DatabaseUnavailableError(`no ${this.#options.name} connection was free within ${timeoutMs} ms`));
       }, timeoutMs);
-      const taken = (connection: Connection): void => {
+      const onAcquired = (connection: Connection): void => {
         this.counts.waitS.observe((performance.now() - startedAt) / 1_000);
         resolve(connection);
       };
-      const waiter: Waiter = { resolve: taken, reject, timer };
+      const waiter: Waiter = { resolve: onAcquired, reject, timer };
       this.#waiters.push(waiter);
     });
   }
@@ -162,7 +165,7 @@ export class Pool implements PoolMetrics {
   }
 
   #release(connection: Connection): void {
-    const next = connection.isAwaitingAbandonedBackend && this.busy > 1 ? undefined : this.#waiters.shift();
+    const next = connection.isAwaitingAbandonedBackend && this.busyConnections > 1 ? undefined : this.#waiters.shift();
     if (next === undefined) {
       this.#idle.push(connection);
       return;

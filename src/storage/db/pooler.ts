@@ -8,7 +8,7 @@ export class TransactionPoolingError extends Error {
 }
 
 /** The problem and its remedy, as texts for people. */
-export const TRANSACTION_POOLING =
+export const TRANSACTION_POOLING_SENTENCE =
   'A pooler in transaction mode stands before PostgreSQL: what Klatch listens to and sets in a session is gone with the ' +
   'next transaction';
 export const TRANSACTION_POOLING_REMEDY =
@@ -30,9 +30,9 @@ export async function requireSessionPooling(target: ConnectionTarget, timeoutMs:
   try {
     await asking.run(async (sql) => {
       if (!(await isPooled(sql))) return;
-      const pids = await holding.run((other) => readPidsWhileHeld(sql, other), timeoutMs);
+      const pids = await holding.run((holdingSql) => readPidsWhileHeld(sql, holdingSql), timeoutMs);
       if (new Set(pids).size > 1) {
-        throw new TransactionPoolingError(`${TRANSACTION_POOLING}. ${TRANSACTION_POOLING_REMEDY}`);
+        throw new TransactionPoolingError(`${TRANSACTION_POOLING_SENTENCE}. ${TRANSACTION_POOLING_REMEDY}`);
       }
     }, timeoutMs);
   } finally {
@@ -49,17 +49,17 @@ async function isPooled(sql: Sql): Promise<boolean> {
 /**
  * Returns the pids of the server processes that answer one session, while and after another session holds a process.
  */
-async function readPidsWhileHeld(sql: Sql, other: Sql): Promise<number[]> {
+async function readPidsWhileHeld(sql: Sql, holdingSql: Sql): Promise<number[]> {
   const pids: number[] = [];
   for (let turn = 0; turn < 2; turn += 1) {
-    await other.begin(async (tx) => {
+    await holdingSql.begin(async (tx) => {
       await pidOf(tx);
       pids.push(await pidOf(sql));
     });
     pids.push(await pidOf(sql));
     // Makes an additional query: if the pooler alternates between two processes, each session would otherwise always
     // get the same one.
-    await pidOf(other);
+    await pidOf(holdingSql);
   }
   return pids;
 }

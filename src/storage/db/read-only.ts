@@ -4,7 +4,7 @@ import { Connection, type ConnectionTarget, type Sql, type Transaction } from '.
  * Runs `work` on a connection of its own, in a read-only transaction, and closes the connection. Rejects with
  * DatabaseUnavailableError, CommitUnknownError, or the rejection of `work`.
  */
-export async function readOnly<T>(
+export async function withReadOnlyTransaction<T>(
   target: ConnectionTarget,
   timeoutMs: number,
   work: (tx: Transaction) => Promise<T>,

@@ -4,7 +4,7 @@ import { listMigrations, type MigrationId } from './migration-files.ts';
 /** The reason why a program cannot use a schema: `found` and `remedy` are two parts of one sentence. */
 export interface SchemaMismatch {
   readonly kind: 'newer' | 'development-build' | 'other';
-  readonly found: string;
+  readonly problemPhrase: string;
   readonly remedy: string;
 }
 
@@ -12,7 +12,7 @@ export interface SchemaMismatch {
 export class IncompatibleSchemaError extends Error {
   override readonly name = 'IncompatibleSchemaError';
 
-  constructor({ found, remedy }: SchemaMismatch) {
+  constructor({ problemPhrase: found, remedy }: SchemaMismatch) {
     super(`${found}: ${remedy}`);
   }
 }
@@ -36,20 +36,20 @@ export function findSchemaMismatch(
   known: readonly MigrationId[],
 ): SchemaMismatch | null {
   const index = applied.findIndex(({ version, name }, i) => version !== i + 1 || known[i]?.name !== name);
-  const other = applied[index];
-  if (other === undefined) return null;
-  if (other.version > known.length) {
+  const firstDifferent = applied[index];
+  if (firstDifferent === undefined) return null;
+  if (firstDifferent.version > known.length) {
     return {
       kind: 'newer',
-      found: `the database is at schema ${applied.at(-1)!.version} and this Klatch knows ${known.length}`,
+      problemPhrase: `the database is at schema ${applied.at(-1)!.version} and this Klatch knows ${known.length}`,
       remedy: 'start the newer Klatch again, or restore a backup made before the upgrade',
     };
   }
-  if (other.version === 1 && other.name === DEVELOPMENT_BUILD_MIGRATION) {
+  if (firstDifferent.version === 1 && firstDifferent.name === DEVELOPMENT_BUILD_MIGRATION) {
     return {
       kind: 'development-build',
-      found:
-        `the database has the migration 1 ${other.name}, so a development build of Klatch before 0.1.0 made it, ` +
+      problemPhrase:
+        `the database has the migration 1 ${firstDifferent.name}, so a development build of Klatch before 0.1.0 made it, ` +
         'and this Klatch cannot read it',
       remedy:
         'start with an empty database (drop this one and create it again; for the embedded PostgreSQL, stop Klatch ' +
@@ -58,8 +58,8 @@ export function findSchemaMismatch(
   }
   return {
     kind: 'other',
-    found:
-      `the database has the migration ${other.version} ${other.name} where this Klatch has ` +
+    problemPhrase:
+      `the database has the migration ${firstDifferent.version} ${firstDifferent.name} where this Klatch has ` +
       `${index + 1} ${known[index]!.name}, so another program made it`,
     remedy: 'name another database in server.conf, or use the program that made this one',
   };

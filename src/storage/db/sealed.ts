@@ -13,7 +13,7 @@ const CANARY_PLAINTEXT = 'klatch';
  */
 export const CANARY_NAME = 'secret-canary';
 const NONCE_BYTES = 12;
-const TAG_BYTES = 16;
+const AUTH_TAG_BYTES = 16;
 
 /**
  * Seals values that must be readable again (integration tokens, hook secrets) with AES-256-GCM under a key derived from
@@ -41,13 +41,13 @@ export class Sealer {
   /** Throws WrongSecretError when the value was sealed with another secret, for another purpose, or was changed. */
   open(authenticatedPurpose: string, sealed: string): string {
     const bytes = Buffer.from(sealed.slice(2), 'base64url');
-    if (!sealed.startsWith('1.') || bytes.length < NONCE_BYTES + TAG_BYTES)
+    if (!sealed.startsWith('1.') || bytes.length < NONCE_BYTES + AUTH_TAG_BYTES)
       throw new WrongSecretError('not a sealed value');
     const decipher = createDecipheriv('aes-256-gcm', this.#key, bytes.subarray(0, NONCE_BYTES));
     decipher.setAAD(Buffer.from(authenticatedPurpose));
-    decipher.setAuthTag(bytes.subarray(NONCE_BYTES, NONCE_BYTES + TAG_BYTES));
+    decipher.setAuthTag(bytes.subarray(NONCE_BYTES, NONCE_BYTES + AUTH_TAG_BYTES));
     try {
-      return decipher.update(bytes.subarray(NONCE_BYTES + TAG_BYTES), undefined, 'utf8') + decipher.final('utf8');
+      return decipher.update(bytes.subarray(NONCE_BYTES + AUTH_TAG_BYTES), undefined, 'utf8') + decipher.final('utf8');
     } catch (cause) {
       throw new WrongSecretError('a sealed value does not open with this secret', { cause });
     }

@@ -37,9 +37,9 @@ const groups = new WeakMap<ConnectionTarget, ServerGroup>();
 export class ServerGroup {
   readonly servers: readonly ServerAddress[];
   /** The number of lost sessions; a session that was greeted before the last loss is checked before its next use. */
-  losses = 0;
+  lostSessionCount = 0;
   onNewTimeline: TimelineListener | null = null;
-  #preferred = 0;
+  #preferredIndex = 0;
   /** True: the server with the index `#preferred` was accepted at the last attempt. */
   #isPreferredUsed = false;
   /** Why servers were rejected at the last attempt, by their index. */
@@ -69,9 +69,9 @@ export class ServerGroup {
   }
 
   /** Indexes of the servers in the order in which they are tried. */
-  order(): number[] {
+  indexesToTry(): number[] {
     const count = this.servers.length;
-    return this.servers.map((_, step) => (this.#preferred + step) % count);
+    return this.servers.map((_, step) => (this.#preferredIndex + step) % count);
   }
 
   /**
@@ -80,14 +80,14 @@ export class ServerGroup {
    */
   markFailed(index: number, rejection: string): void {
     this.#rejections.set(index, rejection);
-    if (this.#preferred !== index) return;
-    this.#preferred = (index + 1) % this.servers.length;
+    if (this.#preferredIndex !== index) return;
+    this.#preferredIndex = (index + 1) % this.servers.length;
     this.#isPreferredUsed = false;
   }
 
   markPreferred(index: number): void {
     this.#rejections.delete(index);
-    this.#preferred = index;
+    this.#preferredIndex = index;
     this.#isPreferredUsed = true;
   }
 
@@ -95,7 +95,7 @@ export class ServerGroup {
   get uses(): readonly ServerUse[] {
     return this.servers.map((server, index) => ({
       server: formatServer(server),
-      isUsed: this.#isPreferredUsed && this.#preferred === index,
+      isUsed: this.#isPreferredUsed && this.#preferredIndex === index,
       rejection: this.#rejections.get(index) ?? null,
     }));
   }
@@ -124,7 +124,7 @@ export class ServerGroup {
     if (known === null || timeline === null || timeline === known.timeline) return;
     // Counts as a loss, so that all open sessions are checked: some may be with the former primary, which answers
     // without knowledge of its successor.
-    this.losses += 1;
+    this.lostSessionCount += 1;
     if (this.onNewTimeline === null) return;
     const gate = this.onNewTimeline(timeline).then(
       () => {

@@ -7,8 +7,8 @@ import { keyPathForMessage } from '../../config/key-path-for-message.ts';
 
 /** The message that asks for TLS: its length, and a code in the place of the protocol version. */
 const SSL_REQUEST = Buffer.from([0, 0, 0, 8, 4, 210, 22, 47]);
-const ACCEPTED = 'S';
-const REFUSED = 'N';
+const TLS_ACCEPTED = 'S';
+const TLS_REFUSED = 'N';
 
 /**
  * Turns a connection to PostgreSQL into one with TLS, as libpq does: the server answers a request with one byte that
@@ -19,10 +19,10 @@ export async function startTls(socket: net.Socket, host: string, config: Databas
   socket.write(SSL_REQUEST);
   const [answer] = (await once(socket, 'data')) as [Buffer];
   const text = answer.toString('latin1');
-  if (text === REFUSED) throw new Error('it does not offer TLS, which services.postgresql.tls demands');
+  if (text === TLS_REFUSED) throw new Error('it does not offer TLS, which services.postgresql.tls demands');
   // Further bytes would count as if they had arrived encrypted: an attacker on the path has inserted them
   // (CVE-2021-23222).
-  if (text !== ACCEPTED) throw new Error('it does not answer as PostgreSQL does when asked for TLS');
+  if (text !== TLS_ACCEPTED) throw new Error('it does not answer as PostgreSQL does when asked for TLS');
   const secured = tls.connect({
     socket,
     host,

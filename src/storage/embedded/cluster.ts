@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { commandAs, type OsUser } from './os-user.ts';
 import { EmbeddedError } from './embedded-error.ts';
 import { findPostmaster, stopPostmaster } from './postmaster.ts';
-import type { Programs } from './programs.ts';
+import type { PostgresqlPrograms } from './programs.ts';
 import { lastLines, runProgram } from './run-program.ts';
 
 /** The superuser of each private cluster. Klatch itself connects as another role. */
@@ -25,10 +25,10 @@ export const OLD_CLUSTER_PREFIX = 'postgresql.old-';
 interface ClusterOptions {
   readonly dataDir: string;
   readonly clusterDir: string;
-  readonly programs: Programs;
+  readonly programs: PostgresqlPrograms;
   readonly osUser: OsUser;
   /** False: the creation does not wait until the files are on disk (for tests). */
-  readonly sync: boolean;
+  readonly syncsToDisk: boolean;
 }
 
 /**
@@ -103,7 +103,7 @@ export async function createCluster(options: ClusterOptions): Promise<void> {
     await rm(unfinished, { recursive: true, force: true });
     throw error;
   }
-  if (options.sync) await syncFolder(dataDir);
+  if (options.syncsToDisk) await syncFolder(dataDir);
 }
 
 /**
@@ -111,22 +111,23 @@ export async function createCluster(options: ClusterOptions): Promise<void> {
  * that could not be removed.
  */
 export async function removeUnfinishedClustersListingFailures(dataDir: string): Promise<string[]> {
-  const left: string[] = [];
+  const failedPaths: string[] = [];
   // If there is a cluster, a folder `postgresql.upgraded` is a copy that has not replaced it. The copy is out of date
   // as soon as the cluster is used again.
-  const isOutdated = (await readClusterMajor(join(dataDir, 'postgresql'))) !== null;
+  const isUpgradedCopyOutdated = (await readClusterMajor(join(dataDir, 'postgresql'))) !== null;
   for (const name of await readdir(dataDir)) {
-    if (!name.startsWith(UNFINISHED_CLUSTER_PREFIX) && !(isOutdated && name === UPGRADED_CLUSTER_DIR)) continue;
+    if (!name.startsWith(UNFINISHED_CLUSTER_PREFIX) && !(isUpgradedCopyOutdated && name === UPGRADED_CLUSTER_DIR))
+      continue;
     const path = join(dataDir, name);
     const staged = await findPostmaster(join(path, 'postgresql'));
     if (staged !== null) await stopPostmaster(staged.pid, join(path, 'postgresql'), () => {});
     // An initdb that outlived its killed start can add files during the removal; the next start removes these.
-    await rm(path, { recursive: true, force: true, maxRetries: 3 }).catch(() => left.push(path));
+    await rm(path, { recursive: true, force: true, maxRetries: 3 }).catch(() => failedPaths.push(path));
   }
-  return left;
+  return failedPaths;
 }
 
-async function runInitdb(folder: string, { programs, osUser, sync }: ClusterOptions): Promise<void> {
+async function runInitdb(folder: string, { programs, osUser, syncsToDisk: sync }: ClusterOptions): Promise<void> {
   const args = [
     `--pgdata=${folder}`,
     `--username=${SUPERUSER}`,
@@ -138,11 +139,15 @@ async function runInitdb(folder: string, { programs, osUser, sync }: ClusterOpti
     '--auth-host=reject',
     ...(sync ? [] : ['--no-sync']),
   ];
-  const { code, stdout, stderr } = await runProgram(commandAs(osUser, programs.initdb, args), INITDB_TIMEOUT_MS);
+  const {
+    exitCode: code,
+    stdout,
+    stderr,
+  } = await runProgram(commandAs(osUser, programs.initdbPath, args), INITDB_TIMEOUT_MS);
   if (code === 0) return;
   throw new EmbeddedError(
     'create-failed',
-    `PostgreSQL ${programs.version} (${programs.binDir}) could not create the database files in ${folder}: ` +
+    `PostgreSQL ${programs.postgresqlVersion} (${programs.binDir}) could not create the database files in ${folder}: ` +
       `initdb ${code === null ? `did not finish within ${INITDB_TIMEOUT_MS / 1000} s` : `ended with code ${code}`}. ` +
       `Its last lines: ${lastLines(stderr || stdout, 5)}`,
   );

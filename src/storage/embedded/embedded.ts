@@ -12,8 +12,8 @@ import {
 } from './cluster.ts';
 import { EmbeddedError } from './embedded-error.ts';
 import { findPostmaster, removeReusedPidLocks, stopPostmaster, waitForOrphans, waitUntilGone } from './postmaster.ts';
-import { findPrograms, type Programs } from './programs.ts';
-import { APP_DATABASE, APP_ROLE, waitUntilReady, type ReadinessResult } from './readiness.ts';
+import { findPrograms, type PostgresqlPrograms } from './programs.ts';
+import { APP_DATABASE, APP_DATABASE_ROLE, waitUntilReady, type ReadinessResult } from './readiness.ts';
 import { programEnvironment } from './run-program.ts';
 import { openServerLog, readLogTail, type ServerLog } from './server-log.ts';
 import { serverSettingArguments } from './settings.ts';
@@ -35,7 +35,7 @@ const RECOVERY_TIMEOUT_MS = 6 * 60 * 60_000;
  * How many times a start looks for a running server and starts one if there is none. It repeats this if a server ends
  * or appears meanwhile.
  */
-const MAX_ATTEMPTS = 5;
+const MAX_START_ATTEMPTS = 5;
 
 export interface EmbeddedOptions {
   /** Klatch's data directory, created if missing; the cluster is its folder `postgresql`. The caller holds its lock. */
@@ -48,7 +48,7 @@ export interface EmbeddedOptions {
    * Further settings for PostgreSQL, which override Klatch's. With `fsync: 'off'` the creation of the cluster does not
    * wait for the disk.
    */
-  readonly settings?: Readonly<Record<string, string>>;
+  readonly serverSettings?: Readonly<Record<string, string>>;
   /**
    * True once the caller has given up: a start that waits for a recovery then rejects, and leaves the server
    * recovering.
@@ -65,9 +65,9 @@ export interface EmbeddedServer {
   /** The database `klatch`, owned by the role `klatch`. It is encoded in UTF-8 and sorts by code point. */
   readonly database: string;
   /** The version of PostgreSQL, for instance "18.4". */
-  readonly version: string;
+  readonly postgresqlVersion: string;
   /** True if the server was running already, because the previous Klatch was killed. */
-  readonly adopted: boolean;
+  readonly wasAlreadyRunning: boolean;
   /**
    * Stops the server in PostgreSQL's mode "fast" (sessions end, nothing is lost), and after 20 s in the mode
    * "immediate". Idempotent; rejects with EmbeddedError.
@@ -106,31 +106,31 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedS
       deadlineMs: startBeganAtMs + START_TIMEOUT_MS,
     });
   } catch (error) {
-    throw explain(error, options.dataDir);
+    throw toEmbeddedError(error, options.dataDir);
   }
 }
 
-async function startOrAdopt(first: StartContext): Promise<EmbeddedServer> {
-  let start = first;
-  for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt += 1) {
-    const adopted = await adoptRunningServer(start);
+async function startOrAdopt(initialContext: StartContext): Promise<EmbeddedServer> {
+  let context = initialContext;
+  for (let attempt = 1; attempt <= MAX_START_ATTEMPTS; attempt += 1) {
+    const adopted = await adoptRunningServer(context);
     if (adopted !== null) return adopted;
-    const orphans = await waitForOrphans(start.clusterDir, start.deadlineMs - performance.now());
+    const orphans = await waitForOrphans(context.clusterDir, context.deadlineMs - performance.now());
     if (orphans.length > 0) {
-      const message = `Processes of an earlier database server are still at work in ${start.clusterDir} (pid ${orphans.join(', ')}). End them with "kill -QUIT", then start again.`;
+      const message = `Processes of an earlier database server are still at work in ${context.clusterDir} (pid ${orphans.join(', ')}). End them with "kill -QUIT", then start again.`;
       throw new EmbeddedError('start-timeout', message);
     }
-    if ((await findPostmaster(start.clusterDir)) !== null) continue;
-    const prepared = await prepareCluster(start);
+    if ((await findPostmaster(context.clusterDir)) !== null) continue;
+    const prepared = await prepareCluster(context);
     // The time-out of the launch begins here, because creating the cluster has a time-out of its own.
-    start = { ...start, deadlineMs: performance.now() + START_TIMEOUT_MS };
-    const launched = await launchAndAwaitReady(start, prepared);
+    context = { ...context, deadlineMs: performance.now() + START_TIMEOUT_MS };
+    const launched = await launchAndAwaitReady(context, prepared);
     if (launched !== null) return launched;
   }
   throw new EmbeddedError(
     'start-failed',
-    `The database server in ${first.clusterDir} ended ${MAX_ATTEMPTS} times while it was being started. ` +
-      `Its log is ${join(first.dataDir, 'postgresql.log')}.`,
+    `The database server in ${initialContext.clusterDir} ended ${MAX_START_ATTEMPTS} times while it was being started. ` +
+      `Its log is ${join(initialContext.dataDir, 'postgresql.log')}.`,
   );
 }
 
@@ -148,7 +148,7 @@ async function adoptRunningServer(start: StartContext): Promise<EmbeddedServer |
   options.log('taking over the running database server', { pid });
   const hasEnded = async (): Promise<boolean> => waitUntilGone(pid, clusterDir, 0);
   const readiness = await waitUntilReady(pid, readinessOptions(start, hasEnded));
-  if (readiness.kind === 'ready') return runningServer(start, readiness, true);
+  if (readiness.kind === 'ready') return createServerHandle(start, readiness, true);
   if (readiness.kind === 'ended') return null;
   if (readiness.kind === 'timeout') throw startTimeoutError(start, pid, readiness.status);
   // The server's socket is gone, for instance because the temporary folder was cleaned. A postmaster creates its socket
@@ -159,21 +159,25 @@ async function adoptRunningServer(start: StartContext): Promise<EmbeddedServer |
 }
 
 interface PreparedCluster {
-  readonly programs: Programs;
+  readonly programs: PostgresqlPrograms;
   readonly osUser: OsUser;
   readonly socketDir: string;
 }
 
 /** Prepares everything that the server needs to start; creates the cluster when there is none. */
 async function prepareCluster({ dataDir, clusterDir, options }: StartContext): Promise<PreparedCluster> {
-  const { binDir, log, settings } = options;
+  const { binDir, log, serverSettings: settings } = options;
   const clusterMajor = await readClusterMajor(clusterDir);
   if (clusterMajor === null) await refuseUnfinishedUpgrade(dataDir);
   const programs = await findPrograms({ binDir, clusterMajor, clusterDir });
   const osUser = await chooseOsUser({ dataDir, clusterDir, programs });
   if (clusterMajor === null) {
-    log('creating the database files', { folder: clusterDir, version: programs.version, binDir: programs.binDir });
-    await createCluster({ dataDir, clusterDir, programs, osUser, sync: settings?.['fsync'] !== 'off' });
+    log('creating the database files', {
+      folder: clusterDir,
+      version: programs.postgresqlVersion,
+      binDir: programs.binDir,
+    });
+    await createCluster({ dataDir, clusterDir, programs, osUser, syncsToDisk: settings?.['fsync'] !== 'off' });
   }
   const socketDir = await makeSocketFolder(dataDir, osUser);
   await removeReusedPidLocks(clusterDir, socketDir);
@@ -186,10 +190,14 @@ async function launchAndAwaitReady(
   { programs, osUser, socketDir }: PreparedCluster,
 ): Promise<EmbeddedServer | null> {
   const { dataDir, clusterDir, options } = start;
-  const args = ['-D', clusterDir, ...serverSettingArguments(socketDir, SOCKET_PORT, options.settings ?? {})];
-  options.log('starting the database server', { folder: clusterDir, version: programs.version, as: osUser.kind });
+  const args = ['-D', clusterDir, ...serverSettingArguments(socketDir, SOCKET_PORT, options.serverSettings ?? {})];
+  options.log('starting the database server', {
+    folder: clusterDir,
+    version: programs.postgresqlVersion,
+    as: osUser.kind,
+  });
   const log = await openServerLog(dataDir);
-  const { file, args: allArgs, identity } = commandAs(osUser, programs.postgres, args);
+  const { programPath: file, args: allArgs, identity } = commandAs(osUser, programs.postgresPath, args);
   const child = spawn(file, allArgs, {
     ...identity,
     cwd: '/',
@@ -198,8 +206,8 @@ async function launchAndAwaitReady(
     stdio: ['ignore', log.handle.fd, log.handle.fd],
   });
   let exitDescription: string | null = null;
-  child.once('exit', (code, by) => {
-    exitDescription = code === null ? `was ended by ${by}` : `ended with code ${code}`;
+  child.once('exit', (code, signal) => {
+    exitDescription = code === null ? `was ended by ${signal}` : `ended with code ${code}`;
   });
   child.unref();
   try {
@@ -215,7 +223,7 @@ async function launchAndAwaitReady(
     await stopPostmaster(pid, start.clusterDir, start.options.log);
     throw error;
   });
-  if (readiness.kind === 'ready') return runningServer(start, readiness, false);
+  if (readiness.kind === 'ready') return createServerHandle(start, readiness, false);
   if (readiness.kind === 'timeout') throw startTimeoutError(start, pid, readiness.status);
   if (readiness.kind === 'unreachable') {
     await stopPostmaster(pid, start.clusterDir, start.options.log);
@@ -237,13 +245,13 @@ function readinessOptions(
   return { clusterDir, deadlineMs, recoveryDeadlineMs, isCancelled, hasEnded, onProgress };
 }
 
-function runningServer(
+function createServerHandle(
   start: StartContext,
   { postmaster, version }: Extract<ReadinessResult, { kind: 'ready' }>,
-  adopted: boolean,
+  wasAlreadyRunning: boolean,
 ): EmbeddedServer {
   const { pid, port, socketDir } = postmaster;
-  start.options.log('the database server is ready', { pid, version, socketDir, adopted });
+  start.options.log('the database server is ready', { pid, version, socketDir, adopted: wasAlreadyRunning });
   let stopping: Promise<void> | null = null;
   const stop = async (): Promise<void> => {
     start.options.log('stopping the database server', { pid });
@@ -253,10 +261,10 @@ function runningServer(
   return {
     socketDir,
     port,
-    user: APP_ROLE,
+    user: APP_DATABASE_ROLE,
     database: APP_DATABASE,
-    version,
-    adopted,
+    postgresqlVersion: version,
+    wasAlreadyRunning,
     stop: () => (stopping ??= stop()),
   };
 }
@@ -268,26 +276,30 @@ function runningServer(
 function startTimeoutError(
   { clusterDir, dataDir, startBeganAtMs }: StartContext,
   pid: number,
-  status: string,
+  postmasterStatus: string,
 ): EmbeddedError {
   const seconds = Math.round((performance.now() - startBeganAtMs) / 1000);
   return new EmbeddedError(
     'start-timeout',
-    `The database server of ${clusterDir} (pid ${pid}) is still ${status} after ${seconds} s. It goes on ` +
+    `The database server of ${clusterDir} (pid ${pid}) is still ${postmasterStatus} after ${seconds} s. It goes on ` +
       `by itself: start Klatch again in a while. Its log is ${join(dataDir, 'postgresql.log')}.`,
   );
 }
 
-async function startFailedError({ clusterDir }: StartContext, log: ServerLog, what: string): Promise<EmbeddedError> {
+async function startFailedError(
+  { clusterDir }: StartContext,
+  log: ServerLog,
+  problemPhrase: string,
+): Promise<EmbeddedError> {
   return new EmbeddedError(
     'start-failed',
-    `The database server of ${clusterDir} ${what} while it was being started. The last lines of ${log.path}:\n` +
+    `The database server of ${clusterDir} ${problemPhrase} while it was being started. The last lines of ${log.path}:\n` +
       (await readLogTail(log)),
   );
 }
 
 /** Adds the key `data-dir` to errors of the file system, which name only a path; returns other errors unchanged. */
-function explain(error: unknown, dataDir: string): unknown {
+function toEmbeddedError(error: unknown, dataDir: string): unknown {
   if (error instanceof EmbeddedError || !isSystemError(error)) return error;
   const message = `The data directory ${dataDir} cannot be used for the database: ${error.message}. Put that right, or set data-dir to another folder.`;
   return new EmbeddedError('file-system', message, { cause: error });

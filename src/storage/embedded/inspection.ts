@@ -6,15 +6,15 @@ import { chooseOsUser } from './os-user.ts';
 import { readClusterMajor, refuseUnfinishedUpgrade } from './cluster.ts';
 import { findPostmaster } from './postmaster.ts';
 import { findPrograms } from './programs.ts';
-import { APP_DATABASE, APP_ROLE } from './readiness.ts';
+import { APP_DATABASE, APP_DATABASE_ROLE } from './readiness.ts';
 
 /** The state that a start of the private server would find. */
 interface EmbeddedInspection {
   /** The version of the programs, such as "18.4", and their folder. */
-  readonly version: string;
+  readonly postgresqlVersion: string;
   readonly binDir: string;
   /** False: the first start creates the database files. */
-  readonly exists: boolean;
+  readonly clusterExists: boolean;
   /** The connection target; null: the server does not run. */
   readonly target: ConnectionTarget | null;
 }
@@ -32,10 +32,15 @@ export async function inspectEmbeddedPostgresql(
   const clusterMajor = folder === null ? null : await readClusterMajor(clusterDir);
   if (folder !== null && clusterMajor === null) await refuseUnfinishedUpgrade(folder);
   const programs = await findPrograms({ binDir: config.binDir, clusterMajor, clusterDir });
-  const { version, binDir } = programs;
-  if (folder === null) return { version, binDir, exists: false, target: null };
+  const { postgresqlVersion: version, binDir } = programs;
+  if (folder === null) return { postgresqlVersion: version, binDir, clusterExists: false, target: null };
   await chooseOsUser({ dataDir: folder, clusterDir, programs });
-  return { version, binDir, exists: clusterMajor !== null, target: await findEmbeddedTarget(folder, config) };
+  return {
+    postgresqlVersion: version,
+    binDir,
+    clusterExists: clusterMajor !== null,
+    target: await findEmbeddedTarget(folder, config),
+  };
 }
 
 /** The connection target of the running private server of a data directory (a real path); null: none runs. */
@@ -44,7 +49,7 @@ export async function findEmbeddedTarget(dataDir: string, config: PostgresqlConf
   if (postmaster === null) return null;
   const { socketDir: host, port } = postmaster;
   const { connectTimeoutMs, lockTimeoutMs } = config;
-  return { host, port, database: APP_DATABASE, user: APP_ROLE, password: '', connectTimeoutMs, lockTimeoutMs };
+  return { host, port, database: APP_DATABASE, user: APP_DATABASE_ROLE, password: '', connectTimeoutMs, lockTimeoutMs };
 }
 
 function nullIfNotFound(error: NodeJS.ErrnoException): null {

@@ -2,7 +2,7 @@ import { stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { readPasswd, type PasswdEntry } from '../../data-dir/passwd.ts';
 import { EmbeddedError } from './embedded-error.ts';
-import type { Programs } from './programs.ts';
+import type { PostgresqlPrograms } from './programs.ts';
 import { lastLines, runProgram, type ProgramCommand } from './run-program.ts';
 
 /** The usual uid and gid of the account `nobody`. */
@@ -28,7 +28,7 @@ interface OsUserPaths {
   /** Klatch's data directory, a real path. */
   readonly dataDir: string;
   readonly clusterDir: string;
-  readonly programs: Programs;
+  readonly programs: PostgresqlPrograms;
 }
 
 /**
@@ -36,10 +36,10 @@ interface OsUserPaths {
  * the program's.
  */
 export function commandAs(osUser: OsUser, file: string, args: readonly string[]): ProgramCommand {
-  if (osUser.kind === 'self') return { file, args, identity: {} };
-  if (osUser.kind === 'switch') return { file, args, identity: { uid: osUser.uid, gid: osUser.gid } };
+  if (osUser.kind === 'self') return { programPath: file, args, identity: {} };
+  if (osUser.kind === 'switch') return { programPath: file, args, identity: { uid: osUser.uid, gid: osUser.gid } };
   const map = [`--map-user=${osUser.uidInsideNamespace}`, `--map-group=${osUser.uidInsideNamespace}`];
-  return { file: 'unshare', args: ['--user', ...map, '--', file, ...args], identity: {} };
+  return { programPath: 'unshare', args: ['--user', ...map, '--', file, ...args], identity: {} };
 }
 
 /**
@@ -88,7 +88,7 @@ async function requireNamespace(
   osUser: OsUser,
   failedSwitch: { inaccessiblePath: string; uid: number } | null,
 ): Promise<OsUser> {
-  const result = await probe(osUser, foldersToTraverse(paths), paths.programs.postgres);
+  const result = await probe(osUser, foldersToTraverse(paths), paths.programs.postgresPath);
   if (result.kind === 'open') return osUser;
   if (result.kind === 'closed') throw folderInaccessibleError(paths, result.path, 0);
   const why =
@@ -104,9 +104,9 @@ async function requireNamespace(
 }
 
 async function findInaccessiblePath(osUser: OsUser, paths: OsUserPaths): Promise<string | null> {
-  const result = await probe(osUser, foldersToTraverse(paths), paths.programs.postgres);
+  const result = await probe(osUser, foldersToTraverse(paths), paths.programs.postgresPath);
   if (result.kind === 'open') return null;
-  return result.kind === 'closed' ? result.path : paths.programs.postgres;
+  return result.kind === 'closed' ? result.path : paths.programs.postgresPath;
 }
 
 type AccessProbeResult =
@@ -128,7 +128,7 @@ cd / && "$program" --version >/dev/null || { printf %s "$program"; exit 3; }`;
 async function probe(osUser: OsUser, folders: readonly string[], program: string): Promise<AccessProbeResult> {
   try {
     const command = commandAs(osUser, '/bin/sh', ['-c', ACCESS_PROBE_SCRIPT, 'sh', program, ...folders]);
-    const { code, stdout, stderr } = await runProgram(command, ACCESS_PROBE_TIMEOUT_MS);
+    const { exitCode: code, stdout, stderr } = await runProgram(command, ACCESS_PROBE_TIMEOUT_MS);
     if (code === 0) return { kind: 'open' };
     if (code === 3) return { kind: 'closed', path: stdout };
     return { kind: 'refused', reason: lastLines(stderr, 1) || `exit code ${code}` };

@@ -9,15 +9,15 @@ import { lastLines, runProgram } from './run-program.ts';
 const SYSTEM_ROOT = '/usr/lib/postgresql';
 const VERSION_TIMEOUT_MS = 10_000;
 /** Klatch's SQL needs this major version or a later one. */
-const MIN_MAJOR_VERSION = 11;
+const MIN_POSTGRESQL_MAJOR = 11;
 
 /** A folder with the two programs that a private server needs. All paths are real paths. */
-export interface Programs {
+export interface PostgresqlPrograms {
   readonly binDir: string;
-  readonly initdb: string;
-  readonly postgres: string;
+  readonly initdbPath: string;
+  readonly postgresPath: string;
   /** The version of PostgreSQL, for instance "18.4". */
-  readonly version: string;
+  readonly postgresqlVersion: string;
   readonly major: number;
 }
 
@@ -41,7 +41,10 @@ interface ProgramSearchOptions {
  * files. Of two installations with the same version, the one that is searched first wins. Rejects with EmbeddedError
  * when nothing fits.
  */
-export async function findPrograms(wanted: ProgramRequirements, search: ProgramSearchOptions = {}): Promise<Programs> {
+export async function findPrograms(
+  wanted: ProgramRequirements,
+  search: ProgramSearchOptions = {},
+): Promise<PostgresqlPrograms> {
   const { installation = thisInstallation(), binDirs } = search;
   const { binDir, clusterMajor } = wanted;
   if (binDir !== null) {
@@ -59,15 +62,18 @@ export async function findPrograms(wanted: ProgramRequirements, search: ProgramS
     return programs;
   }
   const { found, problems } = await inspectBinDirs(binDirs ?? (await findInstalledBinDirs(installation)));
-  const supported = found.filter(({ major }) => major >= MIN_MAJOR_VERSION);
+  const supported = found.filter(({ major }) => major >= MIN_POSTGRESQL_MAJOR);
   const fitting = supported.filter(({ major }) => clusterMajor === null || major === clusterMajor);
-  const newest = fitting.reduce<Programs | null>((best, next) => (best && !isNewer(next, best) ? best : next), null);
+  const newest = fitting.reduce<PostgresqlPrograms | null>(
+    (best, next) => (best && !isNewer(next, best) ? best : next),
+    null,
+  );
   if (newest !== null) return newest;
   if (supported.length > 0 && clusterMajor !== null) throw majorMismatchError(wanted, clusterMajor, supported);
   const seen = problems.length === 0 ? '' : ` (${problems.join('; ')})`;
   throw new EmbeddedError(
     'programs-missing',
-    `No PostgreSQL programs of version ${MIN_MAJOR_VERSION} or later were found in ${SYSTEM_ROOT}/*/bin or ` +
+    `No PostgreSQL programs of version ${MIN_POSTGRESQL_MAJOR} or later were found in ${SYSTEM_ROOT}/*/bin or ` +
       `${installation.companionPostgresqlPackageBinDir}${seen}. ${howToGetPostgresqlPrograms(installation)}, set services.postgresql.bin-dir to ` +
       'the folder that holds initdb and postgres, or set services.postgresql.host to an existing server.',
   );
@@ -83,11 +89,11 @@ async function findInstalledBinDirs({ companionPostgresqlPackageBinDir }: Instal
     throw error;
   });
   const system = versions.map((version) => join(SYSTEM_ROOT, version, 'bin'));
-  const own = [
+  const packagedBinDirs = [
     (await isExecutable(join(companionPostgresqlPackageBinDir, 'postgres'))) ? companionPostgresqlPackageBinDir : null,
     await findNpmBinDir(),
   ];
-  return [...system, ...own.filter((place) => place !== null)];
+  return [...system, ...packagedBinDirs.filter((place) => place !== null)];
 }
 
 function npmPackageName(): string {
@@ -117,8 +123,10 @@ async function findNpmBinDir(): Promise<string | null> {
   return null;
 }
 
-async function inspectBinDirs(binDirs: readonly string[]): Promise<{ found: Programs[]; problems: string[] }> {
-  const found: Programs[] = [];
+async function inspectBinDirs(
+  binDirs: readonly string[],
+): Promise<{ found: PostgresqlPrograms[]; problems: string[] }> {
+  const found: PostgresqlPrograms[] = [];
   const problems: string[] = [];
   for (const place of binDirs) {
     try {
@@ -132,19 +140,25 @@ async function inspectBinDirs(binDirs: readonly string[]): Promise<{ found: Prog
 }
 
 /** Inspects one folder of programs; rejects with a plain Error that names the problem. */
-async function inspectBinDir(binDir: string): Promise<Programs> {
+async function inspectBinDir(binDir: string): Promise<PostgresqlPrograms> {
   for (const program of ['initdb', 'postgres']) {
     if (!(await isExecutable(join(binDir, program)))) throw new Error(`there is no program ${program} in it`);
   }
   const postgres = await realpath(join(binDir, 'postgres'));
-  const command = { file: postgres, args: ['--version'], identity: {} };
-  const { code, stdout, stderr } = await runProgram(command, VERSION_TIMEOUT_MS);
+  const command = { programPath: postgres, args: ['--version'], identity: {} };
+  const { exitCode: code, stdout, stderr } = await runProgram(command, VERSION_TIMEOUT_MS);
   const match = /\(PostgreSQL\) ((\d+)\S*)/.exec(stdout);
   if (code !== 0 || match === null) {
     throw new Error(`its postgres does not tell its version (${lastLines(stderr, 1) || `exit code ${code}`})`);
   }
   const initdb = await realpath(join(binDir, 'initdb'));
-  return { binDir: dirname(postgres), initdb, postgres, version: match[1] ?? '', major: Number(match[2]) };
+  return {
+    binDir: dirname(postgres),
+    initdbPath: initdb,
+    postgresPath: postgres,
+    postgresqlVersion: match[1] ?? '',
+    major: Number(match[2]),
+  };
 }
 
 async function isExecutable(path: string): Promise<boolean> {
@@ -154,30 +168,32 @@ async function isExecutable(path: string): Promise<boolean> {
   );
 }
 
-function isNewer(a: Programs, b: Programs): boolean {
+function isNewer(a: PostgresqlPrograms, b: PostgresqlPrograms): boolean {
   return a.major > b.major || (a.major === b.major && minorVersion(a) > minorVersion(b));
 }
 
 /** The second number of "18.4"; 0 for a beta. */
-function minorVersion({ version }: Programs): number {
+function minorVersion({ postgresqlVersion: version }: PostgresqlPrograms): number {
   return Number(/^\d+\.(\d+)/.exec(version)?.[1] ?? 0);
 }
 
-function requireSupportedPrograms(programs: Programs): void {
-  if (programs.major >= MIN_MAJOR_VERSION) return;
+function requireSupportedPrograms(programs: PostgresqlPrograms): void {
+  if (programs.major >= MIN_POSTGRESQL_MAJOR) return;
   throw new EmbeddedError(
     'version-unsupported',
-    `services.postgresql.bin-dir holds PostgreSQL ${programs.version} (${programs.binDir}), but Klatch needs ` +
-      `version ${MIN_MAJOR_VERSION} or later.`,
+    `services.postgresql.bin-dir holds PostgreSQL ${programs.postgresqlVersion} (${programs.binDir}), but Klatch needs ` +
+      `version ${MIN_POSTGRESQL_MAJOR} or later.`,
   );
 }
 
 function majorMismatchError(
   wanted: ProgramRequirements,
   clusterMajor: number,
-  found: readonly Programs[],
+  found: readonly PostgresqlPrograms[],
 ): EmbeddedError {
-  const offered = found.map(({ version, binDir }) => `PostgreSQL ${version} in ${binDir}`).join(', ');
+  const offered = found
+    .map(({ postgresqlVersion: version, binDir }) => `PostgreSQL ${version} in ${binDir}`)
+    .join(', ');
   const source = wanted.binDir === null ? 'was found' : 'is what services.postgresql.bin-dir names';
   return new EmbeddedError(
     'version-mismatch',

@@ -8,7 +8,7 @@ import { findPostmaster, type Postmaster } from './postmaster.ts';
  * The role and the database with which Klatch connects. It is an ordinary role, so that an SQL injection in Klatch
  * gives no access to the machine.
  */
-export const APP_ROLE = 'klatch';
+export const APP_DATABASE_ROLE = 'klatch';
 export const APP_DATABASE = 'klatch';
 
 const MIN_POLL_MS = 10;
@@ -81,7 +81,7 @@ export async function waitUntilReady(pid: number, options: ReadinessOptions): Pr
 
 /** Connects as the superuser, creates role and database if missing, and resolves with the server's version. */
 async function ensureDatabaseAndReadVersion({ socketDir, port }: Postmaster): Promise<string> {
-  const target = {
+  const superuserTarget = {
     host: socketDir,
     port,
     database: 'postgres',
@@ -90,7 +90,7 @@ async function ensureDatabaseAndReadVersion({ socketDir, port }: Postmaster): Pr
     connectTimeoutMs: 5_000,
     lockTimeoutMs: 5_000,
   };
-  const connection = new Connection(target, 'embedded');
+  const connection = new Connection(superuserTarget, 'embedded');
   try {
     return await connection.run(ensureRoleDatabaseAndReadVersion, QUERY_TIMEOUT_MS);
   } finally {
@@ -101,19 +101,19 @@ async function ensureDatabaseAndReadVersion({ socketDir, port }: Postmaster): Pr
 async function ensureRoleDatabaseAndReadVersion(sql: Sql): Promise<string> {
   const [found] = await sql<{ version: string; role: boolean; database: boolean }[]>`
     select current_setting('server_version') as version,
-           exists (select from pg_roles where rolname = ${APP_ROLE}) as role,
+           exists (select from pg_roles where rolname = ${APP_DATABASE_ROLE}) as role,
            exists (select from pg_database where datname = ${APP_DATABASE}) as database`;
   if (found === undefined) throw new Error('PostgreSQL answered no row to a query that always has one');
   if (!found.role) {
     // `log_min_messages` keeps the errors of this role's statements out of the server's log, since their texts quote
     // values. Klatch gets the errors anyway.
     await sql.begin(async (tx) => {
-      await tx`create role ${tx(APP_ROLE)} login`;
-      await tx`alter role ${tx(APP_ROLE)} set log_min_messages = 'log'`;
+      await tx`create role ${tx(APP_DATABASE_ROLE)} login`;
+      await tx`alter role ${tx(APP_DATABASE_ROLE)} set log_min_messages = 'log'`;
     });
   }
   if (!found.database) {
-    await sql`create database ${sql(APP_DATABASE)} owner ${sql(APP_ROLE)} template template0 encoding 'UTF8'`;
+    await sql`create database ${sql(APP_DATABASE)} owner ${sql(APP_DATABASE_ROLE)} template template0 encoding 'UTF8'`;
   }
   return found.version.split(' ')[0] ?? found.version;
 }

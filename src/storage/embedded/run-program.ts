@@ -5,14 +5,14 @@ const MAX_OUTPUT_CHARS = 64 * 1024;
 
 /** A program with its arguments, and the uid and gid to start it with (those of this process if undefined). */
 export interface ProgramCommand {
-  readonly file: string;
+  readonly programPath: string;
   readonly args: readonly string[];
   readonly identity: { readonly uid?: number; readonly gid?: number };
 }
 
 /** The result of a program. `code` is null when a signal ended it, as after a time-out. */
 interface ProgramResult {
-  readonly code: number | null;
+  readonly exitCode: number | null;
   readonly stdout: string;
   readonly stderr: string;
 }
@@ -33,7 +33,7 @@ export async function runProgram(command: ProgramCommand, timeoutMs: number): Pr
   return new Promise((resolve, reject) => {
     // The program runs in '/': getcwd fails for a user who cannot enter Klatch's working directory, and older versions
     // of initdb then stop.
-    const child = spawn(command.file, command.args, {
+    const child = spawn(command.programPath, command.args, {
       ...command.identity,
       cwd: '/',
       env: programEnvironment(),
@@ -50,7 +50,7 @@ export async function runProgram(command: ProgramCommand, timeoutMs: number): Pr
       stderr = (stderr + chunk).slice(-MAX_OUTPUT_CHARS);
     });
     child.on('error', reject);
-    child.on('close', (code) => resolve({ code, stdout, stderr }));
+    child.on('close', (code) => resolve({ exitCode: code, stdout, stderr }));
   });
 }
 

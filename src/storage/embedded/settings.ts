@@ -5,7 +5,7 @@
 export function serverSettingArguments(
   socketDir: string,
   port: number,
-  extra: Readonly<Record<string, string>>,
+  overrides: Readonly<Record<string, string>>,
 ): string[] {
   const settings: Record<string, string> = {
     // The server is reachable only through a socket. `unix_socket_directories` is a list: quotes keep commas and spaces
@@ -45,7 +45,7 @@ export function serverSettingArguments(
     log_error_verbosity: 'terse',
     log_checkpoints: 'off',
     log_autovacuum_min_duration: '-1',
-    ...extra,
+    ...overrides,
   };
   return Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
 }

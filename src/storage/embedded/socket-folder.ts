@@ -20,13 +20,13 @@ const SOCKET_PATH_MAX_BYTES = 107;
  */
 export async function makeSocketFolder(dataDir: string, osUser: OsUser): Promise<string> {
   const inside = join(dataDir, 'postgresql.run');
-  if (fits(inside)) {
+  if (socketPathFits(inside)) {
     await ensureInsideFolder(inside, osUser);
     return inside;
   }
   const problems: string[] = [];
   for (const folder of outsideFolderCandidates(dataDir)) {
-    if (!fits(folder)) continue;
+    if (!socketPathFits(folder)) continue;
     const problem = await makeOutsideFolderOrExplain(folder, osUser);
     if (problem === null) return folder;
     problems.push(problem);
@@ -48,7 +48,7 @@ export async function removeOutsideSocketFolder(socketDir: string, dataDir: stri
   });
 }
 
-function fits(folder: string): boolean {
+function socketPathFits(folder: string): boolean {
   return Buffer.byteLength(join(folder, `.s.PGSQL.${SOCKET_PORT}`)) <= SOCKET_PATH_MAX_BYTES;
 }
 
@@ -78,12 +78,12 @@ async function ensureInsideFolder(folder: string, osUser: OsUser): Promise<void>
  * exists already must have exactly the right owner and mode. Resolves with the problem; null: there is none.
  */
 async function makeOutsideFolderOrExplain(folder: string, osUser: OsUser): Promise<string | null> {
-  let made = true;
+  let isNewFolder = true;
   try {
     await mkdir(folder, { mode: 0o700 });
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') return (error as Error).message;
-    made = false;
+    isNewFolder = false;
   }
   const owners = [osUser.uid, ...(osUser.kind === 'switch' ? [0] : [])];
   const problem = findFolderProblem(folder, owners);
@@ -93,10 +93,13 @@ async function makeOutsideFolderOrExplain(folder: string, osUser: OsUser): Promi
   if (osUser.kind === 'switch' && (await lstat(folder)).uid === 0) await lchown(folder, osUser.uid, osUser.gid);
   const closed = await firstInaccessibleFolder(osUser, [dirname(folder), folder]);
   if (closed === null) return null;
-  if (made) await rmdir(folder);
+  if (isNewFolder) await rmdir(folder);
   return `${closed} is closed to the user with uid ${osUser.uid}`;
 }
 
-function invalidFolderError(folder: string, what: string): EmbeddedError {
-  return new EmbeddedError('socket-folder-invalid', `${folder} ${what}. Remove it, or set data-dir to another folder.`);
+function invalidFolderError(folder: string, problemPhrase: string): EmbeddedError {
+  return new EmbeddedError(
+    'socket-folder-invalid',
+    `${folder} ${problemPhrase}. Remove it, or set data-dir to another folder.`,
+  );
 }

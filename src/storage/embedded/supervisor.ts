@@ -1,6 +1,6 @@
 import { startEmbedded, type EmbeddedOptions, type EmbeddedServer } from './embedded.ts';
 
-const CHECK_MS = 1_000;
+const CHECK_INTERVAL_MS = 1_000;
 
 /**
  * Keeps the private server running: when it does not answer, the supervisor starts it again (or finds that it runs, and
@@ -35,7 +35,7 @@ export class EmbeddedSupervisor {
     if (this.#stopped) return;
     this.#timer = setTimeout(() => {
       this.#runningCheck = this.#restartIfDown().finally(() => this.#scheduleCheck());
-    }, CHECK_MS);
+    }, CHECK_INTERVAL_MS);
   }
 
   async #restartIfDown(): Promise<void> {
@@ -47,7 +47,7 @@ export class EmbeddedSupervisor {
     }
     try {
       this.#server = await startEmbedded({ ...this.#options, isCancelled: () => this.#stopped });
-      this.#options.log('the database server runs again', { adopted: this.#server.adopted });
+      this.#options.log('the database server runs again', { adopted: this.#server.wasAlreadyRunning });
     } catch (error) {
       this.#options.log('the database server cannot be started, trying again', { error });
     }

@@ -8,7 +8,7 @@ export interface UsageLimits {
 }
 
 /** The space that files use. */
-interface Usage {
+interface FileUsage {
   readonly bytes: number;
   readonly files: number;
 }
@@ -20,13 +20,13 @@ export type ExceededQuota = 'account_full' | 'all_full';
 const TOTAL_ROW_ID = 0;
 
 /** The space that the files of an account use, unfinished uploads included. */
-export async function readUsage(sql: Sql | Transaction, accountId: AccountId): Promise<Usage> {
-  const [row] = await sql<Usage[]>`select bytes, files from file_usage where account_id = ${accountId}`;
+export async function readUsage(sql: Sql | Transaction, accountId: AccountId): Promise<FileUsage> {
+  const [row] = await sql<FileUsage[]>`select bytes, files from file_usage where account_id = ${accountId}`;
   return row ?? { bytes: 0, files: 0 };
 }
 
 /** The space that all files use. */
-export async function readTotalUsage(sql: Sql | Transaction): Promise<Usage> {
+export async function readTotalUsage(sql: Sql | Transaction): Promise<FileUsage> {
   return readUsage(sql, TOTAL_ROW_ID as AccountId);
 }
 
@@ -56,7 +56,7 @@ export async function reserveUsage(
  * Reduces the counted bytes and files of an account. A count that would fall below zero was wrong before: it becomes 0,
  * and `correctUsageCounts` corrects it later.
  */
-export async function releaseUsage(tx: Transaction, accountId: AccountId, less: Usage): Promise<void> {
+export async function releaseUsage(tx: Transaction, accountId: AccountId, less: FileUsage): Promise<void> {
   if (less.bytes === 0 && less.files === 0) return;
   await lockUsage(tx, accountId);
   await addUsage(tx, accountId, { bytes: -less.bytes, files: -less.files });
@@ -91,16 +91,16 @@ async function lockUsage(tx: Transaction, accountId: AccountId): Promise<{ ownBy
       order by account_id for no key update`;
     return new Map(rows.map(({ account, bytes }) => [account, bytes]));
   };
-  let found = await lock();
-  if (found.size < 2) {
+  let bytesByAccount = await lock();
+  if (bytesByAccount.size < 2) {
     await tx`
       insert into file_usage (account_id) values (${TOTAL_ROW_ID}), (${accountId}) on conflict (account_id) do nothing`;
-    found = await lock();
+    bytesByAccount = await lock();
   }
-  return { ownBytes: found.get(accountId)!, totalBytes: found.get(TOTAL_ROW_ID)! };
+  return { ownBytes: bytesByAccount.get(accountId)!, totalBytes: bytesByAccount.get(TOTAL_ROW_ID)! };
 }
 
-async function addUsage(tx: Transaction, accountId: AccountId, more: Usage): Promise<void> {
+async function addUsage(tx: Transaction, accountId: AccountId, more: FileUsage): Promise<void> {
   await tx`
     update file_usage set bytes = greatest(0, bytes + ${more.bytes}), files = greatest(0, files + ${more.files})
     where account_id in (${TOTAL_ROW_ID}, ${accountId})`;

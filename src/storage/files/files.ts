@@ -45,15 +45,15 @@ export interface NewUpload {
 
 interface UploadLimits extends UsageLimits {
   /** The maximum number of incomplete uploads of one account. */
-  readonly maxUnfinished: number;
+  readonly maxUnfinishedUploads: number;
 }
 
-const MAX_LISTED = 1_001;
+const MAX_LISTED_FILES = 1_001;
 
 /** The type of a file before the server has read its first bytes. */
 const UNKNOWN_TYPE = 'application/octet-stream';
 
-const columns = (sql: Sql | Transaction) => sql`
+const fileColumns = (sql: Sql | Transaction) => sql`
   f.id, f.owner_id as "ownerId", f.name, f.type, coalesce(f.size, 0) as size, f.received, f.state, f.upload,
   f.resumable as "isResumable",
   f.conversation_id as "conversationId", f.seq, f.created_at as "createdAt", f.updated_at as "updatedAt"`;
@@ -75,7 +75,7 @@ export async function insertUpload(
   // slot.
   const [row] = await tx<{ count: number }[]>`
     select count(*)::int as count from file where owner_id = ${ownerId} and state = 'uploading'`;
-  if (row!.count >= limits.maxUnfinished) {
+  if (row!.count >= limits.maxUnfinishedUploads) {
     await releaseUsage(tx, ownerId, { bytes, files: 1 });
     return 'too_many';
   }
@@ -91,19 +91,19 @@ export async function insertUpload(
  */
 export async function grantUploadBytes(
   tx: Transaction,
-  id: string,
-  grown: { minBytes: number; wishedBytes: number; limits: UsageLimits },
+  fileId: string,
+  requested: { minBytes: number; wishedBytes: number; limits: UsageLimits },
 ): Promise<number | ExceededQuota | null> {
   const [row] = await tx<{ ownerId: AccountId; size: number }[]>`
     select owner_id as "ownerId", coalesce(size, 0) as size from file
-    where id = ${id} and state = 'uploading' for no key update`;
+    where id = ${fileId} and state = 'uploading' for no key update`;
   if (row === undefined) return null;
-  const { minBytes, wishedBytes, limits } = grown;
+  const { minBytes, wishedBytes, limits } = requested;
   const [more, most] = [Math.max(0, minBytes - row.size), Math.max(0, wishedBytes - row.size)];
   const counted = await reserveUsage(tx, row.ownerId, { minBytes: more, wishedBytes: most, files: 0, limits });
   if (typeof counted === 'string') return counted;
   const size = row.size + counted;
-  await tx`update file set size = ${size}, updated_at = now() where id = ${id}`;
+  await tx`update file set size = ${size}, updated_at = now() where id = ${fileId}`;
   return size;
 }
 
@@ -114,32 +114,32 @@ export async function grantUploadBytes(
  */
 export async function recordUploadProgress(
   sql: Sql | Transaction,
-  id: string,
-  noted: { minRowReceived: number; maxRowReceived: number; received: number; upload: UploadState },
+  fileId: string,
+  progress: { minRowReceived: number; maxRowReceived: number; received: number; upload: UploadState },
 ): Promise<boolean> {
-  const { minRowReceived, maxRowReceived, received, upload } = noted;
+  const { minRowReceived, maxRowReceived, received, upload } = progress;
   const rows = await sql`
     update file set received = ${received}, upload = ${sql.json(upload as never)}, updated_at = now()
-    where id = ${id} and state = 'uploading' and received between ${minRowReceived} and ${maxRowReceived} returning id`;
+    where id = ${fileId} and state = 'uploading' and received between ${minRowReceived} and ${maxRowReceived} returning id`;
   return rows.length > 0;
 }
 
 /** Marks a file as complete, with its real size. False: the file was removed meanwhile. A repeated call is no error. */
 export async function finishUpload(
   tx: Transaction,
-  id: string,
-  complete: { size: number; type: string; picture?: PictureSize | null },
+  fileId: string,
+  completeFile: { size: number; type: string; picture?: PictureSize | null },
 ): Promise<boolean> {
-  const { size, type, picture = null } = complete;
+  const { size, type, picture = null } = completeFile;
   const [row] = await tx<{ ownerId: AccountId; state: FileState; counted: number }[]>`
-    select owner_id as "ownerId", state, coalesce(size, 0) as counted from file where id = ${id}
+    select owner_id as "ownerId", state, coalesce(size, 0) as counted from file where id = ${fileId}
     for no key update`;
   if (row === undefined || row.state === 'removed') return false;
   if (row.state === 'stored') return true;
   await tx`
     update file set state = 'stored', size = ${size}, received = ${size}, type = ${type}, upload = null,
       width = ${picture?.width ?? null}, height = ${picture?.height ?? null}, updated_at = now()
-    where id = ${id}`;
+    where id = ${fileId}`;
   await releaseUsage(tx, row.ownerId, { bytes: row.counted - size, files: 0 });
   return true;
 }
@@ -151,14 +151,14 @@ export async function finishUpload(
  */
 export async function markUnattachedFileRemoved(
   sql: Sql | Transaction,
-  id: string,
-  owner: AccountId | null = null,
+  fileId: string,
+  ownerId: AccountId | null = null,
 ): Promise<FileRow | null> {
   const [row] = await sql<FileRow[]>`
     update file f set state = 'removed', size = coalesce(size, received), updated_at = now()
-    where f.id = ${id} and (f.seq is null or f.state = 'removed')
-      and (${owner}::bigint is null or f.owner_id = ${owner})
-    returning ${columns(sql)}`;
+    where f.id = ${fileId} and (f.seq is null or f.state = 'removed')
+      and (${ownerId}::bigint is null or f.owner_id = ${ownerId})
+    returning ${fileColumns(sql)}`;
   return row ?? null;
 }
 
@@ -179,7 +179,7 @@ export async function markStaleUnattachedRemoved(sql: Sql | Transaction, cutoff:
 /** The files that are marked as removed and are still in the store; those removed longest ago come first. */
 export async function listRemovedFiles(sql: Sql, limit: number): Promise<FileRow[]> {
   return sql<FileRow[]>`
-    select ${columns(sql)} from file f where f.state = 'removed' order by f.updated_at limit ${Math.min(limit, MAX_LISTED)}`;
+    select ${fileColumns(sql)} from file f where f.state = 'removed' order by f.updated_at limit ${Math.min(limit, MAX_LISTED_FILES)}`;
 }
 
 /** Moves a file that could not be deleted from the store to the end of the list of removed files. */
@@ -198,7 +198,7 @@ export async function deleteRowReleasingUsage(tx: Transaction, id: string): Prom
 
 /** The file with this id, in any state. */
 export async function findFile(sql: Sql | Transaction, id: string): Promise<FileRow | null> {
-  const [row] = await sql<FileRow[]>`select ${columns(sql)} from file f where f.id = ${id}`;
+  const [row] = await sql<FileRow[]>`select ${fileColumns(sql)} from file f where f.id = ${id}`;
   return row ?? null;
 }
 
@@ -208,7 +208,7 @@ export async function findFile(sql: Sql | Transaction, id: string): Promise<File
  */
 export async function findReadableFile(sql: Sql, id: string, accountId: AccountId): Promise<FileRow | null> {
   const [row] = await sql<FileRow[]>`
-    select ${columns(sql)} from file f
+    select ${fileColumns(sql)} from file f
     where f.id = ${id} and f.state = 'stored'
       and exists (select from account a where a.id = ${accountId} and a.deactivated_at is null)
       and case when f.seq is null then f.owner_id = ${accountId} else exists (
@@ -222,12 +222,12 @@ export async function findReadableFile(sql: Sql, id: string, accountId: AccountI
  */
 export async function findConversationFile(
   sql: Sql,
-  id: string,
+  fileId: string,
   conversationId: ConversationId,
 ): Promise<FileRow | null> {
   const [row] = await sql<FileRow[]>`
-    select ${columns(sql)} from file f
-    where f.id = ${id} and f.state = 'stored' and f.conversation_id = ${conversationId}
+    select ${fileColumns(sql)} from file f
+    where f.id = ${fileId} and f.state = 'stored' and f.conversation_id = ${conversationId}
       and f.seq >= (select first_seq from conversation_head where conversation_id = ${conversationId})`;
   return row ?? null;
 }
@@ -250,9 +250,9 @@ export async function listFilesOfAccount(
   const behind = sql`and (f.created_at, f.id) <
     ('epoch'::timestamptz + ${before?.createdAtUs ?? '0'}::bigint * interval '1 microsecond', ${before?.id ?? ''})`;
   return sql<(FileRow & FilePosition & { logEpoch: LogEpoch })[]>`
-    select ${columns(sql)}, (extract(epoch from f.created_at) * 1000000)::bigint::text as "createdAtUs",
+    select ${fileColumns(sql)}, (extract(epoch from f.created_at) * 1000000)::bigint::text as "createdAtUs",
       coalesce((select m.epoch from message m where m.conversation_id = f.conversation_id and m.seq = f.seq), 0) as "logEpoch"
     from file f
     where f.owner_id = ${ownerId} and f.state <> 'removed' ${before === null ? sql`` : behind}
-    order by f.created_at desc, f.id desc limit ${Math.min(limit, MAX_LISTED)}`;
+    order by f.created_at desc, f.id desc limit ${Math.min(limit, MAX_LISTED_FILES)}`;
 }

@@ -13,7 +13,7 @@ export const UNASSIGNED_STORE_ID = 'unassigned';
  * The time-out of the transaction that assigns the store id: other nodes that start wait at most this long. It is
  * shorter than the time after which PostgreSQL ends an idle transaction.
  */
-const ASSIGN_TIMEOUT_MS = 25_000;
+const STORE_ID_ASSIGN_TIMEOUT_MS = 25_000;
 
 /**
  * The store id, in hexadecimal digits. `unassigned`: the next start marks its store, whatever id the store has. Null:
@@ -68,5 +68,5 @@ export async function ensureStoreId(pool: Pool, writeToStore: (id: string) => Pr
     await writeToStore(id);
     await tx`update setting set value = ${id} where name = ${STORE_ID_NAME}`;
     return id;
-  }, ASSIGN_TIMEOUT_MS);
+  }, STORE_ID_ASSIGN_TIMEOUT_MS);
 }

@@ -45,11 +45,11 @@ export interface OwnConversation {
   readonly mutedUntil: Date | null;
 }
 
-const MAX_LISTED = 1_001;
+const MAX_LISTED_CONVERSATIONS = 1_001;
 /**
  * The count of unread mentions stops at this number: an account that never reads, such as a bot, may have any number.
  */
-const MAX_MENTIONS = 1_000;
+const MAX_COUNTED_MENTIONS = 1_000;
 /**
  * The length of a preview in code points: about one line of a list. With whole texts, a page of 1,000 conversations
  * could have 40 MB.
@@ -84,10 +84,10 @@ export async function listConversations(
   sql: Sql,
   asked: { accountId: AccountId; after: number; limit: number } | { accountId: AccountId; only: ConversationId },
 ): Promise<OwnConversation[]> {
-  const page =
+  const pageCondition =
     'only' in asked
       ? sql`and conversation_id = ${asked.only}`
-      : sql`and conversation_id > ${asked.after} order by conversation_id limit ${Math.min(asked.limit, MAX_LISTED)}`;
+      : sql`and conversation_id > ${asked.after} order by conversation_id limit ${Math.min(asked.limit, MAX_LISTED_CONVERSATIONS)}`;
   const rows = await sql<ConversationRow[]>`
     select c.id, c.kind, c.title, c.about, c.public, h.archived_at is not null as archived, m.role,
       (select count(*) from membership o where o.conversation_id = m.conversation_id) as members,
@@ -97,12 +97,12 @@ export async function listConversations(
       (select count(*) from (
         select from mention x
         where x.account_id = m.account_id and x.conversation_id = m.conversation_id and x.seq > greatest(m.read_seq, h.first_seq - 1)
-        limit ${MAX_MENTIONS}) counted) as "unreadMentions",
+        limit ${MAX_COUNTED_MENTIONS}) counted) as "unreadMentions",
       coalesce(s.level, 'all') as level, s.muted_until as "mutedUntil",
       l.seq as "messageSeq", l.label as "messageLabel", left(l.text, ${PREVIEW_CHARACTERS}) as "messageText",
       l.deleted_at is not null as "messageDeleted", coalesce(jsonb_array_length(l.attachments), 0) as "messageAttachments",
       b.id as "senderId", b.name as "senderName", b.nick as "senderNick", b.kind as "senderKind"
-    from (select * from membership where account_id = ${asked.accountId} ${page}) m
+    from (select * from membership where account_id = ${asked.accountId} ${pageCondition}) m
     join conversation c on c.id = m.conversation_id
     join conversation_head h on h.conversation_id = m.conversation_id
     left join notification_setting s on s.conversation_id = m.conversation_id and s.account_id = m.account_id

@@ -38,7 +38,7 @@ export async function insertRemoval(tx: Transaction, { conversationId, accountId
 }
 
 /** Clears the mark of former owners and admins that know the group's integration token: the token has been replaced. */
-export async function deleteTokenKnowledge(tx: Transaction, conversationId: ConversationId): Promise<void> {
+export async function clearKnowsTokenMarks(tx: Transaction, conversationId: ConversationId): Promise<void> {
   await tx`update membership set knows_token = false where conversation_id = ${conversationId} and knows_token`;
 }
 

@@ -1,6 +1,6 @@
 import type { AccountId, ConversationId, Seq } from '../../model/ids.ts';
 import type { Sql, Transaction } from '../db/connection.ts';
-import { dueMsFromNow, intakeClockMs, signOfLife } from '../messages/signs-of-life.ts';
+import { dueAtIntakeClockMs, intakeClockMs, signOfLifeAssignments } from '../messages/signs-of-life.ts';
 import { writePosts, type Post } from '../messages/write-posts.ts';
 import { lockGroup } from './groups.ts';
 
@@ -23,21 +23,25 @@ export interface Expectation {
 export async function listExpectations(
   sql: Sql | Transaction,
   conversationId: ConversationId,
-  only: string | null = null,
+  onlyKey: string | null = null,
 ): Promise<Expectation[]> {
   return (sql as Sql)<Expectation[]>`
     select e.key, e.within_s as "withinS", e.state = 'overdue' as "isOverdue", e.last_post_at as "lastPostAt",
       e.set_at as "setAt", case when e.state <> 'overdue' and h.archived_at is null
         then now() + greatest(e.due_ms - ${intakeClockMs(sql)}, 0) * interval '1 millisecond' end as "dueAt"
     from expectation e join conversation_head h on h.conversation_id = e.conversation_id
-    where e.conversation_id = ${conversationId} and (${only}::text is null or e.key = ${only}) order by e.key`;
+    where e.conversation_id = ${conversationId} and (${onlyKey}::text is null or e.key = ${onlyKey}) order by e.key`;
 }
 
 /**
  * The time in seconds in which the group expects a post with this key; null: the group has no expectation with this
  * key.
  */
-export async function findWithin(sql: Sql, conversationId: ConversationId, key: string): Promise<number | null> {
+export async function findExpectedWithinS(
+  sql: Sql,
+  conversationId: ConversationId,
+  key: string,
+): Promise<number | null> {
   const [row] = await sql<{ withinS: number }[]>`
     select within_s as "withinS" from expectation where conversation_id = ${conversationId} and key = ${key}`;
   return row?.withinS ?? null;
@@ -51,19 +55,19 @@ export async function findWithin(sql: Sql, conversationId: ConversationId, key: 
 export async function setExpectation(
   tx: Transaction,
   conversationId: ConversationId,
-  { key, withinS, max }: { key: string; withinS: number; max: number },
+  { key, withinS, max: maxExpectations }: { key: string; withinS: number; max: number },
 ): Promise<'set' | 'unchanged' | 'full'> {
   const [known] = await tx<{ withinS: number | null; count: number }[]>`
     select max(within_s) filter (where key = ${key}) as "withinS", count(*) filter (where key <> ${key}) as count
     from expectation where conversation_id = ${conversationId}`;
   const { withinS: knownS, count } = known!;
   if (knownS === withinS) return 'unchanged';
-  if (knownS === null && count >= max) return 'full';
+  if (knownS === null && count >= maxExpectations) return 'full';
   await tx`
     insert into expectation (conversation_id, key, within_s) values (${conversationId}, ${key}, ${withinS})
     on conflict (conversation_id, key) do update set within_s = excluded.within_s`;
   await tx`
-    update expectation e set due_ms = ${dueMsFromNow(tx)} where e.conversation_id = ${conversationId} and e.key = ${key}`;
+    update expectation e set due_ms = ${dueAtIntakeClockMs(tx)} where e.conversation_id = ${conversationId} and e.key = ${key}`;
   return 'set';
 }
 
@@ -71,9 +75,10 @@ export async function setExpectation(
 export async function deleteExpectation(
   tx: Transaction,
   conversationId: ConversationId,
-  key: string,
+  expectationKey: string,
 ): Promise<boolean> {
-  const { count } = await tx`delete from expectation where conversation_id = ${conversationId} and key = ${key}`;
+  const { count } =
+    await tx`delete from expectation where conversation_id = ${conversationId} and key = ${expectationKey}`;
   return count > 0;
 }
 
@@ -83,7 +88,7 @@ export async function deleteExpectation(
  */
 export async function restartExpectations(tx: Transaction, conversationId: ConversationId): Promise<void> {
   await tx`
-    update expectation e set due_ms = ${dueMsFromNow(tx)}
+    update expectation e set due_ms = ${dueAtIntakeClockMs(tx)}
     where e.conversation_id = ${conversationId} and e.state <> 'overdue'`;
 }
 
@@ -94,13 +99,13 @@ export async function restartExpectations(tx: Transaction, conversationId: Conve
 export async function recordSignOfLife(
   tx: Transaction,
   { conversationId, tokenHash }: { conversationId: ConversationId; tokenHash: string },
-  key: string,
+  expectationKey: string,
 ): Promise<void> {
   const head = await lockGroup(tx, conversationId);
   if (head === null || head.archived) return;
   await tx`
-    update expectation e set ${signOfLife(tx)}
-    where e.conversation_id = ${conversationId} and e.key = ${key} and exists (
+    update expectation e set ${signOfLifeAssignments(tx)}
+    where e.conversation_id = ${conversationId} and e.key = ${expectationKey} and exists (
       select from integration t where t.conversation_id = e.conversation_id and t.token_hash = ${tokenHash})`;
 }
 
@@ -120,7 +125,7 @@ const MAX_DUE_EXPECTATIONS = 1_000;
  * Conversations with expectations to report: first those that became overdue (earliest first), then those that
  * returned, which means that a post came after all.
  */
-export async function findConversationsWithNews(sql: Sql): Promise<ConversationId[]> {
+export async function findGroupsWithExpectationNews(sql: Sql): Promise<ConversationId[]> {
   const rows = await sql<{ id: ConversationId }[]>`
     (select e.conversation_id as id from expectation e
       where e.state = 'waiting' and e.due_ms <= ${intakeClockMs(sql)}
@@ -136,7 +141,7 @@ export async function findConversationsWithNews(sql: Sql): Promise<ConversationI
  * once, however many nodes try. Resolves with the seq of the last message; null: nothing was posted. An archived group
  * gets no messages, and its expectations begin to wait again when it is unarchived.
  */
-export async function tellGroup(
+export async function postExpectationNews(
   tx: Transaction,
   conversationId: ConversationId,
   toText: (news: ExpectationNews) => string,
@@ -164,18 +169,18 @@ export async function tellGroup(
   const [sender] = await tx<{ accountId: AccountId; admission: string }[]>`
     select account_id as "accountId", coalesce(admission, token_hash) as admission from integration where conversation_id = ${conversationId}`;
   if (sender === undefined) return null;
-  const posts = news.map((each) => postOfNews({ ...sender, conversationId }, toText(each)));
+  const posts = news.map((each) => createNewsPost({ ...sender, conversationId }, toText(each)));
   const written = (await writePosts(tx as unknown as Sql, posts)).at(-1)!;
   if (written.outcome !== 'new') throw new Error(`a line about an expectation was not written: ${written.outcome}`);
   return written.seq;
 }
 
-function postOfNews(
+function createNewsPost(
   sender: { conversationId: ConversationId; accountId: AccountId; admission: string },
   text: string,
 ): Post {
   const { conversationId, accountId: senderId, admission } = sender;
-  const unlabelled = {
+  const emptyPostFields = {
     cardsJson: null,
     label: null,
     iconUrl: null,
@@ -184,7 +189,7 @@ function postOfNews(
     key: null,
     bodyHash: null,
   };
-  return { ...unlabelled, conversationId, senderId, admission, text };
+  return { ...emptyPostFields, conversationId, senderId, admission, text };
 }
 
 /** The number of overdue expectations in groups that are not archived. */

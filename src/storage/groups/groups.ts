@@ -28,7 +28,7 @@ interface GroupPageRequest {
   readonly archived: boolean | null;
 }
 
-const MAX_LISTED = 1_001;
+const MAX_LISTED_GROUPS = 1_001;
 
 /**
  * Inserts a group with its head. In the same transaction, the caller inserts the group's integration with
@@ -66,7 +66,7 @@ export async function listGroups(sql: Sql, page: GroupPageRequest): Promise<List
       from conversation c join conversation_head h on h.conversation_id = c.id
       where c.kind = 'group' and c.id > ${after}
         ${archived === null ? sql`` : sql`and (h.archived_at is not null) = ${archived}`}
-      order by c.id limit ${Math.min(limit, MAX_LISTED)}
+      order by c.id limit ${Math.min(limit, MAX_LISTED_GROUPS)}
     ) g
     order by g.id`;
 }
@@ -167,7 +167,7 @@ export async function searchPublicGroups(
             ? sql``
             : sql`and (lower(c.title), c.id) > (select lower(a.title), a.id from conversation a where a.id = ${after} and a.public)`
         }
-      order by lower(c.title), c.id limit ${Math.min(limit, MAX_LISTED)}
+      order by lower(c.title), c.id limit ${Math.min(limit, MAX_LISTED_GROUPS)}
     ) g
     order by g.place, g.id`;
 }

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { AccountId, ConversationId } from '../../model/ids.ts';
 import type { Fragment, Sql, Transaction } from '../db/connection.ts';
-import { deleteTokenKnowledge } from './departures.ts';
+import { clearKnowsTokenMarks } from './departures.ts';
 
 /** The access that a valid integration token gives. */
 export interface Integration {
@@ -82,10 +82,10 @@ export async function findIntegrationTokenHash(
 export async function lockAndCompareTokenHash(
   tx: Transaction,
   conversationId: ConversationId,
-  hash: string,
+  tokenHash: string,
 ): Promise<boolean> {
   const rows = await tx`
-    select 1 from integration where conversation_id = ${conversationId} and token_hash = ${hash} for share`;
+    select 1 from integration where conversation_id = ${conversationId} and token_hash = ${tokenHash} for share`;
   return rows.length > 0;
 }
 
@@ -106,7 +106,7 @@ export async function replaceIntegrationToken(
     update integration set token_hash = ${token.hash}, token_sealed = ${token.sealed}, rotated_at = now(),
       admission = case when incoming_secret_sealed is null then null else ${newAdmission(token.hash)} end
     where conversation_id = ${conversationId}`;
-  await deleteTokenKnowledge(tx, conversationId);
+  await clearKnowsTokenMarks(tx, conversationId);
   return old.hash;
 }
 

@@ -23,13 +23,13 @@ interface NewInvite {
   readonly maxUses: number | null;
 }
 
-const MAX_LISTED = 1_001;
+const MAX_LISTED_INVITES = 1_001;
 
 /**
  * An open invitation is neither expired nor used up, and its creator may still create one. The creator's invitations
  * are deleted when the account leaves the group, but not when it is deactivated.
  */
-const isOpen = (sql: Sql | Transaction) => sql`
+const isInviteOpenSql = (sql: Sql | Transaction) => sql`
   (i.expires_at is null or i.expires_at > now()) and (i.max_uses is null or i.uses < i.max_uses)
   and (i.created_by is null or exists (
     select from account maker left join membership m
@@ -37,7 +37,7 @@ const isOpen = (sql: Sql | Transaction) => sql`
     where maker.id = i.created_by and maker.deactivated_at is null
       and (m.role in ('owner', 'admin') or maker.role = 'admin')))`;
 
-const columns = (sql: Sql | Transaction) => sql`
+const inviteColumns = (sql: Sql | Transaction) => sql`
   i.id, i.conversation_id as "conversationId", i.token_sealed as sealed, i.created_at as "createdAt",
   i.expires_at as "expiresAt", i.max_uses as "maxUses", i.uses,
   case when a.id is not null then json_build_object('id', a.id, 'nick', a.nick, 'name', a.name) end as "creatorUnlessCommandLine"`;
@@ -58,13 +58,13 @@ export async function insertInvite(tx: Transaction, invite: NewInvite): Promise<
  * one any more. A deleted invitation looks like one that never existed.
  */
 export async function deleteUnusableInvites(tx: Transaction, conversationId: ConversationId): Promise<void> {
-  await tx`delete from group_invite i where i.conversation_id = ${conversationId} and not (${isOpen(tx)})`;
+  await tx`delete from group_invite i where i.conversation_id = ${conversationId} and not (${isInviteOpenSql(tx)})`;
 }
 
 /** The number of open invitations of a group. */
 export async function countOpenInvites(tx: Transaction, conversationId: ConversationId): Promise<number> {
   const [row] = await tx<{ count: number }[]>`
-    select count(*) as count from group_invite i where i.conversation_id = ${conversationId} and ${isOpen(tx)}`;
+    select count(*) as count from group_invite i where i.conversation_id = ${conversationId} and ${isInviteOpenSql(tx)}`;
   return row!.count;
 }
 
@@ -75,17 +75,17 @@ export async function listOpenInvites(
 ): Promise<OpenInvite[]> {
   const { conversationId, after = 0, limit = 1, only = null } = asked;
   return sql<OpenInvite[]>`
-    select ${columns(sql)} from group_invite i left join account a on a.id = i.created_by
-    where i.conversation_id = ${conversationId} and ${isOpen(sql)} and i.id > ${after}
+    select ${inviteColumns(sql)} from group_invite i left join account a on a.id = i.created_by
+    where i.conversation_id = ${conversationId} and ${isInviteOpenSql(sql)} and i.id > ${after}
       and (${only}::bigint is null or i.id = ${only}::bigint)
-    order by i.id limit ${Math.min(limit, MAX_LISTED)}`;
+    order by i.id limit ${Math.min(limit, MAX_LISTED_INVITES)}`;
 }
 
 /** The open invitation with this token's hash; null: there is no such open invitation. */
 export async function findOpenInvite(sql: Sql | Transaction, tokenHash: string): Promise<OpenInvite | null> {
   const [row] = await sql<OpenInvite[]>`
-    select ${columns(sql)} from group_invite i left join account a on a.id = i.created_by
-    where i.token_hash = ${tokenHash} and ${isOpen(sql)}`;
+    select ${inviteColumns(sql)} from group_invite i left join account a on a.id = i.created_by
+    where i.token_hash = ${tokenHash} and ${isInviteOpenSql(sql)}`;
   return row ?? null;
 }
 
@@ -97,7 +97,7 @@ export async function findOpenInvite(sql: Sql | Transaction, tokenHash: string):
 export async function useInvite(tx: Transaction, id: number, accountId: AccountId): Promise<boolean> {
   const rows = await tx`
     update group_invite i set uses = uses + 1
-    where i.id = ${id} and ${isOpen(tx)} and not exists (
+    where i.id = ${id} and ${isInviteOpenSql(tx)} and not exists (
       select from account a join group_removal r on r.account_id in (a.id, a.owner_id)
       where a.id = ${accountId} and r.conversation_id = i.conversation_id and r.last_invite_id >= i.id)
     returning i.id`;
@@ -107,7 +107,7 @@ export async function useInvite(tx: Transaction, id: number, accountId: AccountI
 /** Revokes an invitation; false when the group has no such open invitation. */
 export async function deleteOpenInvite(tx: Transaction, conversationId: ConversationId, id: number): Promise<boolean> {
   const rows = await tx`
-    delete from group_invite i where i.id = ${id} and i.conversation_id = ${conversationId} and ${isOpen(tx)}
+    delete from group_invite i where i.id = ${id} and i.conversation_id = ${conversationId} and ${isInviteOpenSql(tx)}
     returning i.id`;
   return rows.length > 0;
 }
@@ -120,20 +120,20 @@ export async function deleteInvitesCreatedBy(
   const rows = await tx<{ open: boolean }[]>`
     delete from group_invite i
     where i.conversation_id = ${conversationId} and i.created_by = any(${[...accountIds]}::bigint[])
-    returning ${isOpen(tx)} as open`;
+    returning ${isInviteOpenSql(tx)} as open`;
   return rows.filter(({ open }) => open).length;
 }
 
 /** Revokes all invitations of a group. Returns how many of them were open. */
 export async function deleteInvitesCountingOpen(tx: Transaction, conversationId: ConversationId): Promise<number> {
   const rows = await tx<{ open: boolean }[]>`
-    delete from group_invite i where i.conversation_id = ${conversationId} returning ${isOpen(tx)} as open`;
+    delete from group_invite i where i.conversation_id = ${conversationId} returning ${isInviteOpenSql(tx)} as open`;
   return rows.filter(({ open }) => open).length;
 }
 
 /** The ids of the open invitations of a group, at most `limits.invites-per-group`. */
 export async function listOpenInviteIds(tx: Transaction, conversationId: ConversationId): Promise<number[]> {
   const rows = await tx<{ id: number }[]>`
-    select i.id from group_invite i where i.conversation_id = ${conversationId} and ${isOpen(tx)} order by i.id`;
+    select i.id from group_invite i where i.conversation_id = ${conversationId} and ${isInviteOpenSql(tx)} order by i.id`;
   return rows.map(({ id }) => id);
 }

@@ -131,10 +131,13 @@ export interface TargetAccount {
 }
 
 /** The account with this nick (in lower case) or id; null when there is none, and for the account of an integration. */
-export async function findTargetAccount(sql: Sql | Transaction, user: string | number): Promise<TargetAccount | null> {
+export async function findTargetAccount(
+  sql: Sql | Transaction,
+  nickOrId: string | number,
+): Promise<TargetAccount | null> {
   const [row] = await sql<TargetAccount[]>`
     select id, nick, name, deactivated_at is not null as deactivated from account
-    where ${typeof user === 'number' ? sql`id = ${user}` : sql`nick = ${user}`} and kind <> 'webhook'`;
+    where ${typeof nickOrId === 'number' ? sql`id = ${nickOrId}` : sql`nick = ${nickOrId}`} and kind <> 'webhook'`;
   return row ?? null;
 }
 
@@ -148,7 +151,7 @@ interface ListedMember {
   readonly joinedAt: Date;
 }
 
-const MAX_LISTED = 1_001;
+const MAX_LISTED_MEMBERS = 1_001;
 
 /** The members of a group, sorted by nick. The page starts after the nick `after`. */
 export async function listMembers(
@@ -159,7 +162,7 @@ export async function listMembers(
     select a.id, a.nick, a.name, a.kind, m.role, m.joined_at as "joinedAt"
     from membership m join account a on a.id = m.account_id
     where m.conversation_id = ${page.conversationId} and a.nick > ${page.after}
-    order by a.nick limit ${Math.min(page.limit, MAX_LISTED)}`;
+    order by a.nick limit ${Math.min(page.limit, MAX_LISTED_MEMBERS)}`;
 }
 
 /** Deletes a membership; false when the account was no member. */

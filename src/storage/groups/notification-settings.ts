@@ -26,9 +26,9 @@ export async function updateNotificationSetting(
   const { conversationId, accountId } = key;
   // The lock makes a concurrent removal of the member wait until the commit: then the removal also deletes this
   // setting.
-  const members = await tx`
+  const membershipRows = await tx`
     select from membership where conversation_id = ${conversationId} and account_id = ${accountId} for key share`;
-  if (members.length === 0) return null;
+  if (membershipRows.length === 0) return null;
   const until = mutedUntil ?? null;
   const [row] = await tx<(NotificationSetting & { suppressesPushes: boolean })[]>`
     insert into notification_setting as n (conversation_id, account_id, level, muted_until)

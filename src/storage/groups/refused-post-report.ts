@@ -1,6 +1,6 @@
 import type { ConversationId } from '../../model/ids.ts';
 import type { ConnectionTarget } from '../db/connection.ts';
-import { readOnly } from '../db/read-only.ts';
+import { withReadOnlyTransaction } from '../db/read-only.ts';
 
 /** A group whose posts were refused lately. */
 export interface RefusingGroup {
@@ -18,7 +18,7 @@ export interface RefusingGroup {
 
 export interface RefusedPostReport {
   /** The number of groups with refused posts, including those that `maxGroups` leaves out. */
-  readonly count: number;
+  readonly groupCount: number;
   /** The groups with the newest refused posts come first. */
   readonly groups: readonly RefusingGroup[];
 }
@@ -35,13 +35,13 @@ export function reportRefusedPosts(
   target: ConnectionTarget,
   { withinHours, maxGroups, timeoutMs }: ReportBounds,
 ): Promise<RefusedPostReport> {
-  return readOnly(target, timeoutMs, async (tx) => {
+  return withReadOnlyTransaction(target, timeoutMs, async (tx) => {
     const rows = await tx<(RefusingGroup & { count: number })[]>`
       select conversation_id as "conversationId", sum(posts)::bigint as posts, min(first_at) as "firstAt",
         max(last_at) as "lastAt", (array_agg(user_agent order by last_at desc, fingerprint))[1] as "userAgent",
         (array_agg(sentence order by last_at desc, fingerprint))[1] as sentence, count(*) over ()::int as count
       from refused_post where last_at > now() - make_interval(hours => ${withinHours})
       group by conversation_id order by max(last_at) desc, conversation_id limit ${maxGroups}`;
-    return { count: rows[0]?.count ?? 0, groups: rows };
+    return { groupCount: rows[0]?.count ?? 0, groups: rows };
   });
 }

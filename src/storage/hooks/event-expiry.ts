@@ -18,7 +18,7 @@ const SLOW_QUERY_TIMEOUT_MS = 60_000;
 /** How long events are kept, and callbacks for the caller. */
 interface EventExpiry {
   /** The job deletes events that were written before this time. */
-  readonly before: Date;
+  readonly writtenBefore: Date;
   /** If a conversation has more events than this, the job deletes the oldest. */
   readonly maxEvents: number;
   /** The job awaits this call before each statement; a rejection aborts the round. */
@@ -27,7 +27,7 @@ interface EventExpiry {
    * Called when hooks of the conversation lost events, with the number of lost events, summed over the hooks. The rows
    * of these hooks have changed, and the group has new notices.
    */
-  readonly onLost: (conversationId: ConversationId, count: number) => void;
+  readonly onEventsLost: (conversationId: ConversationId, count: number) => void;
 }
 
 interface RemovedAndLostEventCounts {
@@ -57,8 +57,8 @@ export async function removeExpiredEvents(pool: Pool, expiry: EventExpiry): Prom
       const conversation = { conversationId, lastRev };
       // Moves the hooks past the events before it deletes the events: if the node dies in between, the next round
       // deletes them.
-      const lost = await passExpiredEvents(pool, conversation, expiry.beforeStep);
-      if (lost > 0) expiry.onLost(conversationId, lost);
+      const lost = await moveHooksPastExpiredEvents(pool, conversation, expiry.beforeStep);
+      if (lost > 0) expiry.onEventsLost(conversationId, lost);
       removed.lostEvents += lost;
       removed.events += await deleteEvents(pool, conversation, expiry.beforeStep);
     }
@@ -74,7 +74,7 @@ export async function removeExpiredEvents(pool: Pool, expiry: EventExpiry): Prom
 async function findExpiryRevsByConversation(
   sql: Sql,
   after: ConversationId,
-  { before, maxEvents }: EventExpiry,
+  { writtenBefore: before, maxEvents }: EventExpiry,
 ): Promise<{ conversationId: ConversationId; lastRev: Rev | null }[]> {
   return sql`
     with recursive conversations (id) as (
@@ -108,20 +108,20 @@ interface LosingHook {
  * transaction of its own: a settlement locks several hooks in any order, so one transaction for all could deadlock with
  * it.
  */
-async function passExpiredEvents(
+async function moveHooksPastExpiredEvents(
   pool: Pool,
   conversation: ExpiredConversation,
   beforeStep: () => Promise<void>,
 ): Promise<number> {
-  let lost = 0;
+  let lostEvents = 0;
   for (const { id } of await pool.run((sql) => findLosingHooks(sql, conversation, null), SLOW_QUERY_TIMEOUT_MS)) {
     await beforeStep();
-    lost += await pool.transaction((tx) => passExpiredEventsOfHook(tx, conversation, id));
+    lostEvents += await pool.transaction((tx) => moveHookPastExpiredEvents(tx, conversation, id));
   }
-  return lost;
+  return lostEvents;
 }
 
-async function passExpiredEventsOfHook(
+async function moveHookPastExpiredEvents(
   tx: Transaction,
   conversation: ExpiredConversation,
   id: HookId,

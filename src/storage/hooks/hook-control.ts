@@ -77,7 +77,7 @@ const resetFailureColumns = (tx: Transaction) => tx`
  * Changes how a hook delivers. Resuming clears its failures, and makes its next request and its retry rows due at once,
  * also for a failing hook that is not paused. Returns false, and has written nothing, when every value was set already.
  */
-export async function applyChanges(
+export async function applyHookChanges(
   tx: Transaction,
   hook: LockedHook,
   changes: HookOptionsAndPauseChanges,
@@ -223,10 +223,10 @@ export async function findHookCursor(sql: Sql, { conversationId, hookId }: HookR
 export async function redeliverSelectedUnlessTooMany(
   tx: Transaction,
   hook: LockedHook,
-  asked: readonly Seq[],
+  requestedSeqs: readonly Seq[],
 ): Promise<boolean> {
   const { conversationId, hookId, order, cursor } = hook;
-  const seqs = order === 'strict' ? asked.filter((seq) => seq <= cursor) : asked;
+  const seqs = order === 'strict' ? requestedSeqs.filter((seq) => seq <= cursor) : requestedSeqs;
   if (seqs.length === 0) return true;
   const now = new Date();
   const [others] = await tx<{ count: number }[]>`
@@ -282,17 +282,17 @@ function skippedMessageRange(
   dropped: readonly DroppedRetry[],
 ): SkippedRange | null {
   // Leaves out retry rows after the cursor: the range after the cursor includes their messages already.
-  const apart = dropped.filter(({ seq, rev }) => rev === 0 && seq <= cursor);
-  if (apart.length === 0 && cursor >= lastSeq) return null;
-  const ends = apart.map((row) => row.lastSeq);
+  const retriesUpToCursor = dropped.filter(({ seq, rev }) => rev === 0 && seq <= cursor);
+  if (retriesUpToCursor.length === 0 && cursor >= lastSeq) return null;
+  const ends = retriesUpToCursor.map((row) => row.lastSeq);
   return {
-    firstSeq: Math.min(cursor + 1, ...apart.map(({ seq }) => seq)) as Seq,
+    firstSeq: Math.min(cursor + 1, ...retriesUpToCursor.map(({ seq }) => seq)) as Seq,
     lastSeq: (lastSeq > cursor ? lastSeq : Math.max(...ends)) as Seq,
     // The count leaves out messages that a retention rule removed: they were no longer part of the backlog.
     count:
       lastSeq -
       Math.max(cursor, groupFirstSeq - 1) +
-      apart.reduce((sum, row) => sum + Math.max(0, row.lastSeq - Math.max(row.seq, groupFirstSeq) + 1), 0),
+      retriesUpToCursor.reduce((sum, row) => sum + Math.max(0, row.lastSeq - Math.max(row.seq, groupFirstSeq) + 1), 0),
   };
 }
 
@@ -338,15 +338,15 @@ async function logSkipped(
 export async function firstSeqSince(
   sql: Sql | Transaction,
   place: { conversationId: ConversationId; after: Seq; lastSeq: Seq },
-  moment: Date,
+  earliestSentAt: Date,
 ): Promise<Seq> {
   const { conversationId, after, lastSeq } = place;
   const [found] = await sql<{ seq: Seq }[]>`
     with recursive search (low, high) as (
       select ${after + 1}::bigint, ${lastSeq + 1}::bigint
       union all
-      select case when m.sent_at < ${moment} then m.seq + 1 else s.low end,
-        case when m.sent_at < ${moment} then s.high else m.seq end
+      select case when m.sent_at < ${earliestSentAt} then m.seq + 1 else s.low end,
+        case when m.sent_at < ${earliestSentAt} then s.high else m.seq end
       from search s join lateral (
         select seq, sent_at from message
         where conversation_id = ${conversationId} and seq = (s.low + s.high) / 2 and s.low < s.high limit 1

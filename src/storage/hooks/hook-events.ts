@@ -61,7 +61,7 @@ interface EventRow extends Omit<DeliveryEvent, 'rev' | 'seq' | 'logEpoch' | 'mes
 export async function readDeliveryEvents(
   sql: Sql,
   positions: readonly EventPagePosition[],
-  { limit, bytes }: { limit: number; bytes: number },
+  { limit, bytes: maxBytes }: { limit: number; bytes: number },
 ): Promise<DeliveryEventPage[]> {
   const rows = await sql<EventRow[]>`
     select p.ord::int as ord, h.last_seq as "headSeq", m.event_rev as "eventRev", m.event_seq as "eventSeq",
@@ -83,7 +83,7 @@ export async function readDeliveryEvents(
         where e.conversation_id = p.conversation_id and e.rev > p.after_rev
         order by e.rev limit ${limit}
       ) n
-    ) m on m.bytes_before < ${bytes}
+    ) m on m.bytes_before < ${maxBytes}
     left join account a on a.id = m.sender_id
     left join account b on b.id = m.actor_id
     order by p.ord, m.event_rev`;

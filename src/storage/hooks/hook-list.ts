@@ -47,7 +47,7 @@ export interface HookPageRequest {
   readonly stateCriteria: (HookStateCriteria & { readonly longFailingBefore: Date }) | null;
 }
 
-const MAX_LISTED = 1_001;
+const MAX_LISTED_HOOKS = 1_001;
 
 /**
  * Lists hooks of all groups or of one, in the order of their ids. The query cuts the page before it joins other tables.
@@ -62,7 +62,7 @@ export async function listHooks(sql: Sql, page: HookPageRequest): Promise<Listed
       where r.id > ${page.after} and r.removed_at is ${page.removed ? sql`not null` : sql`null`}
         ${conversationId === null ? sql`` : sql`and r.conversation_id = ${conversationId}`}
         ${stateCriteriaSql(sql, page.stateCriteria)}
-      order by r.id limit ${Math.min(page.limit, MAX_LISTED)}
+      order by r.id limit ${Math.min(page.limit, MAX_LISTED_HOOKS)}
     ) r ${hookJoins(sql)}
     order by r.id`;
 }

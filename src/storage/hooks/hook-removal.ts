@@ -17,7 +17,7 @@ interface HookNoticeContext {
  * Removes a hook whose target answered 410: clients no longer see it, its row stays for `klatch hook restore`, and the
  * group gets a notice. Rejects with StaleLaneError when the hook was changed or handed over meanwhile.
  */
-export async function removeHookByTarget(
+export async function markHookRemovedByTarget(
   tx: Transaction,
   lane: HookNoticeContext,
   attempt: AttemptRecord,
@@ -68,9 +68,9 @@ async function insertHookNoticeIfLeaseHolds(
   kind: 'hook_removed' | 'hook_parked',
 ): Promise<void> {
   await insertNotice(tx, { conversationId, kind, details: { hook: settlement.hookId, host } });
-  const fence = await tx`
+  const matchingLeases = await tx`
     select from lease where partition = ${settlement.hookId % PARTITIONS} and epoch = ${settlement.epoch} for share`;
-  if (fence.length === 0) throw new StaleLaneError('the lane belongs to somebody else');
+  if (matchingLeases.length === 0) throw new StaleLaneError('the lane belongs to somebody else');
 }
 
 /** Is thrown to roll back a notice about a hook that was changed or handed over meanwhile. */

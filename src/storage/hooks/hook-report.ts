@@ -1,6 +1,6 @@
 import type { ConversationId, HookId } from '../../model/ids.ts';
 import type { ConnectionTarget, Transaction } from '../db/connection.ts';
-import { readOnly } from '../db/read-only.ts';
+import { withReadOnlyTransaction } from '../db/read-only.ts';
 
 /** The report counts at most this many removed hooks. */
 export const MAX_COUNTED_REMOVED = 1_000;
@@ -56,7 +56,7 @@ async function countKeySignedHooks(tx: Transaction): Promise<number> {
  * The number of hooks that a 410 of their target removed in the last `days` days, at most `MAX_COUNTED_REMOVED`; an
  * index covers removed hooks.
  */
-async function countRemovedByTarget(tx: Transaction, days: number): Promise<number> {
+async function countHooksRemovedByTarget(tx: Transaction, days: number): Promise<number> {
   const [row] = await tx<{ count: number }[]>`
     select count(*)::int as count from (
       select from reverse_hook
@@ -82,10 +82,10 @@ export async function reportHooks(
   target: ConnectionTarget,
   bounds: { hosts: number; failing: number; removedDays: number; timeoutMs: number },
 ): Promise<HookHostsAndFailuresReport> {
-  return readOnly(target, bounds.timeoutMs, async (tx) => ({
+  return withReadOnlyTransaction(target, bounds.timeoutMs, async (tx) => ({
     hosts: await listHookHosts(tx, bounds.hosts),
     failing: await listFailingHooks(tx, bounds.failing),
     keySignedHooks: await countKeySignedHooks(tx),
-    removedByTarget: await countRemovedByTarget(tx, bounds.removedDays),
+    removedByTarget: await countHooksRemovedByTarget(tx, bounds.removedDays),
   }));
 }

@@ -65,7 +65,7 @@ export async function readHookStats(
 }
 
 /** A hook, and the number of requests from which retention tells whether its delivery log may have too many rows. */
-interface HookWithCount extends HookReference {
+interface HookWithRequestCount extends HookReference {
   /** The number of requests to the hook that `hook_stats` still counts. */
   readonly requests: number;
 }
@@ -78,9 +78,9 @@ interface HookWithCount extends HookReference {
 export async function countTotalRequestsPerHook(
   sql: Sql,
   page: { after: HookReference; zeroIfIdleSince: Date; limit: number },
-): Promise<HookWithCount[]> {
+): Promise<HookWithRequestCount[]> {
   const { after, zeroIfIdleSince, limit } = page;
-  return sql<HookWithCount[]>`
+  return sql<HookWithRequestCount[]>`
     with recursive hook (conversation_id, hook_id) as (
       (select s.conversation_id, s.hook_id from hook_stats s
       where (s.conversation_id, s.hook_id) > (${after.conversationId}, ${after.hookId})

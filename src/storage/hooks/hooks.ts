@@ -20,7 +20,7 @@ export interface NewHook extends HookFilter {
   readonly secretSealed: string;
   readonly startAfterSeq: Seq;
   /** The conversation's newest rev, read with `startAfterSeq` under the head's lock. */
-  readonly startRev: Rev;
+  readonly startAfterRev: Rev;
 }
 
 /**
@@ -45,14 +45,14 @@ export interface HookInfo extends HookHealth {
  */
 export async function insertHook(tx: Transaction, hook: NewHook): Promise<HookId> {
   const { conversationId, events } = hook;
-  const startRev = events.length > 0 ? hook.startRev : null;
+  const startAfterRev = events.length > 0 ? hook.startAfterRev : null;
   const [row] = await tx<{ id: HookId }[]>`
     insert into reverse_hook
       (conversation_id, url, description, format, ordering, batch, signature, skip, triggers, max_age, secret_sealed,
         start_seq, cursor, events, event_start_rev, event_cursor)
     values (${conversationId}, ${hook.url}, ${hook.description}, ${hook.format}, ${hook.order}, ${hook.batch},
       ${hook.signature}, ${[...hook.skip]}::text[], ${[...hook.triggers]}::text[], ${hook.maxAgeS}, ${hook.secretSealed},
-      ${hook.startAfterSeq}, ${hook.startAfterSeq}, ${[...events]}::text[], ${startRev}, ${startRev})
+      ${hook.startAfterSeq}, ${hook.startAfterSeq}, ${[...events]}::text[], ${startAfterRev}, ${startAfterRev})
     returning id`;
   if (events.length > 0) await updateWantsEvents(tx, conversationId);
   return row!.id;
@@ -111,11 +111,11 @@ export const hookJoins = (sql: Sql | Transaction) => sql`
 export async function findHooks(
   sql: Sql | Transaction,
   conversationId: ConversationId,
-  id: number | null,
+  onlyHookId: number | null,
 ): Promise<HookInfo[]> {
   return sql<HookInfo[]>`
     select ${hookColumns(sql)} from reverse_hook r ${hookJoins(sql)}
-    where r.conversation_id = ${conversationId} and r.removed_at is null and (${id}::bigint is null or r.id = ${id}::bigint)
+    where r.conversation_id = ${conversationId} and r.removed_at is null and (${onlyHookId}::bigint is null or r.id = ${onlyHookId}::bigint)
     order by r.id`;
 }
 
@@ -126,11 +126,11 @@ export async function findHooks(
 export async function markHookRemovedByClient(
   tx: Sql | Transaction,
   conversationId: ConversationId,
-  id: number,
+  hookId: number,
 ): Promise<string | null> {
   const [row] = await tx<{ url: string }[]>`
     update reverse_hook set removed_at = now(), removed_by = 'client', generation = generation + 1
-    where conversation_id = ${conversationId} and id = ${id} and removed_at is null
+    where conversation_id = ${conversationId} and id = ${hookId} and removed_at is null
     returning url`;
   await updateWantsEvents(tx, conversationId);
   return row?.url ?? null;
@@ -170,7 +170,7 @@ export async function findHookByUrl(sql: Sql, conversationId: ConversationId, ur
 }
 
 /** The number of hooks whose deliveries are signed with a key of the server. */
-export async function countHooksForServerKeys(sql: Sql): Promise<number> {
+export async function countServerKeySignedHooks(sql: Sql): Promise<number> {
   const [row] = await sql<{ count: number }[]>`
     select count(*) as count from reverse_hook where signature <> 'v1' and removed_at is null`;
   return row!.count;

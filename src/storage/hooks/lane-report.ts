@@ -25,12 +25,12 @@ export interface LaneReport {
   readonly errors: readonly HookLastFailedAttempt[];
 }
 
-const MAX_ERRORS = 5;
+const MAX_REPORTED_ERRORS = 5;
 /**
  * The query looks up the age of the next message of at most this many lanes. The same bound holds for the first message
  * in retry rows.
  */
-const MAX_AGE_LOOKUPS = 5_000;
+const AGE_LOOKUP_LIMIT = 5_000;
 
 /**
  * The number of hooks in one state, and values from which `hookState` derives that state. Read from JSON, so times are
@@ -44,7 +44,7 @@ interface HookStateGroup {
   readonly failing_since: string | null;
 }
 
-interface ReportRow {
+interface LaneReportRow {
   readonly alike: readonly HookStateGroup[];
   /** The number of hooks that have nothing to deliver but retry rows. */
   readonly retryOnlyHooks: number;
@@ -74,7 +74,7 @@ export async function readLaneReport(sql: Sql, nowMs: number, parkAfterMs: numbe
     where e.conversation_id = r.conversation_id and e.rev > r.event_cursor and e.seq >= h.first_seq
     order by e.rev limit 1`;
   const isPending = sql`(r.cursor < h.last_seq or r.event_cursor is not null and exists (${firstEvent}))`;
-  const [row] = await sql<ReportRow[]>`
+  const [row] = await sql<LaneReportRow[]>`
     with alike as (
       select count(*) as hooks, count(*) filter (where ${isPending}) as pending, max(r.paused_at) as paused_at,
         max(r.failures) as failures, max(r.failing_since) as failing_since
@@ -83,20 +83,20 @@ export async function readLaneReport(sql: Sql, nowMs: number, parkAfterMs: numbe
     ), waiting as (
       select r.conversation_id, greatest(r.cursor + 1, h.first_seq) as next_seq from ${lanes}
       where r.removed_at is null and r.paused_at is null and r.cursor < h.last_seq
-      order by least(r.failing_since, h.last_at) limit ${MAX_AGE_LOOKUPS}
+      order by least(r.failing_since, h.last_at) limit ${AGE_LOOKUP_LIMIT}
     ), apart as (
       -- seq is null if all retry rows of the hook are events.
       select r.conversation_id, case when d.seq is not null then greatest(d.seq, h.first_seq) end as seq, r.paused_at,
         not ${isPending} as otherwise_done
       from (select hook_id, min(seq) filter (where rev = 0) as seq from delivery_retry group by hook_id) d
         join reverse_hook r on r.id = d.hook_id join conversation_head h on h.conversation_id = r.conversation_id
-      where r.removed_at is null order by d.hook_id limit ${MAX_AGE_LOOKUPS}
+      where r.removed_at is null order by d.hook_id limit ${AGE_LOOKUP_LIMIT}
     ), error as (
       select r.id, r.conversation_id as group, r.url, r.last_error_at as at, r.last_error_category as category,
         r.last_error_code as code
       from reverse_hook r
       where r.last_error_at is not null and (r.removed_at is null or r.removed_by = 'target')
-      order by r.last_error_at desc limit ${MAX_ERRORS}
+      order by r.last_error_at desc limit ${MAX_REPORTED_ERRORS}
     )
     select (select coalesce(json_agg(alike), '[]') from alike) as alike,
       (select count(*) from apart where otherwise_done) as "retryOnlyHooks",
@@ -106,7 +106,7 @@ export async function readLaneReport(sql: Sql, nowMs: number, parkAfterMs: numbe
           from waiting w) end,
         (select min(x.at) from (
           select (${firstEvent}) as at from ${lanes}
-          where r.events <> '{}' and r.removed_at is null and r.paused_at is null limit ${MAX_AGE_LOOKUPS}) x),
+          where r.events <> '{}' and r.removed_at is null and r.paused_at is null limit ${AGE_LOOKUP_LIMIT}) x),
         (select min((select m.sent_at from message m where m.conversation_id = a.conversation_id and m.seq = a.seq))
           from apart a where a.paused_at is null)) as "oldestUnpausedPendingSentAt",
       (select coalesce(json_agg(error order by at desc), '[]') from error) as errors`;

@@ -192,7 +192,7 @@ interface MessageRangeRequest {
 export async function readDeliveryMessages(
   sql: Sql,
   positions: readonly MessageRangeRequest[],
-  bytes: number,
+  maxBytes: number,
 ): Promise<DeliveryMessage[][]> {
   const rows = await sql<(DeliveryMessage & { rangeOrdinal: number })[]>`
     select h.ord::int as "rangeOrdinal", m.hops, ${deliveryMessageColumns(sql)}
@@ -210,7 +210,7 @@ export async function readDeliveryMessages(
       ) n
     ) m
     join account a on a.id = m.sender_id
-    where m.bytes_before < ${bytes}
+    where m.bytes_before < ${maxBytes}
     order by h.ord, m.seq`;
   const answers: DeliveryMessage[][] = positions.map(() => []);
   for (const { rangeOrdinal, ...message } of rows) answers[rangeOrdinal - 1]!.push(message);

@@ -22,7 +22,7 @@ interface PartitionClaim {
  * The first claim of a partition in a new timeline raises its epoch by this. The last claims of the old timeline may be
  * missing in the new one, and the epochs of their settlements must not recur.
  */
-const NEW_TIMELINE_EPOCHS = 1_000;
+const NEW_TIMELINE_EPOCH_STEP = 1_000;
 
 /**
  * Claims partitions that `holder` held before, so that a killed process's successor takes over at once. It also claims
@@ -33,7 +33,7 @@ export async function claimPartitions(sql: Sql, claim: PartitionClaim): Promise<
   const { holder, leaseMs, alreadyHeldPartitions = [], maxClaimedPartitions = PARTITIONS, timeline = 0 } = claim;
   return sql<HeldPartition[]>`
     update lease set holder = ${holder},
-      epoch = epoch + case when timeline <> nullif(${timeline}::int, 0) then ${NEW_TIMELINE_EPOCHS}::bigint else 1 end,
+      epoch = epoch + case when timeline <> nullif(${timeline}::int, 0) then ${NEW_TIMELINE_EPOCH_STEP}::bigint else 1 end,
       timeline = coalesce(nullif(${timeline}::int, 0), timeline),
       expires_at = clock_timestamp() + ${leaseMs} * interval '1 millisecond'
     where partition in (
@@ -113,7 +113,7 @@ export async function findLease(sql: Sql, partition: number): Promise<LeaseState
 /**
  * Time until the first lease of another node expires if it is not renewed; null when no other node has a valid lease.
  */
-export async function nextPeerExpiryMs(sql: Sql, holder: string): Promise<number | null> {
+export async function findMsUntilPeerExpiry(sql: Sql, holder: string): Promise<number | null> {
   const [row] = await sql<{ ms: number | null }[]>`
     select ceil(extract(epoch from min(expires_at) - clock_timestamp()) * 1000)::bigint as ms
     from lease where holder <> ${holder} and expires_at > clock_timestamp()`;

@@ -7,7 +7,7 @@ import { insertNotice } from '../messages/notices.ts';
 interface RemovedRange {
   readonly firstSeq: Seq;
   readonly lastSeq: Seq;
-  readonly count: number;
+  readonly messageCount: number;
 }
 
 interface LockedPosition {
@@ -46,7 +46,7 @@ export async function skipRemovedMessages(tx: Transaction, hook: HookReference):
     values (${conversationId}, ${hookId}, ${range.firstSeq}, ${range.lastSeq}, 0,
       date_trunc('milliseconds', clock_timestamp()), 'expired', 0)
     on conflict do nothing`;
-  const details = { hook: hookId, host: new URL(position.url).hostname, messages: range.count };
+  const details = { hook: hookId, host: new URL(position.url).hostname, messages: range.messageCount };
   await insertNotice(tx, { conversationId, kind: 'hook_messages_expired', details });
   return range;
 }
@@ -75,28 +75,28 @@ async function hasRecentNotice(
 async function cutRetries(
   tx: Transaction,
   { conversationId, hookId }: HookReference,
-  firstSeq: Seq,
+  groupFirstSeq: Seq,
   cursor: Seq,
 ): Promise<RemovedRange | null> {
   const cut = await tx<{ seq: Seq; lastSeq: Seq; attempts: number; nextAt: Date }[]>`
-    delete from delivery_retry where hook_id = ${hookId} and rev = 0 and seq < ${firstSeq}
+    delete from delivery_retry where hook_id = ${hookId} and rev = 0 and seq < ${groupFirstSeq}
     returning seq, last_seq as "lastSeq", attempts, next_at as "nextAt"`;
-  for (const { lastSeq, attempts, nextAt } of cut.filter((row) => row.lastSeq >= firstSeq)) {
+  for (const { lastSeq, attempts, nextAt } of cut.filter((row) => row.lastSeq >= groupFirstSeq)) {
     await tx`
       insert into delivery_retry (conversation_id, hook_id, seq, last_seq, attempts, next_at)
-      values (${conversationId}, ${hookId}, ${firstSeq}, ${lastSeq}, ${attempts}, ${nextAt})
+      values (${conversationId}, ${hookId}, ${groupFirstSeq}, ${lastSeq}, ${attempts}, ${nextAt})
       on conflict on constraint delivery_retry_pkey
       do update set last_seq = greatest(delivery_retry.last_seq, excluded.last_seq)`;
   }
   // Leaves out retry rows after the cursor: the range after the cursor includes their messages already.
   const ranges = cut
     .filter(({ seq }) => seq <= cursor)
-    .map((row) => ({ first: row.seq, last: Math.min(row.lastSeq, firstSeq - 1) }));
-  if (cursor < firstSeq - 1) ranges.push({ first: (cursor + 1) as Seq, last: firstSeq - 1 });
+    .map((row) => ({ first: row.seq, last: Math.min(row.lastSeq, groupFirstSeq - 1) }));
+  if (cursor < groupFirstSeq - 1) ranges.push({ first: (cursor + 1) as Seq, last: groupFirstSeq - 1 });
   if (ranges.length === 0) return null;
   return {
     firstSeq: Math.min(...ranges.map(({ first }) => first)) as Seq,
     lastSeq: Math.max(...ranges.map(({ last }) => last)) as Seq,
-    count: ranges.reduce((sum, { first, last }) => sum + last - first + 1, 0),
+    messageCount: ranges.reduce((sum, { first, last }) => sum + last - first + 1, 0),
   };
 }

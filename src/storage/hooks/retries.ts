@@ -61,6 +61,6 @@ export async function retriesAfter(
  * Makes every retry row of a hook due, because its target accepts deliveries again. `now` is the clock of the node that
  * sends them; it may differ from the database's.
  */
-export async function retryAllNow(sql: Sql, hookId: HookId, now: Date): Promise<void> {
+export async function makeAllRetriesDue(sql: Sql, hookId: HookId, now: Date): Promise<void> {
   await sql`update delivery_retry set next_at = ${now} where hook_id = ${hookId} and next_at > ${now}`;
 }

@@ -21,10 +21,10 @@ export function serializeErrorForThread(error: unknown): SerializedError {
   return {
     kind: kindOf(error),
     message: error instanceof Error ? error.message : typeof error,
-    code: text(code),
-    constraint: text(constraint),
-    severity: text(severity),
-    stack: error instanceof Error ? text(error.stack) : null,
+    code: stringOrNull(code),
+    constraint: stringOrNull(constraint),
+    severity: stringOrNull(severity),
+    stack: error instanceof Error ? stringOrNull(error.stack) : null,
     cause: error instanceof Error && error.cause !== undefined ? serializeErrorForThread(error.cause) : null,
   };
 }
@@ -42,10 +42,10 @@ function rebuildError(sent: SerializedError): Error {
   if (kind === 'away') return new DatabaseUnavailableError(message, options);
   if (kind === 'lost') return new CommitUnknownError(message, options);
   if (kind === 'postgresql') {
-    const told = { message, code, severity, ...(constraint === null ? {} : { constraint_name: constraint }) };
+    const errorFields = { message, code, severity, ...(constraint === null ? {} : { constraint_name: constraint }) };
     // The library declares only the constructor of Error; at run time the constructor takes the fields of PostgreSQL's
     // answer.
-    return new postgres.PostgresError(told as unknown as string);
+    return new postgres.PostgresError(errorFields as unknown as string);
   }
   return Object.assign(new Error(message, options), code === null ? {} : { code });
 }
@@ -56,6 +56,6 @@ function kindOf(error: unknown): SerializedError['kind'] {
   return error instanceof postgres.PostgresError ? 'postgresql' : 'other';
 }
 
-function text(value: unknown): string | null {
+function stringOrNull(value: unknown): string | null {
   return typeof value === 'string' ? value : null;
 }

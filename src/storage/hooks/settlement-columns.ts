@@ -11,9 +11,9 @@ const ATTEMPT_COLUMNS = ['hookId', 'firstSeq', 'lastSeq', 'attempt', 'atMs', 'co
  */
 export interface PackedSettlements {
   /** One row of `LANE_COLUMNS` for each settlement. */
-  readonly lanes: Float64Array;
+  readonly laneRows: Float64Array;
   /** One row of `ATTEMPT_COLUMNS` for each attempt. */
-  readonly attempts: Float64Array;
+  readonly attemptRows: Float64Array;
   /** Null if messages were delivered and nothing else happened, which is nearly always the case. */
   readonly failureColumns: FailureColumns | null;
 }
@@ -27,46 +27,46 @@ export type AttemptColumns = Record<(typeof ATTEMPT_COLUMNS)[number], ColumnValu
 
 /** Passes over the attempts only once: there may be tens of thousands a second. */
 export function packSettlements(settlements: readonly Settlement[]): PackedSettlements {
-  let count = 0;
-  for (const { attempts } of settlements) count += attempts.length;
-  const lanes = new Float64Array(settlements.length * LANE_COLUMNS.length);
-  const attempts = new Float64Array(count * ATTEMPT_COLUMNS.length);
-  let lane = 0;
-  let row = 0;
-  let hasFailures = false;
+  let attemptCount = 0;
+  for (const { attempts } of settlements) attemptCount += attempts.length;
+  const laneRows = new Float64Array(settlements.length * LANE_COLUMNS.length);
+  const attemptRows = new Float64Array(attemptCount * ATTEMPT_COLUMNS.length);
+  let laneOffset = 0;
+  let attemptOffset = 0;
+  let needsFailureColumns = false;
   for (const settlement of settlements) {
-    let successMs = NaN;
+    let lastSuccessAtMs = NaN;
     for (const record of settlement.attempts) {
-      if (record.outcome === 'delivered') successMs = record.at.getTime();
+      if (record.outcome === 'delivered') lastSuccessAtMs = record.at.getTime();
       // Only the statement with the columns of failures writes an outcome and a category.
-      if (record.outcome !== 'delivered' || record.category !== null) hasFailures = true;
-      writeAttemptRow(attempts, row, settlement.hookId, record);
-      row += ATTEMPT_COLUMNS.length;
+      if (record.outcome !== 'delivered' || record.category !== null) needsFailureColumns = true;
+      writeAttemptRow(attemptRows, attemptOffset, settlement.hookId, record);
+      attemptOffset += ATTEMPT_COLUMNS.length;
     }
-    lanes[lane] = settlement.hookId;
-    lanes[lane + 1] = settlement.generation;
-    lanes[lane + 2] = settlement.epoch;
-    lanes[lane + 3] = settlement.cursor;
-    lanes[lane + 4] = successMs;
-    lane += LANE_COLUMNS.length;
-    hasFailures ||= hasFailureOrEventState(settlement);
+    laneRows[laneOffset] = settlement.hookId;
+    laneRows[laneOffset + 1] = settlement.generation;
+    laneRows[laneOffset + 2] = settlement.epoch;
+    laneRows[laneOffset + 3] = settlement.cursor;
+    laneRows[laneOffset + 4] = lastSuccessAtMs;
+    laneOffset += LANE_COLUMNS.length;
+    needsFailureColumns ||= hasFailureOrEventState(settlement);
   }
-  return { lanes, attempts, failureColumns: hasFailures ? toFailureColumns(settlements) : null };
+  return { laneRows, attemptRows, failureColumns: needsFailureColumns ? toFailureColumns(settlements) : null };
 }
 
 /** The columns in the form that `unnest` takes: one array for each column. */
 export function unpackNumbers(packed: PackedSettlements): { lanes: LaneColumns; attempts: AttemptColumns } {
-  return { lanes: columns(packed.lanes, LANE_COLUMNS), attempts: columns(packed.attempts, ATTEMPT_COLUMNS) };
+  return { lanes: toColumns(packed.laneRows, LANE_COLUMNS), attempts: toColumns(packed.attemptRows, ATTEMPT_COLUMNS) };
 }
 
-function writeAttemptRow(rows: Float64Array, at: number, hookId: number, record: AttemptRecord): void {
-  rows[at] = hookId;
-  rows[at + 1] = record.firstSeq;
-  rows[at + 2] = record.lastSeq;
-  rows[at + 3] = record.attempt;
-  rows[at + 4] = record.at.getTime();
-  rows[at + 5] = record.code ?? NaN;
-  rows[at + 6] = record.durationMs;
+function writeAttemptRow(rows: Float64Array, offset: number, hookId: number, record: AttemptRecord): void {
+  rows[offset] = hookId;
+  rows[offset + 1] = record.firstSeq;
+  rows[offset + 2] = record.lastSeq;
+  rows[offset + 3] = record.attempt;
+  rows[offset + 4] = record.at.getTime();
+  rows[offset + 5] = record.code ?? NaN;
+  rows[offset + 6] = record.durationMs;
 }
 
 function hasFailureOrEventState(s: Settlement): boolean {
@@ -80,13 +80,16 @@ function hasFailureOrEventState(s: Settlement): boolean {
   );
 }
 
-function columns<Name extends string>(rows: Float64Array, names: readonly Name[]): Record<Name, ColumnValues> {
-  const column = (first: number): ColumnValues => {
+function toColumns<Name extends string>(rows: Float64Array, names: readonly Name[]): Record<Name, ColumnValues> {
+  const readColumn = (first: number): ColumnValues => {
     const values: ColumnValues = [];
     for (let at = first; at < rows.length; at += names.length) values.push(Number.isNaN(rows[at]) ? null : rows[at]!);
     return values;
   };
-  return Object.fromEntries(names.map((name, first) => [name, column(first)])) as Record<Name, ColumnValues>;
+  return Object.fromEntries(names.map((name, columnIndex) => [name, readColumn(columnIndex)])) as Record<
+    Name,
+    ColumnValues
+  >;
 }
 
 function toFailureColumns(settlements: readonly Settlement[]) {

@@ -52,9 +52,9 @@ export interface SettlementWriterOptions {
  * write starts another.
  */
 export class SettlementWriter implements PoolMetrics {
-  readonly counts: PoolCounters = { waitS: new Histogram(DURATION_BOUNDS_S), refused: 0 };
-  readonly size = 1;
-  readonly waiting = 0;
+  readonly counts: PoolCounters = { waitS: new Histogram(DURATION_BOUNDS_S), refusedCalls: 0 };
+  readonly maxConnections = 1;
+  readonly waitingCalls = 0;
   readonly #options: SettlementWriterOptions;
   readonly #threadData: SettlementThreadData;
   #thread: Worker | null = null;
@@ -67,7 +67,7 @@ export class SettlementWriter implements PoolMetrics {
     this.#threadData = { target: { ...target }, timeoutMs: options.timeoutMs * (1 - THREAD_TIMEOUT_REDUCTION) };
   }
 
-  get busy(): number {
+  get busyConnections(): number {
     return this.#pendingWrite === null ? 0 : 1;
   }
 
@@ -81,7 +81,7 @@ export class SettlementWriter implements PoolMetrics {
   async write(settlements: readonly Settlement[]): Promise<Set<HookId>> {
     const thread = this.#pendingWrite === null ? this.#ensureThread() : null;
     if (thread === null) {
-      this.counts.refused += 1;
+      this.counts.refusedCalls += 1;
       throw new DatabaseUnavailableError('the thread that settles is not there, or not free');
     }
     const packed = packSettlements(settlements);

@@ -35,7 +35,7 @@ interface TimelineDecision {
   readonly isNew: boolean;
 }
 
-const DECISION = 'timeline_decision';
+const DECISION_SETTING_NAME = 'timeline_decision';
 /**
  * `confirmed`: the log epoch was not raised. `raised`: it was raised before the first write of the timeline.
  * `raised_late`: it was raised after that write.
@@ -45,7 +45,7 @@ type DecisionOutcome = 'confirmed' | 'raised' | 'raised_late';
  * Raising the log epoch also adds this to the epoch of each lease, so that it is greater than the epoch of any
  * settlement of the previous timeline.
  */
-const RAISED_LEASE_EPOCHS = 1_000;
+const LEASE_EPOCH_INCREMENT = 1_000;
 
 /**
  * Whether a process with this node id ended without an orderly stop in another timeline. An orderly stop would have
@@ -72,7 +72,7 @@ export async function readBarrier(sql: Sql | Transaction, timeline: number): Pro
   const [row] = await (sql as Sql)<
     { decision: string | null; hasNonCompleteFinding: boolean; silentNodes: string[] }[]
   >`
-    select (select value from setting where name = ${DECISION}) as decision,
+    select (select value from setting where name = ${DECISION_SETTING_NAME}) as decision,
       exists (select from node where compared_timeline = ${timeline} and finding <> 'complete') as "hasNonCompleteFinding",
       to_json(array(select id from node where compared_timeline <> ${timeline} order by id)) as "silentNodes"`;
   const { decision, hasNonCompleteFinding, silentNodes } = row!;
@@ -93,10 +93,10 @@ export async function decideTimeline(
   // Waits for all nodes even if a loss is known. A node that compares after the first write may find another change in
   // place of a lost one.
   if (mayWait && silentNodes.length > 0) return null;
-  const raises = hasNonCompleteFinding || silentNodes.length > 0;
-  if (raises) await raiseAndRewind(tx, timeline, epochFloor);
-  await writeDecision(tx, timeline, raises ? 'raised' : 'confirmed');
-  return { epochRaised: raises, isNew: true };
+  const mustRaiseEpoch = hasNonCompleteFinding || silentNodes.length > 0;
+  if (mustRaiseEpoch) await raiseEpochAndRewindHooks(tx, timeline, epochFloor);
+  await writeDecision(tx, timeline, mustRaiseEpoch ? 'raised' : 'confirmed');
+  return { epochRaised: mustRaiseEpoch, isNew: true };
 }
 
 /**
@@ -112,7 +112,7 @@ export async function raiseForLateFinding(
   await lockDecision(tx);
   const conversations = lost.map(({ conversationId }) => conversationId);
   if ((await readLogEpoch(tx)) > knownEpoch && (await isEpochRaisedFor(tx, timeline, conversations))) return false;
-  const epoch = await raiseAndRewind(tx, timeline, knownEpoch);
+  const epoch = await raiseEpochAndRewindHooks(tx, timeline, knownEpoch);
   // `epoch_rev` 0 makes a reader that knows the previous epoch drop the whole conversation: other changes may have
   // taken the lost numbers already.
   await tx`
@@ -133,7 +133,7 @@ async function isEpochRaisedFor(
       where h.conversation_id = any(${[...conversations]}::bigint[])
         and (h.epoch_rev <> 0 or h.epoch <> (select s.value::integer from setting s where s.name = 'log_epoch'))
     ) as "areAllReset"
-    from setting where name = ${DECISION}`;
+    from setting where name = ${DECISION_SETTING_NAME}`;
   return row!.decision === formatDecision(timeline, 'raised') || row!.areAllReset;
 }
 
@@ -142,7 +142,7 @@ async function isEpochRaisedFor(
  * one's.
  */
 export async function deleteTimelineDecision(tx: Transaction): Promise<void> {
-  await tx`delete from setting where name = ${DECISION}`;
+  await tx`delete from setting where name = ${DECISION_SETTING_NAME}`;
 }
 
 /**
@@ -150,12 +150,12 @@ export async function deleteTimelineDecision(tx: Transaction): Promise<void> {
  * finds the first one's decision.
  */
 async function lockDecision(tx: Transaction): Promise<void> {
-  await tx`insert into setting (name, value) values (${DECISION}, '') on conflict (name) do nothing`;
-  await tx`select from setting where name = ${DECISION} for update`;
+  await tx`insert into setting (name, value) values (${DECISION_SETTING_NAME}, '') on conflict (name) do nothing`;
+  await tx`select from setting where name = ${DECISION_SETTING_NAME} for update`;
 }
 
 async function writeDecision(tx: Transaction, timeline: number, outcome: DecisionOutcome): Promise<void> {
-  await tx`update setting set value = ${formatDecision(timeline, outcome)} where name = ${DECISION}`;
+  await tx`update setting set value = ${formatDecision(timeline, outcome)} where name = ${DECISION_SETTING_NAME}`;
 }
 
 function formatDecision(timeline: number, outcome: DecisionOutcome): string {
@@ -173,11 +173,11 @@ function parseDecision(value: string | null, timeline: number): boolean | null {
  * raises the epochs of the leases, so that settlements that are still in flight are refused. The lanes of all nodes
  * lose their partitions by this, and then read the rows of their hooks again.
  */
-async function raiseAndRewind(tx: Transaction, timeline: number, epochFloor: number): Promise<LogEpoch> {
+async function raiseEpochAndRewindHooks(tx: Transaction, timeline: number, epochFloor: number): Promise<LogEpoch> {
   const epoch = await raiseLogEpochWithin(tx, epochFloor);
   await tx`
     with locked as (select partition from lease order by partition for no key update)
-    update lease l set epoch = epoch + ${RAISED_LEASE_EPOCHS}::bigint,
+    update lease l set epoch = epoch + ${LEASE_EPOCH_INCREMENT}::bigint,
       timeline = coalesce(nullif(${timeline}::integer, 0), timeline)
     from locked where l.partition = locked.partition`;
   await tx`

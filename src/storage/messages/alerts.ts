@@ -183,15 +183,15 @@ export function alertFragments(
  * edit still exists.
  */
 function checkWrites(sql: Sql, writes: readonly (AlertWrite & { ord: number })[], candidates: Fragment): Fragment {
-  const count = (isTrue: boolean): number => (isTrue ? 1 : 0);
+  const oneOrZero = (isTrue: boolean): number => (isTrue ? 1 : 0);
   return sql`
     alert_post as (
       select distinct on (c.conversation_id, u.source, u.alert_key) c.conversation_id, u.*
       from unnest(
         ${writes.map((w) => w.ord)}::int[], ${writes.map((w) => w.source)}::text[], ${writes.map((w) => w.key)}::text[],
         ${writes.map((w) => w.decidedFrom?.version ?? null)}::bigint[], ${writes.map((w) => w.decidedFrom?.seq ?? null)}::bigint[],
-        ${writes.map((w) => w.editedText)}::text[], ${writes.map((w) => w.editedCardsJson)}::text[], ${writes.map((w) => count(w.newMessage !== 'none'))}::int[],
-        ${writes.map((w) => count(w.newMessage === 'shows-alert'))}::int[], ${writes.map((w) => w.state?.state ?? null)}::text[],
+        ${writes.map((w) => w.editedText)}::text[], ${writes.map((w) => w.editedCardsJson)}::text[], ${writes.map((w) => oneOrZero(w.newMessage !== 'none'))}::int[],
+        ${writes.map((w) => oneOrZero(w.newMessage === 'shows-alert'))}::int[], ${writes.map((w) => w.state?.state ?? null)}::text[],
         ${writes.map((w) => w.state?.since.toISOString() ?? null)}::timestamptz[],
         ${writes.map((w) => (w.state === null ? null : JSON.stringify(w.state.senderAlerts)))}::text[]
       ) as u(ord, source, alert_key, version, row_seq, edited_text, edited_cards, posts, shows_alert, state, since, sender_alerts)

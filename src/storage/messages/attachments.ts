@@ -8,14 +8,14 @@ export type AttachmentStatus = 'free' | 'unknown' | 'incomplete' | 'attached';
 export async function listAttachmentStatuses(
   sql: Sql,
   accountId: AccountId,
-  ids: readonly string[],
+  fileIds: readonly string[],
 ): Promise<readonly AttachmentStatus[]> {
   const rows = await sql<{ id: string; status: AttachmentStatus }[]>`
     select id, case when state = 'uploading' then 'incomplete' when state in ('lost', 'removed') then 'unknown'
       when seq is null then 'free' else 'attached' end as status
-    from file where id = any(${[...ids]}::text[]) and owner_id = ${accountId}`;
-  const known = new Map(rows.map((row) => [row.id, row.status]));
-  return ids.map((id) => known.get(id) ?? 'unknown');
+    from file where id = any(${[...fileIds]}::text[]) and owner_id = ${accountId}`;
+  const statusById = new Map(rows.map((row) => [row.id, row.status]));
+  return fileIds.map((id) => statusById.get(id) ?? 'unknown');
 }
 
 /**

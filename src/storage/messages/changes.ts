@@ -83,7 +83,7 @@ interface ChangePageRequest {
   readonly maxBytes: number;
 }
 
-const MAX_ROWS = 1_000;
+const MAX_CHANGE_ROWS = 1_000;
 
 interface ChangeRow extends EpochBoundary {
   readonly head: Rev;
@@ -118,7 +118,7 @@ interface ChangeRow extends EpochBoundary {
  */
 export async function readChanges(sql: Sql, request: ChangePageRequest): Promise<ChangePage | null> {
   const { conversationId, afterRev, maxBytes } = request;
-  const limit = Math.min(request.limit, MAX_ROWS);
+  const limit = Math.min(request.limit, MAX_CHANGE_ROWS);
   // The query reads one extra row, which shows whether there are more. It also returns rows past the byte limit,
   // without their texts.
   const rows = await sql<ChangeRow[]>`

@@ -19,16 +19,16 @@ const MAX_BATCH_BYTES = 512 * 1024;
  * indexed messages, and whether more are left.
  */
 type IndexingRun =
-  { readonly taken: false } | { readonly taken: true; readonly messages: number; readonly more: boolean };
+  { readonly acquired: false } | { readonly acquired: true; readonly messages: number; readonly more: boolean };
 
 /**
  * Finds conversations with changes that are not indexed yet, in the order of their ids, beginning after the id `after`.
  */
-export async function findUnindexedConversations(sql: Sql, after: number, limit: number): Promise<ConversationId[]> {
+export async function findUnindexedConversations(sql: Sql, afterId: number, limit: number): Promise<ConversationId[]> {
   const rows = await sql<{ id: ConversationId }[]>`
     select h.conversation_id as id
     from conversation_head h left join search_index_progress d on d.conversation_id = h.conversation_id
-    where h.conversation_id > ${after} and h.last_rev > coalesce(d.indexed_rev, 0)
+    where h.conversation_id > ${afterId} and h.last_rev > coalesce(d.indexed_rev, 0)
     order by h.conversation_id limit ${limit}`;
   return rows.map(({ id }) => id);
 }
@@ -38,8 +38,8 @@ export async function findUnindexedConversations(sql: Sql, after: number, limit:
  * midway leaves nothing half done. If another node indexes the same conversation, it returns without waiting.
  */
 export async function indexNext(pool: Pool, conversationId: ConversationId): Promise<IndexingRun> {
-  const turn = await pool.transaction((tx) => indexBatch(tx, conversationId));
-  if (turn.taken) return turn;
+  const firstResult = await pool.transaction((tx) => indexBatch(tx, conversationId));
+  if (firstResult.acquired) return firstResult;
   // Either there is no progress row yet, or another node holds it locked. The statement inserts only a missing row.
   const [made] = await pool.run(
     (sql) => sql`
@@ -47,7 +47,7 @@ export async function indexNext(pool: Pool, conversationId: ConversationId): Pro
       where conversation_id = ${conversationId}
       on conflict do nothing returning conversation_id`,
   );
-  return made === undefined ? turn : pool.transaction((tx) => indexBatch(tx, conversationId));
+  return made === undefined ? firstResult : pool.transaction((tx) => indexBatch(tx, conversationId));
 }
 
 async function indexBatch(tx: Transaction, conversationId: ConversationId): Promise<IndexingRun> {
@@ -58,16 +58,16 @@ async function indexBatch(tx: Transaction, conversationId: ConversationId): Prom
     from search_index_progress d
     where d.conversation_id = ${conversationId} and set_config('synchronous_commit', 'off', true) = 'off'
     for update of d skip locked`;
-  if (progress === undefined) return { taken: false };
+  if (progress === undefined) return { acquired: false };
   const { rows, more } = await readBatch(tx, conversationId, progress.rev);
   // `head` was read before the messages, so no change up to it is missing. Later commits have higher revs, and are left
   // to the next call.
   const upTo = more ? rows.at(-1)!.rev : Math.max(progress.head, rows.at(-1)?.rev ?? 0);
-  if (upTo <= progress.rev) return { taken: true, messages: 0, more: false };
+  if (upTo <= progress.rev) return { acquired: true, messages: 0, more: false };
   await writeSearchIndex(tx, conversationId, rows);
   await writeMentions(tx, conversationId, rows);
   await tx`update search_index_progress set indexed_rev = ${upTo} where conversation_id = ${conversationId}`;
-  return { taken: true, messages: rows.length, more };
+  return { acquired: true, messages: rows.length, more };
 }
 
 interface UnindexedRow {
@@ -121,16 +121,16 @@ async function writeMentions(tx: Transaction, id: ConversationId, rows: readonly
   if (changed.length > 0) {
     await tx`delete from mention where conversation_id = ${id} and seq = any(${changed}::bigint[])`;
   }
-  const found = rows.flatMap(({ seq, senderId, text }) =>
+  const mentions = rows.flatMap(({ seq, senderId, text }) =>
     mentionsOf(text ?? '').map((nick) => ({ seq, senderId, nick })),
   );
-  if (found.length === 0) return;
+  if (mentions.length === 0) return;
   await tx`
     insert into mention (account_id, conversation_id, seq)
     select a.id, ${id}, f.seq
     from unnest(
-      ${found.map(({ seq }) => seq)}::bigint[], ${found.map(({ senderId }) => senderId)}::bigint[],
-      ${found.map(({ nick }) => nick)}::text[]
+      ${mentions.map(({ seq }) => seq)}::bigint[], ${mentions.map(({ senderId }) => senderId)}::bigint[],
+      ${mentions.map(({ nick }) => nick)}::text[]
     ) as f(seq, sender_id, nick)
     join account a on a.nick = f.nick and a.id <> f.sender_id
     join membership m on m.conversation_id = ${id} and m.account_id = a.id

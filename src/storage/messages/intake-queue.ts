@@ -10,7 +10,7 @@ interface IntakeQueueLimits {
   readonly maxQueueWaitMs: number;
 }
 
-interface Caller {
+interface PostSubmission {
   readonly post: Post;
   readonly resolve: (posted: PostResult) => void;
   readonly reject: (error: Error) => void;
@@ -20,9 +20,9 @@ interface Caller {
  * A post that waits for its flush, or that a flush writes. `deadline` is when its wait ends, in ms of the monotonic
  * clock.
  */
-export interface QueuedPost extends Caller {
+export interface QueuedPost extends PostSubmission {
   readonly bytes: number;
-  readonly deadline: number;
+  readonly deadlineMs: number;
 }
 
 /** The size that is counted for a post besides its strings: ids, hashes, the promise. */
@@ -40,27 +40,27 @@ export class IntakeQueue {
   readonly #bounds: IntakeQueueLimits;
   readonly #blockedPostsByConversation = new Map<ConversationId, QueuedPost[]>();
   #waiting: QueuedPost[] = [];
-  #size = 0;
-  #bytes = 0;
+  #unansweredCount = 0;
+  #unansweredBytes = 0;
 
   constructor(bounds: IntakeQueueLimits) {
     this.#bounds = bounds;
   }
 
-  get size(): number {
-    return this.#size;
+  get unansweredCount(): number {
+    return this.#unansweredCount;
   }
 
   /** The estimated memory of the posts that are not answered yet. */
-  get bytes(): number {
-    return this.#bytes;
+  get unansweredBytes(): number {
+    return this.#unansweredBytes;
   }
 
   /** The number of waiting posts whose conversation is locked. */
   get blockedPostCount(): number {
-    let size = 0;
-    for (const line of this.#blockedPostsByConversation.values()) size += line.length;
-    return size;
+    let count = 0;
+    for (const blockedPosts of this.#blockedPostsByConversation.values()) count += blockedPosts.length;
+    return count;
   }
 
   /** True if posts wait whose conversation is not locked. */
@@ -73,15 +73,18 @@ export class IntakeQueue {
   }
 
   /** Adds a post to the queue. Returns false if the queue is full: then it has not taken the post. */
-  push(caller: Caller): boolean {
-    const bytes = sizeOf(caller.post);
-    if (this.#size >= this.#bounds.maxUnansweredPosts || this.#bytes + bytes > this.#bounds.maxUnansweredBytes)
+  push(submission: PostSubmission): boolean {
+    const bytes = sizeOf(submission.post);
+    if (
+      this.#unansweredCount >= this.#bounds.maxUnansweredPosts ||
+      this.#unansweredBytes + bytes > this.#bounds.maxUnansweredBytes
+    )
       return false;
-    const entry: QueuedPost = { ...caller, bytes, deadline: performance.now() + this.#bounds.maxQueueWaitMs };
-    this.#size += 1;
-    this.#bytes += bytes;
+    const entry: QueuedPost = { ...submission, bytes, deadlineMs: performance.now() + this.#bounds.maxQueueWaitMs };
+    this.#unansweredCount += 1;
+    this.#unansweredBytes += bytes;
     // A post follows the other posts of its conversation, whether these are blocked or not.
-    const blocked = this.#blockedPostsByConversation.get(caller.post.conversationId);
+    const blocked = this.#blockedPostsByConversation.get(submission.post.conversationId);
     if (blocked === undefined) this.#waiting.push(entry);
     else blocked.push(entry);
     return true;
@@ -91,11 +94,11 @@ export class IntakeQueue {
    * Takes the oldest posts: at most `most`, and at most the bytes that one flush may hold, but at least one if any
    * waits.
    */
-  take(most = this.#bounds.maxFlushPosts): QueuedPost[] {
+  take(maxPosts = this.#bounds.maxFlushPosts): QueuedPost[] {
     let bytes = 0;
     let count = 0;
     for (const entry of this.#waiting) {
-      if (count > 0 && (count >= most || bytes + entry.bytes > this.#bounds.maxFlushBytes)) break;
+      if (count > 0 && (count >= maxPosts || bytes + entry.bytes > this.#bounds.maxFlushBytes)) break;
       bytes += entry.bytes;
       count += 1;
     }
@@ -116,9 +119,9 @@ export class IntakeQueue {
     const behind = this.#waiting.filter((entry) => ids.has(entry.post.conversationId));
     this.#waiting = this.#waiting.filter((entry) => !ids.has(entry.post.conversationId));
     for (const entry of [...entries, ...behind]) {
-      const line = this.#blockedPostsByConversation.get(entry.post.conversationId) ?? [];
-      line.push(entry);
-      this.#blockedPostsByConversation.set(entry.post.conversationId, line);
+      const blockedPosts = this.#blockedPostsByConversation.get(entry.post.conversationId) ?? [];
+      blockedPosts.push(entry);
+      this.#blockedPostsByConversation.set(entry.post.conversationId, blockedPosts);
     }
   }
 
@@ -150,8 +153,8 @@ export class IntakeQueue {
   rejectExpired(makeError: () => Error): number {
     const now = performance.now();
     // The first waiting post is the one with the earliest deadline, or nearly so after a release of blocked posts.
-    if (this.#blockedPostsByConversation.size === 0 && (this.#waiting[0]?.deadline ?? Infinity) >= now) return 0;
-    return this.#rejectWhere((entry) => entry.deadline < now, makeError());
+    if (this.#blockedPostsByConversation.size === 0 && (this.#waiting[0]?.deadlineMs ?? Infinity) >= now) return 0;
+    return this.#rejectWhere((entry) => entry.deadlineMs < now, makeError());
   }
 
   /** Rejects all waiting posts; posts that a flush has taken are not in the queue. */
@@ -160,25 +163,25 @@ export class IntakeQueue {
   }
 
   #rejectWhere(test: (entry: QueuedPost) => boolean, error: Error): number {
-    const gone: QueuedPost[] = [];
+    const rejected: QueuedPost[] = [];
     const keep = (entry: QueuedPost): boolean => {
       if (!test(entry)) return true;
-      gone.push(entry);
+      rejected.push(entry);
       return false;
     };
     this.#waiting = this.#waiting.filter(keep);
     for (const [id, line] of this.#blockedPostsByConversation) {
-      const left = line.filter(keep);
-      if (left.length === 0) this.#blockedPostsByConversation.delete(id);
-      else this.#blockedPostsByConversation.set(id, left);
+      const remaining = line.filter(keep);
+      if (remaining.length === 0) this.#blockedPostsByConversation.delete(id);
+      else this.#blockedPostsByConversation.set(id, remaining);
     }
-    for (const entry of gone) this.reject(entry, error);
-    return gone.length;
+    for (const entry of rejected) this.reject(entry, error);
+    return rejected.length;
   }
 
   #forget(entry: QueuedPost): void {
-    this.#size -= 1;
-    this.#bytes -= entry.bytes;
+    this.#unansweredCount -= 1;
+    this.#unansweredBytes -= entry.bytes;
   }
 }
 

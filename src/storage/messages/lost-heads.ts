@@ -17,7 +17,7 @@ export interface LostHead {
   readonly lastRev: number;
 }
 
-const LOSS_NOTICE = 'history_lost';
+const LOSS_NOTICE_KIND = 'history_lost';
 /** The tolerance for comparing times in ms, because some were truncated and others rounded. */
 const CLOCK_TOLERANCE_MS = 1;
 
@@ -93,12 +93,12 @@ export async function insertLossNotice(
   const [head] = await tx`
     select from conversation_head where conversation_id = ${conversationId} for no key update`;
   if (head === undefined) return false;
-  const told = await tx`
+  const existingNotices = await tx`
     select from notice
-    where conversation_id = ${conversationId} and kind = ${LOSS_NOTICE} and details->'epoch' = to_jsonb(${epoch}::bigint)`;
-  if (told.length > 0) return false;
-  const lost = knownSeq > lastSeq ? { first: lastSeq + 1, last: knownSeq } : { first: null, last: null };
-  const details = { epoch, first_lost_seq: lost.first, last_lost_seq: lost.last };
-  await insertNotice(tx, { conversationId, kind: LOSS_NOTICE, details });
+    where conversation_id = ${conversationId} and kind = ${LOSS_NOTICE_KIND} and details->'epoch' = to_jsonb(${epoch}::bigint)`;
+  if (existingNotices.length > 0) return false;
+  const lostSeqs = knownSeq > lastSeq ? { first: lastSeq + 1, last: knownSeq } : { first: null, last: null };
+  const details = { epoch, first_lost_seq: lostSeqs.first, last_lost_seq: lostSeqs.last };
+  await insertNotice(tx, { conversationId, kind: LOSS_NOTICE_KIND, details });
   return true;
 }

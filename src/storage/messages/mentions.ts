@@ -17,7 +17,7 @@ interface MentionRequest {
   readonly maxBytes: number;
 }
 
-const MAX_ROWS = 201;
+const MAX_MENTION_ROWS = 201;
 
 /**
  * Reads messages that mention an account, in ascending order of seq for both directions. `more`: there are more
@@ -28,7 +28,7 @@ export async function readMentions(
   request: MentionRequest,
 ): Promise<{ messages: readonly StoredMessage[]; more: boolean }> {
   const { conversationId, accountId, direction, seq, maxBytes } = request;
-  const limit = Math.min(request.limit, MAX_ROWS - 1);
+  const limit = Math.min(request.limit, MAX_MENTION_ROWS - 1);
   const isBefore = direction === 'before';
   const order = isBefore ? sql`order by seq desc` : sql`order by seq`;
   const rows = await sql<(MessageRow & { candidates: number })[]>`

@@ -6,9 +6,9 @@ interface FileFragments {
    * CTEs between `fresh` (the new posts) and `numbered`. The last one, `accepted`, contains the posts that may be
    * written, with their `attachments`.
    */
-  readonly taken: Fragment;
+  readonly fileCheckCtes: Fragment;
   /** A CTE after `advanced`: it assigns the files to their messages. */
-  readonly attached: Fragment;
+  readonly attachFilesCte: Fragment;
 }
 
 /**
@@ -26,18 +26,18 @@ interface FileFragments {
  * files.
  */
 export function fileFragments(sql: Sql, posts: readonly { readonly attachments: readonly string[] }[]): FileFragments {
-  const named = posts.flatMap(({ attachments }, index) =>
+  const attachedFiles = posts.flatMap(({ attachments }, index) =>
     attachments.map((id, position) => ({ ord: index + 1, position, id })),
   );
-  const taken = sql`
+  const fileCheckCtes = sql`
     named as (
       select * from unnest(
-        ${named.map((each) => each.ord)}::int[], ${named.map((each) => each.position)}::int[],
-        ${named.map((each) => each.id)}::text[]
+        ${attachedFiles.map((each) => each.ord)}::int[], ${attachedFiles.map((each) => each.position)}::int[],
+        ${attachedFiles.map((each) => each.id)}::text[]
       ) as u(ord, position, id)
     ), free_file as (
       select f.id, f.owner_id, f.name, f.type, f.size, f.width, f.height from file f
-      where f.id = any(${[...new Set(named.map((each) => each.id))]}::text[]) and f.state = 'stored' and f.seq is null
+      where f.id = any(${[...new Set(attachedFiles.map((each) => each.id))]}::text[]) and f.state = 'stored' and f.seq is null
         and (select count(*) from fresh) > 0
       order by f.id for update
     ), carried as (
@@ -55,13 +55,13 @@ export function fileFragments(sql: Sql, posts: readonly { readonly attachments: 
       select p.*, c.files as attachments from fresh p left join carried c on c.ord = p.ord
       where c.ord is not null or p.ord not in (select ord from named)
     )`;
-  const attached = sql`
+  const attachFilesCte = sql`
     , attached as (
       update file f set conversation_id = n.conversation_id, seq = a.seq0 + n.n, updated_at = clock_timestamp()
       from named w join numbered n on n.ord = w.ord join advanced a on a.conversation_id = n.conversation_id
       where f.id = w.id
     )`;
-  return { taken, attached };
+  return { fileCheckCtes, attachFilesCte };
 }
 
 /** Returns those of the files whose rows another transaction holds locked right now. */

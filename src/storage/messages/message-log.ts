@@ -66,7 +66,7 @@ const BATCH_SIZE_BUCKETS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_
  */
 const RETRYABLE_SQLSTATES = new Set(['40001', '40P01']);
 const LOCK_NOT_AVAILABLE = '55P03';
-const MAX_TRIES = 5;
+const MAX_WRITE_TRIES = 5;
 const BLOCKED_PROBE_INTERVAL_MS = 50;
 const OUTAGE_EXPIRY_INTERVAL_MS = 50;
 
@@ -98,9 +98,9 @@ export class MessageLog {
   #flushing: Promise<void> | null = null;
   /** Null while the database takes writes, as far as this node knows. */
   #outage: Outage | null = null;
-  #expiry: NodeJS.Timeout | undefined;
-  #timer: NodeJS.Timeout | null = null;
-  #nextConversationLockProbeMs = 0;
+  #outageExpiryTimer: NodeJS.Timeout | undefined;
+  #blockedProbeTimer: NodeJS.Timeout | null = null;
+  #nextLockProbeAtMs = 0;
   #stopped = false;
 
   constructor(pool: Pool, options: MessageLogOptions) {
@@ -111,12 +111,12 @@ export class MessageLog {
 
   /** The number of posts that are not answered yet: they wait, or a flush writes them. */
   get depth(): number {
-    return this.#queue.size;
+    return this.#queue.unansweredCount;
   }
 
   /** The bytes of the posts that are not answered yet. */
   get depthBytes(): number {
-    return this.#queue.bytes;
+    return this.#queue.unansweredBytes;
   }
 
   /** True from a failure of the database until it has taken a write again. */
@@ -145,7 +145,7 @@ export class MessageLog {
         reject(new IntakeFullError('the intake queue is full'));
         return;
       }
-      this.#schedule();
+      this.#scheduleFlush();
     });
   }
 
@@ -156,18 +156,18 @@ export class MessageLog {
     this.#stopped = true;
     while (this.#flushing !== null) await this.#flushing;
     this.#outage?.stop();
-    clearInterval(this.#expiry);
-    if (this.#timer !== null) clearTimeout(this.#timer);
+    clearInterval(this.#outageExpiryTimer);
+    if (this.#blockedProbeTimer !== null) clearTimeout(this.#blockedProbeTimer);
     this.#queue.rejectAllQueued(new DatabaseUnavailableError('the server is stopping'));
   }
 
-  #schedule(): void {
-    if (this.#flushing !== null || this.#outage !== null || this.#queue.size === 0) return;
+  #scheduleFlush(): void {
+    if (this.#flushing !== null || this.#outage !== null || this.#queue.unansweredCount === 0) return;
     this.#flushing = this.#flushLoop().finally(() => {
       this.#flushing = null;
-      this.#answer();
+      this.#answerCommitted();
       // A caller that just got its answer may have posted again after the last check of the flush loop.
-      if (this.#queue.hasWaiting) this.#schedule();
+      if (this.#queue.hasWaiting) this.#scheduleFlush();
       else this.#scheduleBlockedProbe();
     });
   }
@@ -179,25 +179,24 @@ export class MessageLog {
       this.#queue.rejectExpired(() => new DatabaseUnavailableError('the post waited too long for its turn'));
       // Checks in each turn of the loop which conversations are still locked, and not only when the queue is empty.
       // Otherwise a busy log would never release blocked posts.
-      if (this.#queue.hasBlockedPosts && performance.now() >= this.#nextConversationLockProbeMs)
-        await this.#releaseUnlocked();
+      if (this.#queue.hasBlockedPosts && performance.now() >= this.#nextLockProbeAtMs) await this.#releaseUnlocked();
       if (this.#outage !== null) break;
       const batch = this.#queue.take();
       if (batch.length === 0) break;
       const writing = this.#write(batch, 1);
       // Answers the callers of the previous flush only now, while PostgreSQL already works on this flush.
-      setImmediate(() => this.#answer());
+      setImmediate(() => this.#answerCommitted());
       await writing;
     }
-    this.#answer();
+    this.#answerCommitted();
   }
 
   /** Starts a timer that checks the locks of blocked posts, because no other post may arrive and trigger a flush. */
   #scheduleBlockedProbe(): void {
-    if (!this.#queue.hasBlockedPosts || this.#timer !== null || this.#stopped) return;
-    this.#timer = setTimeout(() => {
-      this.#timer = null;
-      this.#schedule();
+    if (!this.#queue.hasBlockedPosts || this.#blockedProbeTimer !== null || this.#stopped) return;
+    this.#blockedProbeTimer = setTimeout(() => {
+      this.#blockedProbeTimer = null;
+      this.#scheduleFlush();
     }, BLOCKED_PROBE_INTERVAL_MS);
   }
 
@@ -209,7 +208,7 @@ export class MessageLog {
     } catch (error) {
       this.#suspendAfterFailedFlush([], error);
     } finally {
-      this.#nextConversationLockProbeMs = performance.now() + BLOCKED_PROBE_INTERVAL_MS;
+      this.#nextLockProbeAtMs = performance.now() + BLOCKED_PROBE_INTERVAL_MS;
     }
   }
 
@@ -251,7 +250,7 @@ export class MessageLog {
   }
 
   /** Answers the callers of committed posts. */
-  #answer(): void {
+  #answerCommitted(): void {
     for (const { entry, answer } of this.#unanswered.splice(0)) {
       if (answer.outcome === 'conflict') this.#queue.reject(entry, alertConflictError());
       else this.#queue.answer(entry, answer);
@@ -265,11 +264,11 @@ export class MessageLog {
   async #onWriteFailed(batch: readonly QueuedPost[], tries: number, error: unknown): Promise<void> {
     const state = sqlState(error);
     if (state === LOCK_NOT_AVAILABLE) return this.#blockLockedRewriteOthers(batch, tries, error);
-    const repeatable =
+    const isRetryable =
       (state !== null && RETRYABLE_SQLSTATES.has(state)) ||
       violatesUnique(error, 'idempotency_key_pkey') ||
       violatesUnique(error, 'alert_pkey');
-    if (repeatable && tries < MAX_TRIES) return this.#write(batch, tries + 1);
+    if (isRetryable && tries < MAX_WRITE_TRIES) return this.#write(batch, tries + 1);
     if (error instanceof DatabaseUnavailableError || wasRolledBackByShutdown(error)) {
       return this.#suspendAfterFailedFlush(batch, error);
     }
@@ -300,27 +299,27 @@ export class MessageLog {
   async #blockLockedRewriteOthers(batch: readonly QueuedPost[], tries: number, error: unknown): Promise<void> {
     const ids = [...new Set(batch.map((entry) => entry.post.conversationId))];
     let locked: Set<ConversationId>;
-    let files = new Set<string>();
+    let lockedFileIds = new Set<string>();
     try {
       locked = await this.#pool.run((sql) => findLockedConversations(sql, ids));
-      const named = batch.flatMap((entry) => entry.post.attachments);
-      if (named.length > 0) files = await this.#pool.run((sql) => findLockedFiles(sql, named));
+      const fileIds = batch.flatMap((entry) => entry.post.attachments);
+      if (fileIds.length > 0) lockedFileIds = await this.#pool.run((sql) => findLockedFiles(sql, fileIds));
     } catch (cause) {
       // The lock time-out has rolled the flush back, so none of its posts is written.
       this.#suspendAfterFailedFlush(batch, cause);
       return;
     }
     const unblocked = batch.filter((entry) => !locked.has(entry.post.conversationId));
-    const isStuck = ({ post }: QueuedPost): boolean => post.attachments.some((id) => files.has(id));
+    const hasLockedFile = ({ post }: QueuedPost): boolean => post.attachments.some((id) => lockedFileIds.has(id));
     // Rejects posts whose files are locked. No transaction locks a file for long, so their callers retry them. In a
     // separate line, these posts would be overtaken by posts that were sent later.
-    for (const entry of unblocked.filter(isStuck)) this.#queue.reject(entry, notWrittenError(error));
-    const free = unblocked.filter((entry) => !isStuck(entry));
+    for (const entry of unblocked.filter(hasLockedFile)) this.#queue.reject(entry, notWrittenError(error));
+    const free = unblocked.filter((entry) => !hasLockedFile(entry));
     this.#queue.block(batch.filter((entry) => locked.has(entry.post.conversationId)));
-    this.#nextConversationLockProbeMs = performance.now() + BLOCKED_PROBE_INTERVAL_MS;
+    this.#nextLockProbeAtMs = performance.now() + BLOCKED_PROBE_INTERVAL_MS;
     if (free.length === 0) return;
     // Lock time-outs that recur although no conversation is locked show that another transaction holds a whole table.
-    if (tries >= MAX_TRIES) this.#suspendAfterFailedFlush(free, error);
+    if (tries >= MAX_WRITE_TRIES) this.#suspendAfterFailedFlush(free, error);
     else await this.#write(free, tries + 1);
   }
 
@@ -348,14 +347,14 @@ export class MessageLog {
     if (this.#outage !== null) return;
     const outage = new Outage(this.#pool, { cause, holdMs });
     this.#outage = outage;
-    this.#expiry = setInterval(() => {
+    this.#outageExpiryTimer = setInterval(() => {
       this.counts.outageRefusals += this.#queue.rejectExpired(() => outage.error);
     }, OUTAGE_EXPIRY_INTERVAL_MS).unref();
     void outage.end.then(() => {
-      clearInterval(this.#expiry);
+      clearInterval(this.#outageExpiryTimer);
       if (this.#stopped) return;
       this.#outage = null;
-      this.#schedule();
+      this.#scheduleFlush();
     });
   }
 }

@@ -43,7 +43,7 @@ export interface MessageRow extends Omit<StoredMessage, 'sender' | 'attachments'
   readonly senderKind: SenderKind;
 }
 
-const MAX_ROWS = 201;
+const MAX_HISTORY_ROWS = 201;
 
 /** The SQL columns that `messageOf` converts, from a message `m` and its sender `a`. */
 export function messageColumns(sql: Sql | Transaction): Fragment {
@@ -89,7 +89,7 @@ export function messageOf({
 /** Reads the messages before or after a seq; null if there is no such conversation. */
 export async function readHistory(sql: Sql, request: HistoryRequest): Promise<HistoryPage | null> {
   const { conversationId, direction, seq, maxBytes } = request;
-  const limit = Math.min(request.limit, MAX_ROWS - 1);
+  const limit = Math.min(request.limit, MAX_HISTORY_ROWS - 1);
   const isBefore = direction === 'before';
   const order = isBefore ? sql`order by m.seq desc` : sql`order by m.seq`;
   // One statement, so that the first seq and the messages come from one snapshot. If there are no messages, it returns
@@ -195,7 +195,7 @@ export function updateMessageText(
  */
 export async function eraseMessage(tx: Transaction, change: MessageChange): Promise<{ rev: Rev; at: Date }> {
   const { conversationId, seq } = change;
-  const edited = await writeWithNextRev(
+  const erased = await writeWithNextRev(
     tx,
     { ...change, kind: 'message.deleted' },
     (rev) => tx`
@@ -206,7 +206,7 @@ export async function eraseMessage(tx: Transaction, change: MessageChange): Prom
   await markMessageFilesRemoved(tx, { conversationId, seq });
   await tx`delete from search_index where conversation_id = ${conversationId} and seq = ${seq}`;
   await tx`delete from mention where conversation_id = ${conversationId} and seq = ${seq}`;
-  return edited;
+  return erased;
 }
 
 async function writeWithNextRev(

@@ -28,8 +28,8 @@ export class Outage {
   constructor(pool: Pool, { cause, holdMs }: OutageOptions) {
     this.#pool = pool;
     this.#heldUntilMs = performance.now() + holdMs;
-    this.#error = unavailable(cause);
-    this.end = this.#probe();
+    this.#error = unavailableError(cause);
+    this.end = this.#probeUntilWritable();
   }
 
   /** The error for posts that are refused during the outage. Its cause is the last failure of the database. */
@@ -50,14 +50,14 @@ export class Outage {
    * Repeats a write that changes nothing until it succeeds. A read would succeed where no write can: on a standby, or
    * while every commit waits for a standby.
    */
-  async #probe(): Promise<void> {
+  async #probeUntilWritable(): Promise<void> {
     let lostProbes = 0;
     while (!this.#stopped) {
       try {
         await this.#pool.run(probeWrite);
         return;
       } catch (error) {
-        this.#error = unavailable(error);
+        this.#error = unavailableError(error);
         const isLost = error instanceof CommitUnknownError;
         await pause(isLost ? backoffMs(lostProbes++) : PROBE_INTERVAL_MS);
       }
@@ -69,7 +69,7 @@ function backoffMs(lostProbes: number): number {
   return Math.min(INTERVALS_AFTER_LOST_PROBE_MS.longest, INTERVALS_AFTER_LOST_PROBE_MS.first * 2 ** lostProbes);
 }
 
-function unavailable(cause: unknown): Error {
+function unavailableError(cause: unknown): Error {
   return new DatabaseUnavailableError('the database is away', { cause });
 }
 

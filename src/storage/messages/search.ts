@@ -51,9 +51,9 @@ export async function searchMessagesByWords(pool: Pool, request: SearchRequest):
         select set_config('statement_timeout', ${String(STATEMENT_TIMEOUT_MS)}, true),
           (select set_config(name, 'force_custom_plan', true) from pg_settings where name = 'plan_cache_mode')`;
       const { before, accountId } = request;
-      const edge = before === null ? null : await findSentAt(tx, before, accountId);
-      if (before !== null && edge === null) return null;
-      return searchBefore(tx, request, edge);
+      const beforeSentAt = before === null ? null : await findSentAt(tx, before, accountId);
+      if (before !== null && beforeSentAt === null) return null;
+      return searchBefore(tx, request, beforeSentAt);
     });
   } catch (error) {
     if (sqlState(error) !== QUERY_CANCELED) throw error;
@@ -82,16 +82,16 @@ interface FoundRow extends MessageRow {
   readonly fits: boolean;
 }
 
-async function searchBefore(tx: Transaction, request: SearchRequest, edge: string | null): Promise<SearchPage> {
+async function searchBefore(tx: Transaction, request: SearchRequest, beforeSentAt: string | null): Promise<SearchPage> {
   const { text, accountId, conversationId, before, limit, maxBytes } = request;
   const sql = tx as unknown as Sql;
-  const inOne = conversationId === null ? sql`` : sql`and w.conversation_id = ${conversationId}`;
-  const older =
-    before === null || edge === null
+  const conversationFilter = conversationId === null ? sql`` : sql`and w.conversation_id = ${conversationId}`;
+  const beforeFilter =
+    before === null || beforeSentAt === null
       ? sql``
       : sql`
         and (w.sent_at, w.conversation_id, w.seq)
-          < (${edge}::text::timestamptz, ${before.conversationId}::bigint, ${before.seq}::bigint)`;
+          < (${beforeSentAt}::text::timestamptz, ${before.conversationId}::bigint, ${before.seq}::bigint)`;
   const rows = await tx<FoundRow[]>`
     select w.conversation_id as "conversationId", w.seq as "foundSeq", m.seq is null or w.seq < h.first_seq as removed,
       ${messageColumns(tx)}, coalesce(sum(octet_length(m.text)) over (
@@ -101,7 +101,7 @@ async function searchBefore(tx: Transaction, request: SearchRequest, edge: strin
       select w.sent_at, w.conversation_id, w.seq
       from search_index w
       join membership s on s.conversation_id = w.conversation_id and s.account_id = ${accountId}
-      where w.document @@ websearch_to_tsquery('simple', ${text}) ${inOne} ${older}
+      where w.document @@ websearch_to_tsquery('simple', ${text}) ${conversationFilter} ${beforeFilter}
       order by w.sent_at desc, w.conversation_id desc, w.seq desc limit ${limit + 1}
     ) w
     join conversation_head h on h.conversation_id = w.conversation_id

@@ -15,12 +15,12 @@ export const intakeClockMs = (sql: Sql | Transaction): Fragment => (sql as Sql)`
  * The time of the intake clock, in ms, at which an expectation `e` is due that begins to wait now; as SQL. The clock
  * may lag by one step, so a step is added: the group gets the notice too late rather than too early.
  */
-export const dueMsFromNow = (sql: Sql | Transaction): Fragment => (sql as Sql)`
+export const dueAtIntakeClockMs = (sql: Sql | Transaction): Fragment => (sql as Sql)`
   ${intakeClockMs(sql)} + e.within_s * 1000::bigint + ${MAX_INTAKE_CLOCK_STEP_MS}::int`;
 
 /** The columns of an expectation `e` that a sign of life (a post with its key) sets. */
-export const signOfLife = (sql: Sql | Transaction): Fragment => (sql as Sql)`
-  last_post_at = clock_timestamp(), due_ms = ${dueMsFromNow(sql)},
+export const signOfLifeAssignments = (sql: Sql | Transaction): Fragment => (sql as Sql)`
+  last_post_at = clock_timestamp(), due_ms = ${dueAtIntakeClockMs(sql)},
   state = case e.state when 'overdue' then 'returned' else e.state end`;
 
 /**
@@ -38,7 +38,7 @@ export function signsOfLifeCte(
   if (signs.length === 0) return sql``;
   return sql`
     , sign_of_life as (
-      update expectation e set ${signOfLife(sql)}
+      update expectation e set ${signOfLifeAssignments(sql)}
       from (
         select distinct n.conversation_id, u.key
         from unnest(${signs.map(({ ord }) => ord)}::int[], ${signs.map(({ key }) => key)}::text[]) as u(ord, key)

@@ -161,15 +161,15 @@ const admitPlainSendersMarkingRead = (sql: Sql): Fragment => sql`
 
 async function writePlainPosts(sql: Sql, posts: readonly Post[], numbered: NumberedPosts): Promise<PostResult[]> {
   const { byConversation, numbersInConversation } = numbered;
-  const each = [...byConversation.values()];
-  const hasMembers = each.some(isMemberPost);
+  const conversationBatches = [...byConversation.values()];
+  const hasMembers = conversationBatches.some(isMemberPost);
   const hasCards = posts.some(carriesCards);
   const rows = await sql<{ id: ConversationId; seq0: Seq; epoch: LogEpoch }[]>`
     with ${logEpochCte(sql)}, head as (
       select h.conversation_id, h.last_seq, u.admission, u.sender_id, u.n
       from unnest(
-        ${each.map((s) => s.conversationId)}::bigint[], ${each.map((s) => s.admission)}::text[],
-        ${each.map((s) => s.senderId)}::bigint[], ${each.map((s) => s.count)}::int[]
+        ${conversationBatches.map((s) => s.conversationId)}::bigint[], ${conversationBatches.map((s) => s.admission)}::text[],
+        ${conversationBatches.map((s) => s.senderId)}::bigint[], ${conversationBatches.map((s) => s.count)}::int[]
       ) as u(conversation_id, admission, sender_id, n)
       join conversation_head h on h.conversation_id = u.conversation_id
       where h.archived_at is null and (u.admission is null or exists (
@@ -276,7 +276,7 @@ async function writeAnyPosts(sql: Sql, posts: readonly Post[]): Promise<FlushRes
       select distinct on (i.conversation_id, i.key, case when i.key is null then i.ord end) i.*
       from admitted i where not exists (select from known k where k.ord = i.ord)
       order by i.conversation_id, i.key, case when i.key is null then i.ord end, ${alerts.plainPostsFirst} i.ord
-    ), ${files === null ? sql`` : sql`${files.taken},`} ${alerts.checkCtes} numbered as (
+    ), ${files === null ? sql`` : sql`${files.fileCheckCtes},`} ${alerts.checkCtes} numbered as (
       ${alerts.numberedQuery}
     ), advanced as (
       update conversation_head h
@@ -296,7 +296,7 @@ async function writeAnyPosts(sql: Sql, posts: readonly Post[]): Promise<FlushRes
       insert into idempotency_key (conversation_id, key, seq, body_hash)
       select n.conversation_id, n.key, ${alerts.answeredSeq}, n.body_hash
       from numbered n left join advanced a on a.conversation_id = n.conversation_id where n.key is not null
-    ) ${hasMembers ? advanceReadPositions(sql) : sql``} ${files === null ? sql`` : files.attached} ${alerts.writeCtes} ${signsOfLifeCte(sql, posts)}
+    ) ${hasMembers ? advanceReadPositions(sql) : sql``} ${files === null ? sql`` : files.attachFilesCte} ${alerts.writeCtes} ${signsOfLifeCte(sql, posts)}
     select i.ord::int as ord, coalesce(k.seq, ${alerts.answeredSeq})::bigint as seq,
       coalesce(k.epoch, ${alerts.answeredEpoch}) as epoch, ${alerts.resultColumns}
       case ${alerts.conflictCase} when m.ord is null ${files === null ? sql`` : sql`or k.ord is null and n.ord is null`} then 'refused' when k.ord is null and n.ord = i.ord then 'new' else 'repeat' end as outcome,

@@ -15,7 +15,7 @@ export const LOCK_TIMEOUT_MS = 10_000;
  * The time-out of all statements on one connection. Creating a database copies another one, which takes a second on a
  * slow disk.
  */
-const TIMEOUT_MS = 60_000;
+const ADMIN_STATEMENTS_TIMEOUT_MS = 60_000;
 const MIN_SUPPORTED_VERSION = 110_000;
 
 /** The version of a server; `number` is PostgreSQL's version number, such as 150018, or 0 before 9.6. */
@@ -49,9 +49,9 @@ export async function asAdministrator<T>(
   };
   const connection = new Connection(target, 'setup', { connectAsUid: socketOwnerUid, acceptsReadOnly: true });
   try {
-    return await connection.run(work, TIMEOUT_MS);
+    return await connection.run(work, ADMIN_STATEMENTS_TIMEOUT_MS);
   } catch (error) {
-    throw explain(error, cluster, user);
+    throw toLocalDatabaseError(error, cluster, user);
   } finally {
     connection.close();
   }
@@ -84,21 +84,22 @@ export function rootCause(error: unknown): unknown {
 
 function notRunningError(cluster: LocalCluster): LocalDatabaseError {
   const [version, name] = cluster.name?.split('/') ?? [];
-  const start = version === undefined ? 'sudo service postgresql start' : `sudo pg_ctlcluster ${version} ${name} start`;
+  const startCommand =
+    version === undefined ? 'sudo service postgresql start' : `sudo pg_ctlcluster ${version} ${name} start`;
   return new LocalDatabaseError(
     'unavailable',
-    `PostgreSQL ${clusterLabel(cluster)} does not run. Start it with "${start}", then repeat this command.`,
+    `PostgreSQL ${clusterLabel(cluster)} does not run. Start it with "${startCommand}", then repeat this command.`,
   );
 }
 
-function explain(error: unknown, cluster: LocalCluster, user: string): unknown {
-  const where = `PostgreSQL ${clusterLabel(cluster)}`;
+function toLocalDatabaseError(error: unknown, cluster: LocalCluster, user: string): unknown {
+  const serverLabel = `PostgreSQL ${clusterLabel(cluster)}`;
   if (error instanceof CommitUnknownError) {
-    const message = `${where} did not finish: ${error.message}. Repeat this command: what is made already is kept.`;
+    const message = `${serverLabel} did not finish: ${error.message}. Repeat this command: what is made already is kept.`;
     return new LocalDatabaseError('unavailable', message, { cause: error });
   }
   if (sqlState(error) !== null) {
-    const message = `${where} refused: ${(error as Error).message}. Put that right, then repeat this command.`;
+    const message = `${serverLabel} refused: ${(error as Error).message}. Put that right, then repeat this command.`;
     return new LocalDatabaseError('unavailable', message, { cause: error });
   }
   if (!(error instanceof DatabaseUnavailableError)) return error;
@@ -109,10 +110,10 @@ function explain(error: unknown, cluster: LocalCluster, user: string): unknown {
   if (state?.startsWith('28') === true) {
     const file = cluster.hbaFile ?? 'its pg_hba.conf';
     const message =
-      `${where} does not let its administrator in (${(cause as Error).message}). Klatch comes as the user "${user}" over ` +
+      `${serverLabel} does not let its administrator in (${(cause as Error).message}). Klatch comes as the user "${user}" over ` +
       `${cluster.socketDir}: put the line "local all ${user} peer" first into ${file} and reload it, or make the role ` +
       'and the database by hand (docs/database.md).';
     return new LocalDatabaseError('unavailable', message, { cause: error });
   }
-  return new LocalDatabaseError('unavailable', `${where} cannot be used: ${error.message}`, { cause: error });
+  return new LocalDatabaseError('unavailable', `${serverLabel} cannot be used: ${error.message}`, { cause: error });
 }

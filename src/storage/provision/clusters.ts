@@ -39,13 +39,13 @@ export function findClusters({ socketDir, clustersDir }: ClusterLocations): Loca
     readEntryNames(join(clustersDir, version)).flatMap((name) => readClusterOrNone(join(clustersDir, version, name))),
   );
   const known = new Set(configured.map((cluster) => join(cluster.socketDir, String(cluster.port))));
-  const others = readEntryNames(socketDir).flatMap((name): LocalCluster[] => {
+  const socketOnlyClusters = readEntryNames(socketDir).flatMap((name): LocalCluster[] => {
     const port = Number(SOCKET_NAME_PATTERN.exec(name)?.[1]);
     const socketOwnerUid = findSocketOwnerUid(socketDir, port);
     if (socketOwnerUid === null || known.has(join(socketDir, String(port)))) return [];
     return [{ name: null, socketDir, port, socketOwnerUid, hbaFile: null }];
   });
-  return [...configured, ...others].sort((a, b) => a.port - b.port);
+  return [...configured, ...socketOnlyClusters].sort((a, b) => a.port - b.port);
 }
 
 /** A server's name for people: "15/main on port 5432". */
@@ -54,28 +54,28 @@ export function clusterLabel({ name, port }: LocalCluster): string {
 }
 
 function readClusterOrNone(folder: string): LocalCluster[] {
-  let text: string;
+  let confText: string;
   try {
-    text = readFileSync(join(folder, 'postgresql.conf'), 'utf8');
+    confText = readFileSync(join(folder, 'postgresql.conf'), 'utf8');
   } catch {
     // The file postgresql.conf is missing or inaccessible. A removed package leaves folders without it. If the file is
     // inaccessible, Klatch must not use the server.
     return [];
   }
-  const port = Number(readConfSetting(text, 'port') ?? DEFAULT_PORT);
+  const port = Number(readConfSetting(confText, 'port') ?? DEFAULT_PORT);
   const socketDir =
-    readConfSetting(text, 'unix_socket_directories')?.split(',')[0]?.trim() || SYSTEM_CLUSTER_LOCATIONS.socketDir;
-  const hbaFile = readConfSetting(text, 'hba_file') ?? join(folder, 'pg_hba.conf');
+    readConfSetting(confText, 'unix_socket_directories')?.split(',')[0]?.trim() || SYSTEM_CLUSTER_LOCATIONS.socketDir;
+  const hbaFile = readConfSetting(confText, 'hba_file') ?? join(folder, 'pg_hba.conf');
   const name = folder.split('/').slice(-2).join('/');
   return [{ name, socketDir, port, socketOwnerUid: findSocketOwnerUid(socketDir, port), hbaFile }];
 }
 
 /** The value of a setting in the text of postgresql.conf. The last line with the setting wins, as for PostgreSQL. */
-function readConfSetting(text: string, name: string): string | undefined {
-  const lines = [
-    ...text.matchAll(new RegExp(`^[ \\t]*${name}(?:[ \\t]*=[ \\t]*|[ \\t]+)(?:'([^']*)'|([^\\s#]+))`, 'gim')),
+function readConfSetting(confText: string, name: string): string | undefined {
+  const settingMatches = [
+    ...confText.matchAll(new RegExp(`^[ \\t]*${name}(?:[ \\t]*=[ \\t]*|[ \\t]+)(?:'([^']*)'|([^\\s#]+))`, 'gim')),
   ];
-  const [, quoted, plain] = lines.at(-1) ?? [];
+  const [, quoted, plain] = settingMatches.at(-1) ?? [];
   return quoted ?? plain;
 }
 

@@ -72,7 +72,7 @@ export async function provisionDatabase(cluster: LocalCluster, request: Database
       isEmptyElseRequireOurs(sql, request.database, request.secret),
     ));
   const password = request.password ?? createPassword();
-  const role = await asAdministrator(cluster, 'postgres', async (sql) => {
+  const roleOutcome = await asAdministrator(cluster, 'postgres', async (sql) => {
     const outcome = await ensureRoleWithPassword(sql, inventory.role, { user: request.user, password, server });
     if (inventory.database === null) await createDatabase(sql, server, request);
     // The revocation is repeated for an empty database, which an interrupted set-up may have left: nobody needs access
@@ -86,7 +86,7 @@ export async function provisionDatabase(cluster: LocalCluster, request: Database
   };
   await verifyLoginAndPrivilege({ cluster, address, hbaFile: inventory.hbaFile, login: { ...request, password } });
   const database = inventory.database === null ? 'made' : 'kept';
-  return { ...address, password, version: server.version, role, database };
+  return { ...address, password, version: server.version, role: roleOutcome, database };
 }
 
 /**
@@ -110,45 +110,48 @@ export function requireSupportedServer(cluster: LocalCluster, server: ServerVers
 }
 
 function requireUsableServer(cluster: LocalCluster, { administratorIsSuperuser, isStandby }: ClusterInventory): void {
-  const where = `PostgreSQL ${clusterLabel(cluster)}`;
+  const serverLabel = `PostgreSQL ${clusterLabel(cluster)}`;
   if (isStandby) {
-    throw new LocalDatabaseError('refused', `${where} is a standby, which takes no writes: choose the primary server.`);
+    throw new LocalDatabaseError(
+      'refused',
+      `${serverLabel} is a standby, which takes no writes: choose the primary server.`,
+    );
   }
   if (administratorIsSuperuser) return;
-  const message = `The owner of the socket of ${where} is not its superuser: make the role and the database by hand (docs/database.md).`;
+  const message = `The owner of the socket of ${serverLabel} is not its superuser: make the role and the database by hand (docs/database.md).`;
   throw new LocalDatabaseError('refused', message);
 }
 
 function requireUsableRole(role: FoundDatabaseRole, { user, password }: DatabaseRequest): void {
-  const other = 'Nothing was changed: choose another role with --db-user.';
+  const advice = 'Nothing was changed: choose another role with --db-user.';
   if (role.excessRights.length > 0 || !role.canLogIn) {
-    const what = role.canLogIn
+    const refusalReason = role.canLogIn
       ? `has more rights than Klatch should (${role.excessRights.join(', ')})`
       : 'may not log in';
-    throw new LocalDatabaseError('refused', `The role "${user}" exists and ${what}. ${other}`);
+    throw new LocalDatabaseError('refused', `The role "${user}" exists and ${refusalReason}. ${advice}`);
   }
   if (password !== null && isEmptyOrStoredPassword(role, user, password)) return;
   // If nothing is thrown below, the role gets another password, which locks out its current users.
   const { sessions, otherOwnedDatabases } = role;
   if (sessions === 0 && otherOwnedDatabases.length === 0) return;
-  const use =
+  const currentUse =
     otherOwnedDatabases.length > 0
       ? `owns other databases (${otherOwnedDatabases.join(', ')})`
       : `is logged in ${sessions === 1 ? 'once' : `${sessions} times`} right now`;
   throw new LocalDatabaseError(
     'refused',
-    `The role "${user}" exists and ${use}, and its password is not known here. Give it with --db-password-file. ${other}`,
+    `The role "${user}" exists and ${currentUse}, and its password is not known here. Give it with --db-password-file. ${advice}`,
   );
 }
 
 function requireUsableDatabase({ owner, encoding }: FoundDatabase, { database, user }: DatabaseRequest): void {
-  const other = 'Nothing was changed: choose another one with --db-name.';
+  const advice = 'Nothing was changed: choose another one with --db-name.';
   if (owner !== user) {
-    const message = `The database "${database}" exists and belongs to the role "${owner}", not to "${user}". ${other}`;
+    const message = `The database "${database}" exists and belongs to the role "${owner}", not to "${user}". ${advice}`;
     throw new LocalDatabaseError('refused', message);
   }
   if (encoding === 'UTF8') return;
-  const message = `The database "${database}" exists in the encoding ${encoding}, and Klatch needs UTF8. ${other}`;
+  const message = `The database "${database}" exists in the encoding ${encoding}, and Klatch needs UTF8. ${advice}`;
   throw new LocalDatabaseError('refused', message);
 }
 
@@ -159,15 +162,15 @@ async function ensureRoleWithPassword(
 ): Promise<ProvisionedDatabase['role']> {
   if (found !== null && isEmptyOrStoredPassword(found, user, password)) return 'kept';
   // When statements are logged, PostgreSQL may write the verifier to its log, but never the password.
-  const name = identifier(user);
-  const secret = `password '${scramVerifier(password || createPassword())}'`;
+  const name = quoteIdentifier(user);
+  const passwordClause = `password '${scramVerifier(password || createPassword())}'`;
   if (found !== null) {
-    await sql.unsafe(`alter role ${name} ${secret}`);
+    await sql.unsafe(`alter role ${name} ${passwordClause}`);
     return 'new password';
   }
   await sql.begin(async (tx) => {
     await tx.unsafe(
-      `create role ${name} login nosuperuser nocreatedb nocreaterole noreplication nobypassrls ${secret}`,
+      `create role ${name} login nosuperuser nocreatedb nocreaterole noreplication nobypassrls ${passwordClause}`,
     );
     // These settings keep user data out of the server's log: errors of statements quote values (Klatch gets them
     // anyway), and logged statements have parameters.
@@ -187,14 +190,14 @@ function isEmptyOrStoredPassword({ storedPassword }: FoundDatabaseRole, user: st
 }
 
 async function createDatabase(sql: Sql, { number }: ServerVersion, { database, user }: DatabaseRequest): Promise<void> {
-  const begin = `create database ${identifier(database)} owner ${identifier(user)} template template0 encoding 'UTF8' lc_collate 'C'`;
+  const createStatement = `create database ${quoteIdentifier(database)} owner ${quoteIdentifier(user)} template template0 encoding 'UTF8' lc_collate 'C'`;
   if (number >= BUILTIN_LOCALE_VERSION) {
-    await sql.unsafe(`${begin} lc_ctype 'C' locale_provider builtin builtin_locale 'C.UTF-8'`);
+    await sql.unsafe(`${createStatement} lc_ctype 'C' locale_provider builtin builtin_locale 'C.UTF-8'`);
     return;
   }
   for (const type of LC_CTYPES) {
     try {
-      await sql.unsafe(`${begin} lc_ctype '${type}'`);
+      await sql.unsafe(`${createStatement} lc_ctype '${type}'`);
       return;
     } catch (error) {
       if (type === 'C' || !UNKNOWN_LOCALE_SQLSTATES.includes(sqlState(error) ?? '')) throw error;
@@ -204,10 +207,10 @@ async function createDatabase(sql: Sql, { number }: ServerVersion, { database, u
 
 /** Allows only the owner to connect to a database. PostgreSQL lets every role connect to a new one. */
 async function revokePublicAccess(sql: Sql, database: string): Promise<void> {
-  await sql.unsafe(`revoke connect, temporary on database ${identifier(database)} from public`);
+  await sql.unsafe(`revoke connect, temporary on database ${quoteIdentifier(database)} from public`);
 }
 
 /** Quotes a name for SQL. The postgres library's own quoting would treat a dot as a separator between names. */
-function identifier(name: string): string {
+function quoteIdentifier(name: string): string {
   return `"${name.replaceAll('"', '""')}"`;
 }

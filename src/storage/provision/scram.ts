@@ -4,9 +4,9 @@ import { createHash, createHmac, pbkdf2Sync, randomBytes, timingSafeEqual } from
  * PostgreSQL's default number of hash rounds. A password generated here has 192 random bits, to which more rounds would
  * add nothing.
  */
-const ITERATIONS = 4_096;
+const SCRAM_ITERATIONS = 4_096;
 /** A verifier from the server with more rounds than this is not compared: that would take seconds. */
-const MAX_ITERATIONS = 1_000_000;
+const MAX_SCRAM_ITERATIONS = 1_000_000;
 const SALT_BYTES = 16;
 const PASSWORD_BYTES = 24;
 const VERIFIER_PATTERN = /^SCRAM-SHA-256\$(\d{1,7}):([A-Za-z0-9+/=]+)\$([A-Za-z0-9+/=]+):([A-Za-z0-9+/=]+)$/;
@@ -22,8 +22,8 @@ export function createPassword(): string {
  */
 export function scramVerifier(password: string): string {
   const salt = randomBytes(SALT_BYTES);
-  const { storedKey, serverKey } = deriveScramKeys(password, salt, ITERATIONS);
-  return `SCRAM-SHA-256$${ITERATIONS}:${salt.toString('base64')}$${storedKey.toString('base64')}:${serverKey.toString('base64')}`;
+  const { storedKey, serverKey } = deriveScramKeys(password, salt, SCRAM_ITERATIONS);
+  return `SCRAM-SHA-256$${SCRAM_ITERATIONS}:${salt.toString('base64')}$${storedKey.toString('base64')}:${serverKey.toString('base64')}`;
 }
 
 /** Whether a password matches PostgreSQL's stored verifier; false for a verifier that this function cannot compare. */
@@ -34,7 +34,8 @@ export function matchesStoredPassword(stored: string | null, user: string, passw
   }
   const [, rounds, salt, , serverKey] = VERIFIER_PATTERN.exec(stored) ?? [];
   const iterations = Number(rounds);
-  if (salt === undefined || serverKey === undefined || iterations < 1 || iterations > MAX_ITERATIONS) return false;
+  if (salt === undefined || serverKey === undefined || iterations < 1 || iterations > MAX_SCRAM_ITERATIONS)
+    return false;
   const expected = Buffer.from(serverKey, 'base64');
   const found = deriveScramKeys(password, Buffer.from(salt, 'base64'), iterations).serverKey;
   return expected.length === found.length && timingSafeEqual(expected, found);

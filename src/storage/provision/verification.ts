@@ -4,7 +4,7 @@ import { CONNECT_TIMEOUT_MS, LOCK_TIMEOUT_MS, rootCause } from './administrator.
 import { clusterLabel, type LocalCluster } from './clusters.ts';
 import { LocalDatabaseError } from './local-error.ts';
 
-const TIMEOUT_MS = 15_000;
+const LOGIN_CHECK_TIMEOUT_MS = 15_000;
 
 /** The address at which Klatch connects to the database: `host` is an address or the folder of the Unix socket. */
 interface DatabaseAddress {
@@ -17,10 +17,11 @@ interface DatabaseAddress {
  * its Unix socket.
  */
 export function chooseAddress({ socketDir, port }: LocalCluster, listenAddresses: string): DatabaseAddress {
-  const listens = listenAddresses.split(',').map((each) => each.trim());
-  const hears = (...addresses: readonly string[]): boolean => addresses.some((each) => listens.includes(each));
-  if (hears('*', '0.0.0.0', 'localhost', '127.0.0.1')) return { host: '127.0.0.1', port };
-  return { host: hears('::', '::1') ? '::1' : socketDir, port };
+  const listenHosts = listenAddresses.split(',').map((each) => each.trim());
+  const listensOnAny = (...addresses: readonly string[]): boolean =>
+    addresses.some((each) => listenHosts.includes(each));
+  if (listensOnAny('*', '0.0.0.0', 'localhost', '127.0.0.1')) return { host: '127.0.0.1', port };
+  return { host: listensOnAny('::', '::1') ? '::1' : socketDir, port };
 }
 
 interface LoginVerification {
@@ -48,14 +49,14 @@ export async function verifyLoginAndPrivilege({ cluster, address, hbaFile, login
   };
   const connection = new Connection(target, 'setup', serverUid === null ? {} : { connectAsUid: serverUid });
   try {
-    const mayCreate = await connection.run(async (sql) => {
+    const mayCreateTables = await connection.run(async (sql) => {
       const [row] = await sql<{ mayCreate: boolean }[]>`
         select coalesce(has_schema_privilege(current_schema(), 'create'), false) as "mayCreate"`;
       return row!.mayCreate;
-    }, TIMEOUT_MS);
-    if (mayCreate) return;
+    }, LOGIN_CHECK_TIMEOUT_MS);
+    if (mayCreateTables) return;
   } catch (error) {
-    throw explain(error, { cluster, address, hbaFile, login });
+    throw toLocalDatabaseError(error, { cluster, address, hbaFile, login });
   } finally {
     connection.close();
   }
@@ -66,24 +67,24 @@ export async function verifyLoginAndPrivilege({ cluster, address, hbaFile, login
   );
 }
 
-function explain(error: unknown, { cluster, address, hbaFile, login }: LoginVerification): unknown {
+function toLocalDatabaseError(error: unknown, { cluster, address, hbaFile, login }: LoginVerification): unknown {
   if (!(error instanceof DatabaseUnavailableError)) return error;
   const cause = rootCause(error);
-  const where = `PostgreSQL ${clusterLabel(cluster)}`;
+  const serverLabel = `PostgreSQL ${clusterLabel(cluster)}`;
   const line = hbaLine(address, login);
   const way = address.host.startsWith('/') ? `the socket in ${address.host}` : `${address.host}:${address.port}`;
   const text = (cause as Error).message;
   if (sqlState(cause)?.startsWith('28') !== true) {
-    const message = `The role and the database are made, but ${where} cannot be reached over ${way}: ${text}. Put that right, then repeat this command.`;
+    const message = `The role and the database are made, but ${serverLabel} cannot be reached over ${way}: ${text}. Put that right, then repeat this command.`;
     return new LocalDatabaseError('unavailable', message, { cause: error });
   }
   const [version, name] = cluster.name?.split('/') ?? [];
-  const reload =
+  const reloadCommand =
     version === undefined ? 'sudo service postgresql reload' : `sudo pg_ctlcluster ${version} ${name} reload`;
   return new LocalDatabaseError(
     'unavailable',
-    `The role and the database are made, but ${where} does not let the role in over ${way} (${text}). Put this line ` +
-      `before all others into ${hbaFile}:\n  ${line}\nthen run "${reload}" and repeat this command.`,
+    `The role and the database are made, but ${serverLabel} does not let the role in over ${way} (${text}). Put this line ` +
+      `before all others into ${hbaFile}:\n  ${line}\nthen run "${reloadCommand}" and repeat this command.`,
     { cause: error },
   );
 }

@@ -1,6 +1,6 @@
 import type { DeviceKind } from '../../model/device.ts';
 import type { ConnectionTarget, Sql, Transaction } from '../db/connection.ts';
-import { readOnly } from '../db/read-only.ts';
+import { withReadOnlyTransaction } from '../db/read-only.ts';
 
 /** The number of devices of one app. */
 export interface DeviceCount {
@@ -23,7 +23,7 @@ export interface PushFailureRecord {
 
 /** The maximum number of apps in the report; devices name only apps that are or were configured, so there are few. */
 const MAX_APPS = 1_000;
-const MAX_EVENTS = 100;
+const MAX_LISTED_FAILURES = 100;
 
 /** The number of devices of each kind and app. */
 export async function countDevicesByApp(sql: Sql | Transaction): Promise<DeviceCount[]> {
@@ -39,11 +39,11 @@ export interface DevicesAndLongPendingReport {
 }
 
 /** Reads the report over a connection of its own, in a read-only transaction. */
-export async function reportPush(
+export async function readPushReport(
   target: ConnectionTarget,
   bounds: { longPendingMs: number; timeoutMs: number },
 ): Promise<DevicesAndLongPendingReport> {
-  return readOnly(target, bounds.timeoutMs, async (tx) => ({
+  return withReadOnlyTransaction(target, bounds.timeoutMs, async (tx) => ({
     devices: await countDevicesByApp(tx),
     longPending: await tx<{ kind: DeviceKind; pushes: number; since: Date }[]>`
       select kind, count(*)::int as pushes, min(created_at) as since from push_pending
@@ -57,5 +57,5 @@ export async function listPushFailures(sql: Sql, limit: number): Promise<PushFai
   return sql<PushFailureRecord[]>`
     select l.at, a.nick, l.kind, l.event, l.category, l.code
     from push_log l join account a on a.id = l.account_id
-    order by l.at desc, l.id desc limit ${Math.min(limit, MAX_EVENTS)}`;
+    order by l.at desc, l.id desc limit ${Math.min(limit, MAX_LISTED_FAILURES)}`;
 }

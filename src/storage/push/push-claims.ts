@@ -49,7 +49,7 @@ const readOrRemovedSeq = (sql: Sql): Fragment => sql`
 export async function claimDuePushes(
   sql: Sql,
   kind: DeviceKind,
-  { limit, forMs }: { limit: number; forMs: number },
+  { limit, forMs: claimMs }: { limit: number; forMs: number },
 ): Promise<ClaimedPush[]> {
   return sql<ClaimedPush[]>`
     with due as (
@@ -62,7 +62,7 @@ export async function claimDuePushes(
     ), taken as (
       -- By ctid, the place of each locked row: a look-up in the index would cost as much as the rest of the statement.
       update push_pending
-      set claim_number = claim_number + 1, claimed_until = now() + ${forMs} * interval '1 millisecond'
+      set claim_number = claim_number + 1, claimed_until = now() + ${claimMs} * interval '1 millisecond'
       where ctid = any(array(select ctid from due))
       returning device_id, conversation_id, claim_number, attempts, first_seq, last_seq
     ),

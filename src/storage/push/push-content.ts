@@ -47,15 +47,18 @@ export async function readNotifiedContent(
   sql: Sql,
   claims: readonly ClaimedPush[],
 ): Promise<(NotifiedContent | null)[]> {
-  const wanted = claims.map((claim) => (hasRecipient(claim) ? wantedRangeOf(claim) : null));
-  const found = wanted.filter((each) => each !== null);
-  if (found.length === 0) return claims.map(() => null);
-  const shared = await readRanges(sql, sharedRangesByKey(found));
-  const apart = found.filter(({ claim, key }) => needsSeparateRead(claim, shared.get(key) ?? []));
-  const own = await readSeparately(sql, apart);
-  return wanted.map((each) => {
+  const rangesOrNull = claims.map((claim) => (hasRecipient(claim) ? wantedRangeOf(claim) : null));
+  const wantedRanges = rangesOrNull.filter((each) => each !== null);
+  if (wantedRanges.length === 0) return claims.map(() => null);
+  const sharedMessages = await readRanges(sql, sharedRangesByKey(wantedRanges));
+  const separateRanges = wantedRanges.filter(({ claim, sharedRangeKey: key }) =>
+    needsSeparateRead(claim, sharedMessages.get(key) ?? []),
+  );
+  const separateMessages = await readSeparately(sql, separateRanges);
+  return rangesOrNull.map((each) => {
     if (each === null) return null;
-    const messages = own.get(each) ?? messagesSince(shared.get(each.key) ?? [], each.range.firstSeq);
+    const messages =
+      separateMessages.get(each) ?? messagesSince(sharedMessages.get(each.sharedRangeKey) ?? [], each.range.firstSeq);
     const [newest] = messages;
     return newest === undefined ? null : { claim: each.claim, title: newest.title, messages, ageMs: newest.ageMs };
   });
@@ -87,21 +90,25 @@ interface WantedRange {
   readonly claim: PushClaim & PushRecipient;
   readonly range: MessageRangeForAccount;
   /** Equal for all pushes of a conversation that end with the same message. */
-  readonly key: string;
+  readonly sharedRangeKey: string;
 }
 
 function wantedRangeOf(claim: PushClaim & PushRecipient): WantedRange {
   const { conversationId, lastSeq, accountId } = claim;
   const firstSeq = Math.max(claim.firstSeq, claim.readSeq + 1) as Seq;
-  return { claim, range: { conversationId, firstSeq, lastSeq, accountId }, key: `${conversationId}:${lastSeq}` };
+  return {
+    claim,
+    range: { conversationId, firstSeq, lastSeq, accountId },
+    sharedRangeKey: `${conversationId}:${lastSeq}`,
+  };
 }
 
 /** One range for all claims with the same key, from the first message that any of them needs. */
 function sharedRangesByKey(wanted: readonly WantedRange[]): ReadonlyMap<string, MessageRangeForAccount> {
   const ranges = new Map<string, MessageRangeForAccount>();
-  for (const { range, key } of wanted) {
-    const other = ranges.get(key);
-    if (other === undefined || range.firstSeq < other.firstSeq) ranges.set(key, { ...range, accountId: null });
+  for (const { range, sharedRangeKey: key } of wanted) {
+    const existing = ranges.get(key);
+    if (existing === undefined || range.firstSeq < existing.firstSeq) ranges.set(key, { ...range, accountId: null });
   }
   return ranges;
 }
@@ -119,9 +126,11 @@ function messagesSince(messages: readonly PushMessageRow[], firstSeq: Seq): read
 
 async function readSeparately(
   sql: Sql,
-  apart: readonly WantedRange[],
+  separateRanges: readonly WantedRange[],
 ): Promise<ReadonlyMap<WantedRange, readonly PushMessageRow[]>> {
-  return apart.length === 0 ? new Map() : readRanges(sql, new Map(apart.map((each) => [each, each.range])));
+  return separateRanges.length === 0
+    ? new Map()
+    : readRanges(sql, new Map(separateRanges.map((each) => [each, each.range])));
 }
 
 /**

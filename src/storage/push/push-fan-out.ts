@@ -30,12 +30,12 @@ export async function hasDevices(sql: Sql): Promise<boolean> {
  */
 export async function findUnpushedConversations(
   sql: Sql,
-  page: { after: number; limit: number; maxAgeMs: number },
+  page: { afterId: number; limit: number; maxAgeMs: number },
 ): Promise<ConversationId[]> {
   const rows = await sql<{ id: ConversationId }[]>`
     select h.conversation_id as id
     from conversation_head h left join push_cursor c on c.conversation_id = h.conversation_id
-    where h.conversation_id > ${page.after} and h.last_seq > coalesce(c.pushed_seq, 0)
+    where h.conversation_id > ${page.afterId} and h.last_seq > coalesce(c.pushed_seq, 0)
       and h.last_at > now() - ${page.maxAgeMs} * interval '1 millisecond'
     order by h.conversation_id limit ${page.limit}`;
   return rows.map(({ id }) => id);
@@ -45,7 +45,7 @@ interface FanOutRules {
   /** The kinds of devices that get pushes. */
   readonly kindsToNotify: readonly DeviceKind[];
   /** Accounts whose pushes wait for `foregroundDelayMs`, since their apps show new messages at once. */
-  readonly foreground: readonly AccountId[];
+  readonly foregroundAccounts: readonly AccountId[];
   readonly foregroundDelayMs: number;
   /** Messages that are older than this cause no pushes. */
   readonly maxAgeMs: number;
@@ -54,7 +54,7 @@ interface FanOutRules {
 /** The result of a fan-out. */
 interface FanOutRun {
   /** The number of pending pushes that were inserted or extended. */
-  readonly rows: number;
+  readonly writtenPushes: number;
   /** Conversations with more messages to fan out. */
   readonly conversationsWithMore: readonly ConversationId[];
 }
@@ -67,23 +67,23 @@ interface FanOutRun {
 export function fanOut(pool: Pool, conversations: readonly ConversationId[], rules: FanOutRules): Promise<FanOutRun> {
   return pool.transaction(async (tx) => {
     const behind = await lockLaggingCursors(tx, conversations);
-    if (behind.length === 0) return { rows: 0, conversationsWithMore: [] };
-    let read = await readNewMessages(tx, behind, rules.maxAgeMs);
+    if (behind.length === 0) return { writtenPushes: 0, conversationsWithMore: [] };
+    let newMessages = await readNewMessages(tx, behind, rules.maxAgeMs);
     // A cursor is far behind, for instance after an old installation got its first device: the fan-out skips messages
     // that are too old for a push.
-    if (read.some(({ old }) => old)) {
-      read = await readNewMessages(tx, await findStartAfterTooOld(tx, behind, rules.maxAgeMs), rules.maxAgeMs);
+    if (newMessages.some(({ old }) => old)) {
+      newMessages = await readNewMessages(tx, await findStartAfterTooOld(tx, behind, rules.maxAgeMs), rules.maxAgeMs);
     }
-    const taken = read.filter(({ mentionTextBytesBefore }) => mentionTextBytesBefore < MAX_BATCH_BYTES);
-    const rows = await upsertPendingPushes(tx, taken, rules);
+    const taken = newMessages.filter(({ mentionTextBytesBefore }) => mentionTextBytesBefore < MAX_BATCH_BYTES);
+    const writtenPushes = await upsertPendingPushes(tx, taken, rules);
     // If no message of a conversation was read, all are too old, and its cursor moves to the head. A conversation whose
     // messages did not fit into the batch keeps its cursor.
     const reachedSeqOrUnmoved = new Map<ConversationId, Seq | null>(behind.map(({ id, head }) => [id, head]));
-    for (const { conversationId } of read) reachedSeqOrUnmoved.set(conversationId, null);
+    for (const { conversationId } of newMessages) reachedSeqOrUnmoved.set(conversationId, null);
     for (const { conversationId, seq } of taken) reachedSeqOrUnmoved.set(conversationId, seq);
     await advanceCursors(tx, reachedSeqOrUnmoved);
     return {
-      rows,
+      writtenPushes: writtenPushes,
       conversationsWithMore: behind
         .filter(({ id, head }) => (reachedSeqOrUnmoved.get(id) ?? 0) < head)
         .map(({ id }) => id),
@@ -205,13 +205,13 @@ interface SenderMessageRange {
 }
 
 function messageRangesBySenderAndMention(messages: readonly NewMessage[]): SenderMessageRange[] {
-  const first = new Map<string, Seq>();
+  const firstSeqByKey = new Map<string, Seq>();
   const senderRanges = new Map<string, SenderMessageRange>();
   const extend = ({ conversationId, senderId, seq, sentAt }: NewMessage, nick: string | null): void => {
-    const about = `${conversationId}:${nick ?? ''}`;
-    const firstSeq = first.get(about) ?? seq;
-    first.set(about, firstSeq);
-    const key = `${about}:${senderId}`;
+    const conversationNickKey = `${conversationId}:${nick ?? ''}`;
+    const firstSeq = firstSeqByKey.get(conversationNickKey) ?? seq;
+    firstSeqByKey.set(conversationNickKey, firstSeq);
+    const key = `${conversationNickKey}:${senderId}`;
     // The deletion moves the key to the end: so the map has the order of the last messages of the ranges.
     senderRanges.delete(key);
     senderRanges.set(key, {
@@ -233,11 +233,11 @@ function messageRangesBySenderAndMention(messages: readonly NewMessage[]): Sende
 }
 
 function withNewestFirstRanks(senderRanges: readonly SenderMessageRange[]): SenderMessageRange[] {
-  const counts = new Map<string, number>();
+  const rangeCounts = new Map<string, number>();
   return senderRanges.map((senderRange) => {
-    const about = `${senderRange.conversationId}:${senderRange.nick ?? ''}`;
-    const newestFirstRank = (counts.get(about) ?? 0) + 1;
-    counts.set(about, newestFirstRank);
+    const conversationNickKey = `${senderRange.conversationId}:${senderRange.nick ?? ''}`;
+    const newestFirstRank = (rangeCounts.get(conversationNickKey) ?? 0) + 1;
+    rangeCounts.set(conversationNickKey, newestFirstRank);
     return { ...senderRange, newestFirstRank };
   });
 }
@@ -281,7 +281,7 @@ async function upsertPendingPushes(
         -- A boolean: the planner expects that half of the rows match it. From a comparison of texts it expects one row.
         coalesce(s.level, 'all') = 'all' as wants_all,
         exists (select from block b where b.account_id = m.account_id) as blocks,
-        m.account_id in (select * from unnest(${[...rules.foreground]}::bigint[])) as watches
+        m.account_id in (select * from unnest(${[...rules.foregroundAccounts]}::bigint[])) as watches
       from membership m
       left join notification_setting s on s.conversation_id = m.conversation_id and s.account_id = m.account_id
       where m.conversation_id = any(${conversations}::bigint[])

@@ -32,9 +32,9 @@ export async function settlePushes(
   pushExpiresAfterMs: number,
 ): Promise<readonly DeviceId[]> {
   const done = settlements.filter(({ verdict }) => verdict === 'done').map(({ claim }) => claim);
-  const areGone = done.length === 0 || (await deleteDone(sql, done)) === done.length;
-  const left = areGone ? settlements.filter(({ verdict }) => verdict !== 'done') : settlements;
-  return left.length === 0 ? [] : settleMixedInOneStatement(sql, left, pushExpiresAfterMs);
+  const areAllDoneDeleted = done.length === 0 || (await deleteDone(sql, done)) === done.length;
+  const remaining = areAllDoneDeleted ? settlements.filter(({ verdict }) => verdict !== 'done') : settlements;
+  return remaining.length === 0 ? [] : settleMixedInOneStatement(sql, remaining, pushExpiresAfterMs);
 }
 
 /**

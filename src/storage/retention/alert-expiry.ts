@@ -28,33 +28,33 @@ interface AlertExpiry {
  * has locked: waiting for them could cause a deadlock.
  */
 export async function removeExpiredAlerts(pool: Pool, { maxAlerts, beforeStep }: AlertExpiry): Promise<number> {
-  let total = 0;
+  let totalDeleted = 0;
   for (const [state, days] of Object.entries(ALERT_RETENTION_DAYS))
-    total += await deleteInPages(pool, (sql) => deletePageOfOldAlerts(sql, state, days), beforeStep);
+    totalDeleted += await deleteInPages(pool, (sql) => deletePageOfOldAlerts(sql, state, days), beforeStep);
   for (let after = 0 as ConversationId; ;) {
     await beforeStep();
     const page = await pool.run((sql) => countAlertsPerConversation(sql, after), SLOW_QUERY_TIMEOUT_MS);
     for (const { conversationId, count } of page)
-      total += await deleteOldestAlertsInPages(pool, { conversationId, count: count - maxAlerts }, beforeStep);
-    if (page.length < CONVERSATIONS_PER_QUERY) return total;
+      totalDeleted += await deleteOldestAlertsInPages(pool, { conversationId, count: count - maxAlerts }, beforeStep);
+    if (page.length < CONVERSATIONS_PER_QUERY) return totalDeleted;
     after = page.at(-1)!.conversationId;
   }
 }
 
 async function deleteOldestAlertsInPages(
   pool: Pool,
-  { conversationId, count }: { conversationId: ConversationId; count: number },
+  { conversationId, count: excessCount }: { conversationId: ConversationId; count: number },
   beforeStep: () => Promise<void>,
 ): Promise<number> {
-  let total = 0;
-  while (total < count) {
+  let totalDeleted = 0;
+  while (totalDeleted < excessCount) {
     await beforeStep();
-    const limit = Math.min(count - total, DELETE_PAGE_ROWS);
+    const limit = Math.min(excessCount - totalDeleted, DELETE_PAGE_ROWS);
     const deleted = await pool.run((sql) => deleteOldestAlerts(sql, conversationId, limit), SLOW_QUERY_TIMEOUT_MS);
     if (deleted === 0) break;
-    total += deleted;
+    totalDeleted += deleted;
   }
-  return total;
+  return totalDeleted;
 }
 
 async function deletePageOfOldAlerts(sql: Sql, state: string, days: number): Promise<number> {

@@ -13,11 +13,11 @@ export const PAGE_ROWS = 5_000;
  * deliveries a second to this hook alone.
  */
 export const MAX_PAGES_PER_HOOK = 720;
-const TIMEOUT_MS = 60_000;
+const STATEMENT_TIMEOUT_MS = 60_000;
 /** A round skips a hook that had no request for this long, since an earlier round has already examined it. */
 const ACTIVE_WITHIN_MS = 24 * 60 * 60_000;
 
-interface Trimming {
+interface TrimmingOptions {
   /** The number of rows that each hook keeps: the newest ones. */
   readonly keep: number;
   readonly nowMs: number;
@@ -30,35 +30,36 @@ interface Trimming {
  * tell which hooks may have more rows, and an index leads to their rows. So the reads grow with the deleted rows, not
  * with the log.
  */
-export async function trimAttemptsPerHook(pool: Pool, trimming: Trimming): Promise<number> {
+export async function trimAttemptsPerHook(pool: Pool, trimming: TrimmingOptions): Promise<number> {
   const zeroIfIdleSince = new Date(trimming.nowMs - ACTIVE_WITHIN_MS);
   let after: HookReference = { conversationId: 0 as ConversationId, hookId: 0 as HookId };
-  let total = 0;
+  let totalDeleted = 0;
   for (;;) {
     await trimming.beforeStep();
     const page = { after, zeroIfIdleSince, limit: HOOKS_PER_QUERY };
-    const hooks = await pool.run((sql) => countTotalRequestsPerHook(sql, page), TIMEOUT_MS);
-    for (const hook of hooks) if (hook.requests > trimming.keep) total += await trimHook(pool, hook.hookId, trimming);
-    if (hooks.length < HOOKS_PER_QUERY) return total;
+    const hooks = await pool.run((sql) => countTotalRequestsPerHook(sql, page), STATEMENT_TIMEOUT_MS);
+    for (const hook of hooks)
+      if (hook.requests > trimming.keep) totalDeleted += await trimHook(pool, hook.hookId, trimming);
+    if (hooks.length < HOOKS_PER_QUERY) return totalDeleted;
     after = hooks.at(-1)!;
   }
 }
 
-async function trimHook(pool: Pool, hookId: HookId, { keep, beforeStep }: Trimming): Promise<number> {
+async function trimHook(pool: Pool, hookId: HookId, { keep, beforeStep }: TrimmingOptions): Promise<number> {
   await beforeStep();
-  const before = await pool.run((sql) => findOldestKept(sql, hookId, keep), TIMEOUT_MS);
+  const before = await pool.run((sql) => findOldestKept(sql, hookId, keep), STATEMENT_TIMEOUT_MS);
   if (before === null) return 0;
-  let total = 0;
+  let totalDeleted = 0;
   let from = '-infinity';
   for (let pages = 0; pages < MAX_PAGES_PER_HOOK; pages += 1) {
     await beforeStep();
     const range = { from, before };
-    const { count, last } = await pool.run((sql) => deletePage(sql, hookId, range), TIMEOUT_MS);
-    total += count;
+    const { count, last } = await pool.run((sql) => deletePage(sql, hookId, range), STATEMENT_TIMEOUT_MS);
+    totalDeleted += count;
     if (count < PAGE_ROWS) break;
     from = last!;
   }
-  return total;
+  return totalDeleted;
 }
 
 /** The time of the oldest row that a hook keeps, as text: a Date has no microseconds. */

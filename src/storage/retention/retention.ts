@@ -15,7 +15,7 @@ export const DELETE_PAGE_ROWS = 5_000;
  * A round deletes at most this many pages of each kind of row. They suffice for the rows of a quarter of an hour at
  * 4,000 a second, twice as many as may arrive.
  */
-export const MAX_PAGES = 720;
+export const MAX_DELETE_PAGES = 720;
 /**
  * The time-out of the statement of a page. The last page of a kind finds too few rows, and may scan a table for that.
  */
@@ -34,9 +34,9 @@ export async function ensureAttemptPartitions(tx: Transaction, nowMs: number): P
 }
 
 /** Creates the partition of one day, which begins at `from`, if it is missing. */
-export async function ensureDayPartition(tx: Transaction, from: Date): Promise<void> {
-  const to = new Date(from.getTime() + DAY_MS);
-  const name = partitionName(from);
+export async function ensureDayPartition(tx: Transaction, dayStart: Date): Promise<void> {
+  const dayEnd = new Date(dayStart.getTime() + DAY_MS);
+  const name = partitionName(dayStart);
   const [found] = await tx`select to_regclass(${name}) is not null as present`;
   if (found?.['present'] === true) return;
   // A wrong clock may have put rows of that day into the default partition, which would prevent the new partition.
@@ -45,10 +45,10 @@ export async function ensureDayPartition(tx: Transaction, from: Date): Promise<v
   await tx`lock table delivery_attempt_default in access exclusive mode`;
   await tx.unsafe(`create table ${name} (like delivery_attempt including all)`);
   await tx`
-    with moved as (delete from delivery_attempt_default where at >= ${from} and at < ${to} returning *)
+    with moved as (delete from delivery_attempt_default where at >= ${dayStart} and at < ${dayEnd} returning *)
     insert into ${tx(name)} select * from moved`;
   await tx.unsafe(
-    `alter table delivery_attempt attach partition ${name} for values from ('${from.toISOString()}') to ('${to.toISOString()}')`,
+    `alter table delivery_attempt attach partition ${name} for values from ('${dayStart.toISOString()}') to ('${dayEnd.toISOString()}')`,
   );
 }
 
@@ -80,29 +80,33 @@ export async function removeExpiredData(
 ): Promise<RemovedCounts> {
   const { nowMs, beforeStep = () => Promise.resolve() } = round;
   const steps = new StepRunner(beforeStep);
-  const before = (ms: number): Date => new Date(nowMs - ms);
-  const inPages = (page: (sql: Sql) => Promise<number>): Promise<number> =>
-    steps.take(() => deleteInPages(pool, page, steps.before));
+  const dateMsAgo = (ms: number): Date => new Date(nowMs - ms);
+  const inPages = (deletePage: (sql: Sql) => Promise<number>): Promise<number> =>
+    steps.runStep(() => deleteInPages(pool, deletePage, steps.beforeStatement));
   const single = (work: () => Promise<number>): Promise<number> =>
-    steps.take(async () => {
-      await steps.before();
+    steps.runStep(async () => {
+      await steps.beforeStatement();
       return work();
     });
   const removed = {
-    days: await single(() => pool.transaction((tx) => dropOldPartitions(tx, before(retention.deliveryLogMs)))),
-    keys: await inPages(deletePagesOfOldKeys(before(retention.idempotencyKeysMs))),
-    hooks: await inPages((sql) => deleteRemovedHooks(sql, before(retention.removedHooksMs))),
-    pushes: await inPages((sql) => deleteOldPushLog(sql, before(retention.pushLogMs), DELETE_PAGE_ROWS)),
+    days: await single(() => pool.transaction((tx) => dropOldPartitions(tx, dateMsAgo(retention.deliveryLogMs)))),
+    keys: await inPages(deletePagesOfOldKeys(dateMsAgo(retention.idempotencyKeysMs))),
+    hooks: await inPages((sql) => deleteRemovedHooks(sql, dateMsAgo(retention.removedHooksMs))),
+    pushes: await inPages((sql) => deleteOldPushLog(sql, dateMsAgo(retention.pushLogMs), DELETE_PAGE_ROWS)),
     // The clean-up of the delivery log finds hooks with too many rows by these counts. So the counts are kept as long as
     // the rows.
     stats: await inPages((sql) =>
-      deleteOldHookStats(sql, before(Math.max(MIN_HOOK_STATS_RETENTION_MS, retention.deliveryLogMs)), DELETE_PAGE_ROWS),
+      deleteOldHookStats(
+        sql,
+        dateMsAgo(Math.max(MIN_HOOK_STATS_RETENTION_MS, retention.deliveryLogMs)),
+        DELETE_PAGE_ROWS,
+      ),
     ),
-    attempts: await steps.take(() =>
-      trimAttemptsPerHook(pool, { keep: retention.deliveryLogRowsPerHook, nowMs, beforeStep: steps.before }),
+    attempts: await steps.runStep(() =>
+      trimAttemptsPerHook(pool, { keep: retention.deliveryLogRowsPerHook, nowMs, beforeStep: steps.beforeStatement }),
     ),
   };
-  steps.end();
+  steps.throwFirstFailure();
   return removed;
 }
 
@@ -117,13 +121,13 @@ class StepRunner {
   }
 
   /** Each step awaits this before each statement; a rejection aborts the round. */
-  readonly before = async (): Promise<void> => {
+  readonly beforeStatement = async (): Promise<void> => {
     this.#isAborted = true;
     await this.#beforeStep();
     this.#isAborted = false;
   };
 
-  async take(step: () => Promise<number>): Promise<number> {
+  async runStep(step: () => Promise<number>): Promise<number> {
     try {
       return await step();
     } catch (error) {
@@ -133,7 +137,7 @@ class StepRunner {
     }
   }
 
-  end(): void {
+  throwFirstFailure(): void {
     if (this.#failures.length > 0) throw this.#failures[0];
   }
 }
@@ -183,17 +187,17 @@ async function deleteRemovedHooks(sql: Sql, before: Date): Promise<number> {
  */
 export async function deleteInPages(
   pool: Pool,
-  page: (sql: Sql) => Promise<number>,
+  deletePage: (sql: Sql) => Promise<number>,
   beforeStep: () => Promise<void>,
 ): Promise<number> {
-  let total = 0;
-  for (let pages = 0; pages < MAX_PAGES; pages += 1) {
+  let totalDeleted = 0;
+  for (let pages = 0; pages < MAX_DELETE_PAGES; pages += 1) {
     await beforeStep();
-    const count = await pool.run(page, SLOW_QUERY_TIMEOUT_MS);
-    total += count;
+    const count = await pool.run(deletePage, SLOW_QUERY_TIMEOUT_MS);
+    totalDeleted += count;
     if (count < DELETE_PAGE_ROWS) break;
   }
-  return total;
+  return totalDeleted;
 }
 
 function partitionName(day: Date): string {

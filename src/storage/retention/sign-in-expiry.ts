@@ -15,7 +15,8 @@ export interface RemovedSignInCounts {
  * rejection aborts the round.
  */
 export async function removeExpiredSignIns(pool: Pool, beforeStep: () => Promise<void>): Promise<RemovedSignInCounts> {
-  const inPages = (page: (sql: Sql) => Promise<number>): Promise<number> => deleteInPages(pool, page, beforeStep);
+  const inPages = (deletePage: (sql: Sql) => Promise<number>): Promise<number> =>
+    deleteInPages(pool, deletePage, beforeStep);
   return {
     activations: await inPages(deleteOldExpiredActivations),
     links: await inPages(deleteExpiredLinks),

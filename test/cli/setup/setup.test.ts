@@ -228,13 +228,13 @@ describe('klatch setup', () => {
 
 describe('the questions of klatch setup', () => {
   const cluster = { name: '15/main', socketDir: '/run', port: 5433, socketOwnerUid: 0, hbaFile: null };
-  const none = { local: [], embedded: null, unusableReasons: [] };
+  const none = { local: [], embeddedOffer: null, unusableReasons: [] };
   const offered = {
     none,
-    embedded: { ...none, embedded: 'a private one' },
+    embedded: { ...none, embeddedOffer: 'a private one' },
     all: {
       local: [{ cluster, text: 'PostgreSQL 15' }],
-      embedded: 'a private one',
+      embeddedOffer: 'a private one',
       unusableReasons: ['9.3 is too old'],
     },
   };
@@ -273,7 +273,7 @@ describe('the questions of klatch setup', () => {
 
   test('offer a server of this machine first, and say what cannot be used', async () => {
     const { database, shown } = await converse(['', ''], offered.all);
-    expect(database).toEqual({ embedded: false, local: true, cluster: '15/main', port: 5433 });
+    expect(database).toEqual({ embeddedOffer: false, local: true, cluster: '15/main', port: 5433 });
     expect(shown).toMatch(/9\.3 is too old\n[^]*1 {2}PostgreSQL 15\n {2}2 {2}a private one\n {2}3 {2}another server/);
   });
 
@@ -328,6 +328,6 @@ describe('what comes next', () => {
     ],
     ['a file elsewhere', '/srv/k.conf', source, true, 'start the server with "klatch serve --config /srv/k.conf".'],
   ])('is told for %s', (_, file, installation, isService, told) => {
-    expect(nextStep({ programBinDir }, file, { installation, isService })).toBe(told);
+    expect(nextStep({ programBinDir }, file, { installation, isServiceInstalled: isService })).toBe(told);
   });
 });

@@ -58,7 +58,7 @@ async function throughCuts(kind: 'ws' | 'tcp', isCut = true): Promise<{ url: str
 async function follow(url: string, others: 'now' | 'start' = 'start'): Promise<Listening> {
   const one = await listen(url, {
     token: alice.token,
-    follow: { resumeRevByConversation: new Map(), unknownStartAt: others, onlyConversations: null },
+    follow: { resumeRevByConversation: new Map(), startWithoutResumeRev: others, onlyConversations: null },
   });
   listening.push(one);
   return one;
@@ -89,7 +89,7 @@ async function write(url: string): Promise<void> {
     token: bob.token,
     follow: null,
     listener: () => {},
-    backoff: { unjitteredFirstDelayMs: 10, maxMs: 100 },
+    backoff: { unjitteredFirstDelayMs: 10, maxDelayMs: 100 },
   });
   poster.start();
   const call = (method: string, params: object): Promise<unknown> =>

@@ -76,7 +76,7 @@ test('a server that is killed again and again costs the clients nothing: what wa
     clients.push(
       await listen(url, {
         token,
-        follow: { resumeRevByConversation: new Map(), unknownStartAt: 'start', onlyConversations: null },
+        follow: { resumeRevByConversation: new Map(), startWithoutResumeRev: 'start', onlyConversations: null },
       }),
     );
   }

@@ -24,8 +24,8 @@ export async function listen(
   const client = new LiveClient({
     connect: connectFunctionFor(await discoverServerAddress(url)),
     token: 'kls_not-a-real-one',
-    follow: { resumeRevByConversation: new Map(), unknownStartAt: 'now', onlyConversations: null },
-    backoff: { unjitteredFirstDelayMs: 10, maxMs: 100 },
+    follow: { resumeRevByConversation: new Map(), startWithoutResumeRev: 'now', onlyConversations: null },
+    backoff: { unjitteredFirstDelayMs: 10, maxDelayMs: 100 },
     ...rest,
     listener: (event) => {
       events.push(event);

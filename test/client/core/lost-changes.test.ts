@@ -25,7 +25,7 @@ describe.each(['ws', 'tcp'] as const)('a client over %s', (kind) => {
           [7, 0],
           [8, 0],
         ]),
-        unknownStartAt: 'now',
+        startWithoutResumeRev: 'now',
         onlyConversations: null,
       },
     });
@@ -67,7 +67,7 @@ describe.each(['ws', 'tcp'] as const)('a client over %s', (kind) => {
       follow: {
         resumeRevByConversation: new Map([[7, 5]]),
         resumeEpochByConversation: new Map([[7, epoch]]),
-        unknownStartAt: 'now',
+        startWithoutResumeRev: 'now',
         onlyConversations: null,
       },
     });
@@ -79,7 +79,7 @@ describe.each(['ws', 'tcp'] as const)('a client over %s', (kind) => {
   test('closes no gap over the border of an epoch', async () => {
     for (let i = 0; i < 5; i += 1) server.change(7);
     listening = await listen(server.url, {
-      follow: { resumeRevByConversation: new Map([[7, 5]]), unknownStartAt: 'now', onlyConversations: null },
+      follow: { resumeRevByConversation: new Map([[7, 5]]), startWithoutResumeRev: 'now', onlyConversations: null },
     });
     await listening.heard('following');
     // The connection breaks while the client fetches its missing changes.

@@ -181,7 +181,7 @@ describe.each(['ws', 'tcp'] as const)('a client over %s', (kind) => {
     server.override = ({ method }) =>
       method === 'live.subscribe' ? { result: { conversations: [{ id: 7, rev: 3 }], complete: true } } : undefined;
     listening = await listen(server.url, {
-      follow: { resumeRevByConversation: new Map([[7, 90]]), unknownStartAt: 'now', onlyConversations: null },
+      follow: { resumeRevByConversation: new Map([[7, 90]]), startWithoutResumeRev: 'now', onlyConversations: null },
     });
     await listening.heard('following');
     expect(listening.events).toContainEqual({ type: 'reset', conversation: 7, rev: 3 });
@@ -192,7 +192,7 @@ describe.each(['ws', 'tcp'] as const)('a client over %s', (kind) => {
     server.override = ({ method }) =>
       method === 'live.subscribe' ? { result: { conversations: [], complete: false } } : undefined;
     listening = await listen(server.url, {
-      follow: { resumeRevByConversation: new Map([[7, 2]]), unknownStartAt: 'now', onlyConversations: null },
+      follow: { resumeRevByConversation: new Map([[7, 2]]), startWithoutResumeRev: 'now', onlyConversations: null },
     });
     await listening.heard('following');
     expect(listening.events).toContainEqual({ type: 'following', conversations: 0, isSubscribedToAll: false });
@@ -205,7 +205,7 @@ describe.each(['ws', 'tcp'] as const)('a client over %s', (kind) => {
     server.override = ({ method }) =>
       method === 'live.subscribe' ? { result: { conversations: [], complete: false } } : undefined;
     listening = await listen(server.url, {
-      follow: { resumeRevByConversation: known, unknownStartAt: 'now', onlyConversations: null },
+      follow: { resumeRevByConversation: known, startWithoutResumeRev: 'now', onlyConversations: null },
     });
     await listening.heard('following');
     const { params } = server.requests.find(({ method }) => method === 'live.subscribe')!;

@@ -3,9 +3,9 @@ import type { EncodedEvent, EventReader } from '../../../src/delivery/events/eve
 import { EventRequestBuilder } from '../../../src/delivery/events/event-request-builder.ts';
 import type { ConversationId, LogEpoch, Rev, Seq } from '../../../src/model/ids.ts';
 import type { LaneRow } from '../../../src/storage/hooks/lanes.ts';
-import { MAX_SKIPPED } from '../../../src/delivery/request-body-builder.ts';
+import { MAX_SKIPPED_PER_REQUEST } from '../../../src/delivery/request-body-builder.ts';
 
-const LAST_REV = MAX_SKIPPED + 100;
+const LAST_REV = MAX_SKIPPED_PER_REQUEST + 100;
 
 /** An edit for the first and the last rev, and between them deletions, which the hook does not want. */
 const event = (rev: number, change: Partial<EncodedEvent> = {}): EncodedEvent => ({

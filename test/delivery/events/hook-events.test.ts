@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { AccountId, ConversationId, HookId, Seq } from '../../../src/model/ids.ts';
 import { lockGroup } from '../../../src/storage/groups/groups.ts';
-import { applyChanges, lockHook } from '../../../src/storage/hooks/hook-control.ts';
+import { applyHookChanges, lockHook } from '../../../src/storage/hooks/hook-control.ts';
 import { lockHeadAndReadMessage, updateMessageText } from '../../../src/storage/messages/messages.ts';
 import { holdOpen, isWaiting, until } from '../../storage/fixture.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -99,7 +99,7 @@ describe('asking for events', () => {
     const held = await holdOpen(database.target, async (tx) => {
       await lockGroup(tx, conversationId);
       const hook = (await lockHook(tx, { conversationId, hookId: it.lane.hook as HookId }))!;
-      await applyChanges(tx, hook, { events: ['message.updated'] });
+      await applyHookChanges(tx, hook, { events: ['message.updated'] });
     });
     const edited = it.edit(seq, 'edited');
     await until(database, (sql) => isWaiting(sql, 'general'));

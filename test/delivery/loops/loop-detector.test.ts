@@ -13,7 +13,7 @@ function post(
   { fromMs = START_MS, minutes = 1, everyMs = 500, deliveredAfterMs = 10 },
 ): number {
   const endMs = fromMs + minutes * MINUTE_MS;
-  for (let atMs = fromMs; atMs < endMs; atMs += everyMs) detector.observe(atMs, atMs + deliveredAfterMs);
+  for (let atMs = fromMs; atMs < endMs; atMs += everyMs) detector.observeDelivery(atMs, atMs + deliveredAfterMs);
   return endMs;
 }
 

@@ -178,7 +178,7 @@ describe('a store that breaks off or talks nonsense', () => {
     const bytes = Readable.from([randomBytes(9 * MIB)]);
     const store = storeWith();
     const key = newKey();
-    const progress = { received: 0, state: await store.prepareStoreForUpload(key) };
+    const progress = { receivedBytes: 0, state: await store.prepareStoreForUpload(key) };
     await expect(store.append(key, progress, { bytes, onProgress: () => {} })).rejects.toThrow(/no S3 store/);
   });
 
@@ -223,7 +223,7 @@ describe('a store that breaks off or talks nonsense', () => {
   test('that has dropped an upload is not asked to go on with it', async () => {
     const store = storeWith();
     const key = newKey();
-    const begun = { received: 0, state: await store.prepareStoreForUpload(key) };
+    const begun = { receivedBytes: 0, state: await store.prepareStoreForUpload(key) };
     const progress = await store.append(key, begun, {
       bytes: Readable.from([randomBytes(9 * MIB)]),
       onProgress: () => {},

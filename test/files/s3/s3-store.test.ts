@@ -46,10 +46,14 @@ describe('a store in a bucket', () => {
     const state = await store.prepareStoreForUpload(key);
     const progress = await store.append(
       key,
-      { received: 0, state },
-      { bytes: Readable.from([bytes]), onProgress: ({ received }) => told.push(received), isLast: true },
+      { receivedBytes: 0, state },
+      {
+        bytes: Readable.from([bytes]),
+        onProgress: ({ receivedBytes: received }) => told.push(received),
+        isEndOfFile: true,
+      },
     );
-    expect(progress.received).toBe(bytes.length);
+    expect(progress.receivedBytes).toBe(bytes.length);
     expect(told).toEqual([0, PART, 2 * PART]);
     await store.finish(key, progress);
     expect(server.seen.filter(({ method }) => method === 'PUT').map(({ bytes: size }) => size)).toEqual([
@@ -64,13 +68,13 @@ describe('a store in a bucket', () => {
   test('goes on with an upload whose pieces are of any size, and leaves nothing of it behind', async () => {
     const key = newKey();
     const bytes = randomBytes(PART + 3 * MIB);
-    let progress: UploadProgress = { received: 0, state: await store.prepareStoreForUpload(key) };
+    let progress: UploadProgress = { receivedBytes: 0, state: await store.prepareStoreForUpload(key) };
     for (let at = 0; at < bytes.length; at += 2 * MIB + 7) {
       const piece = bytes.subarray(at, at + 2 * MIB + 7);
       // The database stores the progress as JSON.
       const kept = JSON.parse(JSON.stringify(progress)) as UploadProgress;
       progress = await store.append(key, kept, { bytes: Readable.from([piece]), onProgress: () => {} });
-      expect(progress.received).toBe(at + piece.length);
+      expect(progress.receivedBytes).toBe(at + piece.length);
     }
     expect((await store.listUploads(null)).files.map(({ key: found }) => found)).toEqual([key]);
     await store.finish(key, progress);
@@ -81,12 +85,12 @@ describe('a store in a bucket', () => {
 
   test('keeps a file without a byte, and a small one that nobody said was the last of', async () => {
     const [empty, small] = [newKey(), newKey()];
-    const nothing = { received: 0, state: await store.prepareStoreForUpload(empty) };
+    const nothing = { receivedBytes: 0, state: await store.prepareStoreForUpload(empty) };
     await store.finish(empty, nothing);
     await store.finish(empty, nothing);
     expect(await store.size(empty)).toBe(0);
     const bytes = Readable.from([Buffer.from('small')]);
-    const begun = { received: 0, state: await store.prepareStoreForUpload(small) };
+    const begun = { receivedBytes: 0, state: await store.prepareStoreForUpload(small) };
     const progress = await store.append(small, begun, { bytes, onProgress: () => {} });
     await store.finish(small, progress);
     expect((await buffer(await store.read(small, null))).toString()).toBe('small');
@@ -97,11 +101,11 @@ describe('a store in a bucket', () => {
     const key = newKey();
     const bytes = randomBytes(PART + 2 * MIB);
     const source = new PassThrough();
-    let reached: UploadProgress = { received: 0, state: await store.prepareStoreForUpload(key) };
+    let reached: UploadProgress = { receivedBytes: 0, state: await store.prepareStoreForUpload(key) };
     const appending = store.append(key, reached, { bytes: source, onProgress: (progress) => (reached = progress) });
     source.write(bytes.subarray(0, PART + MIB), () => setImmediate(() => source.destroy(new Error('gone'))));
     await expect(appending).rejects.toThrow('gone');
-    expect(reached.received).toBe(PART + MIB);
+    expect(reached.receivedBytes).toBe(PART + MIB);
     const rest = { bytes: Readable.from([bytes.subarray(PART + MIB)]), onProgress: () => {}, isLast: true };
     await store.finish(key, await store.append(key, reached, rest));
     expect((await buffer(await store.read(key, null))).equals(bytes)).toBe(true);
@@ -112,7 +116,7 @@ describe('a store in a bucket', () => {
     const bytes = randomBytes(PART + 3 * MIB);
     const add = (from: UploadProgress, start: number, end: number): Promise<UploadProgress> =>
       store.append(key, from, { bytes: Readable.from([bytes.subarray(start, end)]), onProgress: () => {} });
-    const noted = await add({ received: 0, state: await store.prepareStoreForUpload(key) }, 0, 5 * MIB);
+    const noted = await add({ receivedBytes: 0, state: await store.prepareStoreForUpload(key) }, 0, 5 * MIB);
     // The server stores a part and a new remainder, and dies before it records them in the row.
     await add(noted, 5 * MIB, PART + MIB);
     await store.finish(key, await add(noted, 5 * MIB, bytes.length));
@@ -125,7 +129,7 @@ describe('a store in a bucket', () => {
 
   test('gives an upload up with all that is of it, one that nobody has noted too', async () => {
     const key = newKey();
-    const begun = { received: 0, state: await store.prepareStoreForUpload(key) };
+    const begun = { receivedBytes: 0, state: await store.prepareStoreForUpload(key) };
     const bytes = Readable.from([randomBytes(PART + MIB)]);
     const { state } = await store.append(key, begun, { bytes, onProgress: () => {} });
     server.leaveUpload(key, 'unnoted');
@@ -148,10 +152,10 @@ describe('a store in a bucket', () => {
   test('refuses to go on with an upload of another store, or of another length', async () => {
     const key = newKey();
     const source = { bytes: Readable.from([]), onProgress: () => {} };
-    await expect(store.append(key, { received: 5, state: {} }, source)).rejects.toBeInstanceOf(NotInStoreError);
+    await expect(store.append(key, { receivedBytes: 5, state: {} }, source)).rejects.toBeInstanceOf(NotInStoreError);
     const state = await store.prepareStoreForUpload(key);
-    await expect(store.append(key, { received: 5, state }, source)).rejects.toBeInstanceOf(NotInStoreError);
-    await expect(store.finish(key, { received: 5, state })).rejects.toBeInstanceOf(NotInStoreError);
+    await expect(store.append(key, { receivedBytes: 5, state }, source)).rejects.toBeInstanceOf(NotInStoreError);
+    await expect(store.finish(key, { receivedBytes: 5, state })).rejects.toBeInstanceOf(NotInStoreError);
     await store.removeUploadAndFile(key, {});
   });
 

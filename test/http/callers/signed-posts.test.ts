@@ -180,7 +180,7 @@ describe('a signature', () => {
     const documented = incomingSecretOf("It's a Secret to Everybody", false);
     const signature = new PostSignature({ 'x-hub-signature-256': `sha256=${digest}` }, documented);
     signature.verifyBody(Buffer.from('Hello, World!'));
-    expect(signature.isSigned).toBe(true);
+    expect(signature.isSignatureVerified).toBe(true);
   });
 
   test.each([

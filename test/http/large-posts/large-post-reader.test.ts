@@ -36,7 +36,7 @@ const context = (headers: PostContext['headers'] = {}): PostContext => ({
   onFormat: () => {},
   hopLimit: 3,
 });
-const free = { admit: () => {}, charge: () => {} };
+const free = { requireBudget: () => {}, charge: () => {} };
 const bodyOf = (value: unknown): Buffer => Buffer.from(JSON.stringify(value));
 
 /** Makes a function that starts a thread, which runs this code for each call. */
@@ -115,7 +115,9 @@ describe('the thread for large posts', () => {
     const admit = (): void => {
       throw refusal;
     };
-    await expect(reader.read(bodyOf({ text: 'x' }), context(), { ...free, admit })).rejects.toBe(refusal);
+    await expect(reader.read(bodyOf({ text: 'x' }), context(), { ...free, requireBudget: admit })).rejects.toBe(
+      refusal,
+    );
   });
 
   test('is replaced when it does not answer, and what waits is read by the next one', async () => {

@@ -96,7 +96,7 @@ test('so many wait for the next turn, and no more', async () => {
 
 test('a caller who waits for time gets it, or is refused when there is none within the given time', async () => {
   const budget = new ParseBudget(BUDGET_MS);
-  const inLine = (maxMs: number): Promise<string> => budget.runQueued(a, { maxMs, refusal }, () => 'done');
+  const inLine = (maxMs: number): Promise<string> => budget.runQueued(a, { maxWaitMs: maxMs, refusal }, () => 'done');
   expect(await inLine(0)).toBe('done');
   spend(budget, a, performance.now());
   await expect(inLine(0)).rejects.toThrow('refused');
@@ -108,7 +108,9 @@ test('callers of one source wait in a line, in order, and one who is refused hol
   spend(budget, a, performance.now());
   const order: string[] = [];
   const inLine = (name: string, maxMs: number): Promise<void> =>
-    budget.runQueued(a, { maxMs, refusal }, () => void order.push(name)).catch(() => void order.push(`not ${name}`));
+    budget
+      .runQueued(a, { maxWaitMs: maxMs, refusal }, () => void order.push(name))
+      .catch(() => void order.push(`not ${name}`));
   const all = [inLine('first', 60_000), inLine('second', 0), inLine('third', 60_000)];
   await inLine('fourth', 60_000);
   await Promise.all(all);
@@ -124,7 +126,7 @@ test('callers who wait share the budget of each tenth of a second', async () => 
     const slot = Math.floor(performance.now() / 100);
     bySlot.set(slot, (bySlot.get(slot) ?? 0) + 1);
   };
-  await Promise.all(Array.from({ length: 100 }, () => budget.runQueued(a, { maxMs: 60_000, refusal }, work)));
+  await Promise.all(Array.from({ length: 100 }, () => budget.runQueued(a, { maxWaitMs: 60_000, refusal }, work)));
   // A tenth of a second has 25 ms, which are 13 pieces at most. All 100 would fit into the budget of a second.
   expect(Math.max(...bySlot.values())).toBeLessThan(18);
 });

@@ -104,7 +104,7 @@ export function alertPost(
     bodyHash: null,
     source: 'test',
     alertKey: 'cpu',
-    update: { state, senderAlerts, occurredAt: OCCURRED_AT },
+    update: { state, senderAlerts, fallbackStartedAt: OCCURRED_AT },
     writeTexts,
     ...changes,
   };

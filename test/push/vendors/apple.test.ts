@@ -59,7 +59,7 @@ function vendor({
       applePushEndpoint: endpoint ?? server.endpoint,
       extraAppleCaFile: authority === undefined ? `${folder.path}/ca.pem` : authority,
     },
-    { timeoutMs, inFlight: 100, userAgent: 'Klatch/0', ...(now === undefined ? {} : { now }) },
+    { timeoutMs, maxInFlight: 100, userAgent: 'Klatch/0', ...(now === undefined ? {} : { now }) },
   );
   closing.push(() => made.stop());
   return made;

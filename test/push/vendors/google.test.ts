@@ -37,7 +37,7 @@ function vendor({ timeoutMs = 5_000, now, keys = [account], endpoint = server.en
       googlePushEndpoint: endpoint,
       tokenEndpoint: server.tokenEndpoint,
     },
-    { timeoutMs, inFlight: 100, userAgent: 'Klatch/0', ...(now === undefined ? {} : { now }) },
+    { timeoutMs, maxInFlight: 100, userAgent: 'Klatch/0', ...(now === undefined ? {} : { now }) },
   );
   closing.push(() => made.stop());
   return made;

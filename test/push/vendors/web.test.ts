@@ -37,7 +37,7 @@ interface Made {
 function vendor({ allow = ['loopback'], timeoutMs = 5_000, keys = vapid, vapidSubject }: Made = {}): WebVendor {
   const made = new WebVendor(
     { public: keys.publicKey, private: keys.privateKey, vapidSubject: vapidSubject ?? 'mailto:klatch@example.org' },
-    { timeoutMs, inFlight: 100, userAgent: 'Klatch/0' },
+    { timeoutMs, maxInFlight: 100, userAgent: 'Klatch/0' },
     {
       policy: new AddressPolicy(allow),
       lookup: new DnsResolver({

@@ -40,7 +40,7 @@ export async function fillDatabase(database: TestDatabase): Promise<void> {
   await log.stop();
   const hook = await makeHook(database, groups[0]!, {
     startAfterSeq: 2 as Seq,
-    startRev: 2 as Rev,
+    startAfterRev: 2 as Rev,
     events: ['message.updated'],
   });
   await makeHook(database, groups[1]!, { skip: ['webhook', 'bot'], order: 'none' });

@@ -30,7 +30,7 @@ export async function takeBackup(
   output.on('data', (chunk: Buffer) => chunks.push(chunk));
   const written = await writeBackup(target, output, {
     configuration: NO_CONFIGURATION,
-    version: '0.0.0-test',
+    klatchVersion: '0.0.0-test',
     ...options,
   });
   return { bytes: Buffer.concat(chunks), written };
@@ -49,7 +49,7 @@ export function loadBackup(
     async (load) => {
       await readBackup(Readable.from([bytes]), {
         header: (header) => load.begin(header),
-        rows: (table, content) => load.rows(table, content),
+        rows: (table, content) => load.copyRows(table, content),
       });
     },
     {

@@ -93,7 +93,7 @@ afterEach(async () => {
 test('a copy ends whose end comes after its rows have filled the buffer', async () => {
   const target = { ...database.target, host: '127.0.0.1', port: proxy.port };
   const signal = new AbortController().signal;
-  const copied = await withSnapshot(target, { version: '0', signal }, async ({ copy }) => {
+  const copied = await withSnapshot(target, { klatchVersion: '0', signal }, async ({ copy }) => {
     let bytes = 0;
     for await (const chunk of copy({ name: 'large', columns: ['text'] })) {
       bytes += chunk.length;

@@ -66,7 +66,7 @@ describe('a backup', () => {
       order by conversation_id limit 1`,
     );
     const page = await target.query((sql) => readHistory(sql, { ...request, conversationId: group!.id }));
-    expect(page!.messages).toMatchObject([{ text: '', attachments: [ATTACHED] }]);
+    expect(page!.messages).toMatchObject([{ sqlText: '', attachments: [ATTACHED] }]);
     const log = new MessageLog(target.open().intake, logOptions());
     const again = post(group!, 'again', { attachments: [ATTACHED.id] });
     expect(await log.append(again)).toEqual({ outcome: 'refused' });
@@ -116,7 +116,11 @@ describe('a backup', () => {
     const known = readMigrations();
     expect(written.header).toMatchObject({ schema: known.length, migrations: known.map(({ name }) => name) });
     const version = known.length + 1;
-    const later = { version, name: 'later', text: 'alter table reverse_hook add column later int not null default 7' };
+    const later = {
+      version,
+      name: 'later',
+      sqlText: 'alter table reverse_hook add column later int not null default 7',
+    };
     const { appliedMigrations } = await loadBackup(target.target, bytes, sealer, [...known, later]);
     expect(appliedMigrations).toEqual([`${version} later`]);
     const rows = await target.query((sql) => sql`select id, later from reverse_hook`);
@@ -136,7 +140,7 @@ describe('a backup', () => {
     try {
       await withSnapshot(
         source.target,
-        { version: '0', signal: new AbortController().signal },
+        { klatchVersion: '0', signal: new AbortController().signal },
         async ({ header, copy }) => {
           for (const table of header.tables) {
             for await (const _ of copy(table));

@@ -41,7 +41,7 @@ describe('a copy of which nothing moves any more', () => {
     const stuck = new Writable({ write: () => {} });
     const backup = writeBackup(database.target, stuck, {
       configuration: NO_CONFIGURATION,
-      version: '0',
+      klatchVersion: '0',
       stallTimeoutMs: STALL_MS,
     });
     await expect(backup).rejects.toThrow('Nothing moved for too long');
@@ -52,7 +52,7 @@ describe('a copy of which nothing moves any more', () => {
     const held = await holdOpen(database.target, (tx) => tx`lock table notice in access exclusive mode`);
     const output = new PassThrough();
     output.resume();
-    const options = { configuration: NO_CONFIGURATION, version: '0', stallTimeoutMs: STALL_MS };
+    const options = { configuration: NO_CONFIGURATION, klatchVersion: '0', stallTimeoutMs: STALL_MS };
     await expect(writeBackup(database.target, output, options)).rejects.toThrow('Nothing moved for too long');
     await held.release();
     await sessionsAreGone(database);
@@ -69,7 +69,7 @@ describe('a copy of which nothing moves any more', () => {
         async (load) => {
           await readBackup(input, {
             header: (header) => load.begin(header),
-            rows: (table, content) => load.rows(table, content),
+            rows: (table, content) => load.copyRows(table, content),
           });
         },
         { sealer, stallTimeoutMs: STALL_MS },

@@ -29,12 +29,12 @@ let database: TestDatabase;
 const pools: Pool[] = [];
 
 function open(): Pool {
-  const pool = new Pool(database.target, { name: 'migrate', size: 1, maxWaiting: 1, timeoutMs: 30_000 });
+  const pool = new Pool(database.target, { name: 'migrate', maxConnections: 1, maxWaitingCalls: 1, timeoutMs: 30_000 });
   pools.push(pool);
   return pool;
 }
 
-const step = (version: number, text: string): Migration => ({ version, name: `step-${version}`, text });
+const step = (version: number, text: string): Migration => ({ version, name: `step-${version}`, sqlText: text });
 
 describe('migrate()', () => {
   beforeEach(async () => {
@@ -164,7 +164,7 @@ describe('migrate()', () => {
     },
   ])('refuses the database of $of, and leaves it as it is', async ({ applied, sentence }) => {
     const pool = open();
-    await migrate(pool, { migrations: applied.map((name, index) => ({ version: index + 1, name, text: '' })) });
+    await migrate(pool, { migrations: applied.map((name, index) => ({ version: index + 1, name, sqlText: '' })) });
     const before = await database.query(describeSchema);
     const ours = [step(1, 'create table one (a int)'), step(2, 'create table two (a int)')];
     const failure = await migrate(pool, { migrations: ours }).catch((error: unknown) => error);

@@ -6,7 +6,7 @@ import type { Sql, Transaction } from '../../../src/storage/db/connection.ts';
 import { listGroups } from '../../../src/storage/groups/groups.ts';
 import { readLogPage, type LogPosition } from '../../../src/storage/hooks/delivery-log.ts';
 import {
-  applyChanges,
+  applyHookChanges,
   claimPing,
   firstSeqSince,
   lockHook,
@@ -101,7 +101,7 @@ beforeAll(async () => {
   // Autovacuum would disturb the counts: to summarise a BRIN index, it scans new blocks of the table.
   await database.query((sql) => sql.unsafe(STILL));
   await database.query((sql) => sql`analyze`);
-  pool = new Pool(database.target, { name: 'plans', size: 1, maxWaiting: 1, timeoutMs: 20_000 });
+  pool = new Pool(database.target, { name: 'plans', maxConnections: 1, maxWaitingCalls: 1, timeoutMs: 20_000 });
 });
 afterAll(async () => {
   pool.stop();
@@ -290,8 +290,8 @@ const statements: [string, (sql: Sql) => Promise<unknown>][] = [
   ['the newest attempts of a hook', (sql) => readLogPage(sql, hookOf(5).hookId, { before: null, limit: 101 })],
   ['a page of the delivery log', (sql) => readLogPage(sql, hookOf(5).hookId, { before: logPlace, limit: 101 })],
   ['a ping', (sql) => claimPing(sql, hookOf(106), 5)],
-  ['a pause', locked(107, (tx, hook) => applyChanges(tx, hook, { paused: true }))],
-  ['a resumption', locked(108, (tx, hook) => applyChanges(tx, hook, { paused: false }))],
+  ['a pause', locked(107, (tx, hook) => applyHookChanges(tx, hook, { paused: true }))],
+  ['a resumption', locked(108, (tx, hook) => applyHookChanges(tx, hook, { paused: false }))],
   ['a redelivery', locked(109, (tx, hook) => redeliverFrom(tx, hook, { seq: 4, since: null }))],
   [
     'a redelivery of single messages',

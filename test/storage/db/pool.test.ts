@@ -22,7 +22,13 @@ afterEach(async () => {
 });
 
 function open(options: Partial<PoolOptions> = {}): Pool {
-  const pool = new Pool(database.target, { name: 'pooled', size: 1, maxWaiting: 2, timeoutMs: 5_000, ...options });
+  const pool = new Pool(database.target, {
+    name: 'pooled',
+    maxConnections: 1,
+    maxWaitingCalls: 2,
+    timeoutMs: 5_000,
+    ...options,
+  });
   pools.push(pool);
   return pool;
 }
@@ -45,15 +51,15 @@ describe('Pool', () => {
     const first = occupy(pool);
     const served: number[] = [];
     const waiting = [1, 2].map((n) => pool.run(async () => served.push(n)));
-    expect(pool.waiting).toBe(2);
+    expect(pool.waitingCalls).toBe(2);
     await expect(pool.run(one)).rejects.toThrow(DatabaseUnavailableError);
-    expect([pool.size, pool.busy, pool.counts.refused]).toEqual([1, 1, 1]);
+    expect([pool.maxConnections, pool.busyConnections, pool.counts.refusedCalls]).toEqual([1, 1, 1]);
     first.free();
     await Promise.all([first.done, ...waiting]);
     expect(served).toEqual([1, 2]);
-    expect(pool.waiting).toBe(0);
+    expect(pool.waitingCalls).toBe(0);
     // `waitS` counts only the two calls that had to wait, and not the call that found the connection free.
-    expect([pool.busy, pool.counts.waitS.read().count]).toEqual([0, 2]);
+    expect([pool.busyConnections, pool.counts.waitS.read().count]).toEqual([0, 2]);
   });
 
   test('refuses a call that waited too long, and never begins it', async () => {
@@ -62,7 +68,7 @@ describe('Pool', () => {
     let begun = false;
     const late = pool.run(async () => (begun = true), 50);
     await expect(late).rejects.toThrow(DatabaseUnavailableError);
-    expect(pool.counts.refused).toBe(1);
+    expect(pool.counts.refusedCalls).toBe(1);
     first.free();
     await first.done;
     await pool.run(one);
@@ -84,11 +90,11 @@ describe('Pool', () => {
   });
 
   test('runs as many calls at once as it has connections', async () => {
-    const pool = open({ size: 3 });
+    const pool = open({ maxConnections: 3 });
     const three = [occupy(pool), occupy(pool), occupy(pool)];
-    expect(pool.waiting).toBe(0);
+    expect(pool.waitingCalls).toBe(0);
     const fourth = pool.run(one);
-    expect(pool.waiting).toBe(1);
+    expect(pool.waitingCalls).toBe(1);
     for (const { free } of three) free();
     await Promise.all([...three.map(({ done }) => done), fourth]);
   });

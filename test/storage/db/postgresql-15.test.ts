@@ -48,7 +48,7 @@ const SNAPSHOT = fileURLToPath(new URL('../schema.snapshot.txt', import.meta.url
   beforeAll(async () => {
     dataDir = await mkdtemp(join(tmpdir(), 'klatch-test-15-'));
     await chmod(dataDir, 0o711);
-    server = await startEmbedded({ dataDir, binDir: BIN_DIR, log: () => {}, settings: { fsync: 'off' } });
+    server = await startEmbedded({ dataDir, binDir: BIN_DIR, log: () => {}, serverSettings: { fsync: 'off' } });
     const { socketDir: host, port, user } = server;
     const where = { host, port, user, database: server.database, password: '' };
     const target = { ...where, connectTimeoutMs: 2_000, lockTimeoutMs: 1_000 };
@@ -63,7 +63,7 @@ const SNAPSHOT = fileURLToPath(new URL('../schema.snapshot.txt', import.meta.url
   });
 
   test('the migrations make the same schema', async () => {
-    expect(server.version).toMatch(/^15\./);
+    expect(server.postgresqlVersion).toMatch(/^15\./);
     await migrate(database.intake);
     expect(await asTest.query(describeSchema)).toBe(await readFile(SNAPSHOT, 'utf8'));
   });

@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/gl
 import { Connection, type ConnectionTarget, type Sql } from '../../../src/storage/db/connection.ts';
 import { CommitUnknownError, DatabaseUnavailableError } from '../../../src/storage/db/database-error.ts';
 import { Pool } from '../../../src/storage/db/pool.ts';
-import { readOnly } from '../../../src/storage/db/read-only.ts';
+import { withReadOnlyTransaction } from '../../../src/storage/db/read-only.ts';
 import { createTestDatabase } from '../../support/database.ts';
 import { DatabaseProxy } from '../../support/database-proxy.ts';
 import { PostgresCluster, type PostgresNode } from '../../support/postgres-cluster.ts';
@@ -29,7 +29,7 @@ function open(target: ConnectionTarget): Connection {
 }
 
 function openPool(target: ConnectionTarget, size: number): Pool {
-  const pool = new Pool(target, { name: 'tested', size, maxWaiting: 10, timeoutMs: 20_000 });
+  const pool = new Pool(target, { name: 'tested', maxConnections: size, maxWaitingCalls: 10, timeoutMs: 20_000 });
   opened.push({ close: () => pool.stop() });
   return pool;
 }
@@ -85,9 +85,11 @@ describe('of several servers', () => {
   });
 
   test('a standby will do for those who only look', async () => {
-    const found = await readOnly(standby.target, 20_000, (tx) => portOf(tx as unknown as Sql));
+    const found = await withReadOnlyTransaction(standby.target, 20_000, (tx) => portOf(tx as unknown as Sql));
     expect(found).toBe(standby.port);
-    const better = await readOnly(cluster.target([standby, primary]), 20_000, (tx) => portOf(tx as unknown as Sql));
+    const better = await withReadOnlyTransaction(cluster.target([standby, primary]), 20_000, (tx) =>
+      portOf(tx as unknown as Sql),
+    );
     expect(better).toBe(primary.port);
   });
 });

@@ -66,7 +66,7 @@ describe('the choice of programs', () => {
       await install('b', '11.22'),
       join(root, 'missing'),
     ];
-    expect((await findPrograms(nothingYet, { binDirs })).version).toBe('11.22');
+    expect((await findPrograms(nothingYet, { binDirs })).postgresqlVersion).toBe('11.22');
   });
 
   test('when nothing is found, the sentence says what was looked at and what to set', async () => {
@@ -88,7 +88,7 @@ describe('the choice of programs', () => {
   test('bin-dir wins over newer programs elsewhere, and one that is too old is refused', async () => {
     const newer = await install('a', '18.1');
     const binDir = await install('b', '16.3');
-    expect((await findPrograms({ ...nothingYet, binDir }, { binDirs: [newer] })).version).toBe('16.3');
+    expect((await findPrograms({ ...nothingYet, binDir }, { binDirs: [newer] })).postgresqlVersion).toBe('16.3');
     const error = await refusal({ ...nothingYet, binDir: await install('c', '10.23') });
     expect(error.code).toBe('version-unsupported');
   });
@@ -105,7 +105,7 @@ describe('the companion', () => {
     await install('lib/klatch/postgresql/bin', '98.1');
     await install('zip/postgresql/bin', '99.1');
     // The programs of this machine, if it has some, are of older versions.
-    expect((await findPrograms(nothingYet, { installation: ofPackage })).version).toBe('98.1');
+    expect((await findPrograms(nothingYet, { installation: ofPackage })).postgresqlVersion).toBe('98.1');
     expect(await findPrograms(nothingYet, { installation: ofArchive })).toMatchObject({
       version: '99.1',
       binDir: join(root, 'zip/postgresql/bin'),

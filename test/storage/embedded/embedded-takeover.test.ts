@@ -38,7 +38,7 @@ afterEach(async () => {
 });
 
 async function start(options: Partial<EmbeddedOptions> = {}): Promise<EmbeddedServer> {
-  const server = await startEmbedded({ dataDir, binDir: null, log: () => {}, settings: FAST, ...options });
+  const server = await startEmbedded({ dataDir, binDir: null, log: () => {}, serverSettings: FAST, ...options });
   servers.push(server);
   return server;
 }
@@ -122,7 +122,7 @@ describe('after kill -9 of the process that started it', () => {
   test('the running server is taken over, and stopped by the one that took it over', async () => {
     const pid = await startElsewhereAndKill();
     const server = await start();
-    expect(server.adopted).toBe(true);
+    expect(server.wasAlreadyRunning).toBe(true);
     expect(await postmasterPid()).toBe(pid);
     expect(await query(server, (sql) => sql`select current_user as who`)).toEqual([{ who: 'klatch' }]);
     await server.stop();
@@ -133,7 +133,7 @@ describe('after kill -9 of the process that started it', () => {
     const pid = await startElsewhereAndKill();
     await unlink(join(dataDir, 'postgresql.run', '.s.PGSQL.5432'));
     const server = await start();
-    expect(server.adopted).toBe(false);
+    expect(server.wasAlreadyRunning).toBe(false);
     expect(await postmasterPid()).not.toBe(pid);
     expect(await query(server, (sql) => sql`select 1 as one`)).toEqual([{ one: 1 }]);
   });
@@ -142,7 +142,7 @@ describe('after kill -9 of the process that started it', () => {
     // On a machine that stalls, the creation may be complete before the kill: then it is repeated.
     while (!(await killWhileCreating())) await rm(dataDir, { recursive: true, force: true, maxRetries: 10 });
     const server = await start();
-    expect(server.adopted).toBe(false);
+    expect(server.wasAlreadyRunning).toBe(false);
     expect(await query(server, (sql) => sql`select 1 as one`)).toEqual([{ one: 1 }]);
   });
 
@@ -160,11 +160,11 @@ describe('after kill -9 of the process that started it', () => {
 
 describe('after the server itself was killed', () => {
   test('the next start recovers what was committed', async () => {
-    const first = await start({ settings: { ...FAST, synchronous_commit: 'on' } });
+    const first = await start({ serverSettings: { ...FAST, synchronous_commit: 'on' } });
     await query(first, (sql) => sql`create table kept as select 42 as value`);
     await killPostmaster();
     const second = await start();
-    expect(second.adopted).toBe(false);
+    expect(second.wasAlreadyRunning).toBe(false);
     expect(await query(second, (sql) => sql`select value from kept`)).toEqual([{ value: 42 }]);
   });
 
@@ -197,7 +197,7 @@ describe('after the server itself was killed', () => {
     children.push(other);
     await writeFile(file, content.replace(/^\d+/, String(other.pid)), { mode: 0o600 });
     const second = await start();
-    expect(second.adopted).toBe(false);
+    expect(second.wasAlreadyRunning).toBe(false);
     expect(await query(second, (sql) => sql`select 1 as one`)).toEqual([{ one: 1 }]);
   });
 });
@@ -257,7 +257,7 @@ describe('a running server', () => {
       if (event === 'waiting for the previous database server to stop') void sql.end();
     };
     const second = await start({ log });
-    expect(second.adopted).toBe(false);
+    expect(second.wasAlreadyRunning).toBe(false);
     expect(await postmasterPid()).not.toBe(pid);
   });
 

@@ -49,7 +49,7 @@ afterEach(async () => {
 });
 
 async function start(dataDir: string, options: Partial<EmbeddedOptions> = {}): Promise<EmbeddedServer> {
-  const server = await startEmbedded({ dataDir, binDir: null, log: () => {}, settings: FAST, ...options });
+  const server = await startEmbedded({ dataDir, binDir: null, log: () => {}, serverSettings: FAST, ...options });
   servers.push(server);
   return server;
 }
@@ -82,7 +82,7 @@ const versions = [
 describe.each(versions)('a private server of $name', ({ binDir }) => {
   test('is created at the first start and answers as an ordinary user that owns its database', async () => {
     const server = await start(join(root, 'data'), { binDir });
-    expect(server.adopted).toBe(false);
+    expect(server.wasAlreadyRunning).toBe(false);
     const [row] = await query(
       server,
       (sql) => sql`
@@ -94,8 +94,8 @@ describe.each(versions)('a private server of $name', ({ binDir }) => {
     );
     expect(row).toMatchObject({ who: 'klatch', db: 'klatch', super: false, owner: 'klatch', encoding: 'UTF8' });
     expect(row).toMatchObject({ zone: 'UTC', checksums: 'on', tcp: '' });
-    expect(String(row?.['version']).split(' ')[0]).toBe(server.version);
-    if (binDir === DEBIAN_15) expect(server.version).toMatch(/^15\./);
+    expect(String(row?.['version']).split(' ')[0]).toBe(server.postgresqlVersion);
+    if (binDir === DEBIAN_15) expect(server.postgresqlVersion).toMatch(/^15\./);
   });
 
   test('lowers letters of every alphabet and orders by code point', async () => {
@@ -115,7 +115,7 @@ describe.each(versions)('a private server of $name', ({ binDir }) => {
     await Promise.all([first.stop(), first.stop()]);
     await expect(answer(first)).rejects.toThrow();
     const second = await start(join(root, 'data'), { binDir });
-    expect(second.adopted).toBe(false);
+    expect(second.wasAlreadyRunning).toBe(false);
     expect(await query(second, (sql) => sql`select value from kept`)).toEqual([{ value: 42 }]);
   });
 });
@@ -265,7 +265,7 @@ describe('what is refused, in a sentence', () => {
     expect(error.code).toBe('version-mismatch');
     expect(error.message).toContain(`${join(root, 'data/postgresql')} were made by PostgreSQL 9`);
     expect(error.message).toContain('klatch db upgrade');
-    expect(error.message).toContain(found.version);
+    expect(error.message).toContain(found.postgresqlVersion);
   });
 
   test('a database folder with something else in it, which is left alone', async () => {
@@ -287,7 +287,7 @@ describe('what is refused, in a sentence', () => {
   });
 
   test('a server that ends while it is being started: the last lines of its log say why', async () => {
-    const error = await refusal(join(root, 'data'), { settings: { ...FAST, shared_buffers: 'plenty' } });
+    const error = await refusal(join(root, 'data'), { serverSettings: { ...FAST, shared_buffers: 'plenty' } });
     expect(error.code).toBe('start-failed');
     expect(error.message).toContain('invalid value for parameter "shared_buffers"');
     expect(error.message).toContain(join(root, 'data', 'postgresql.log'));

@@ -22,7 +22,7 @@ import type { Pool } from '../../../src/storage/db/pool.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { makeGroups, makeMembers, type StoredGroup } from '../fixture.ts';
 
-const LIMITS = { maxAccountBytes: 1_000, maxTotalBytes: 1_500, maxUnfinished: 3 };
+const LIMITS = { maxAccountBytes: 1_000, maxTotalBytes: 1_500, maxUnfinishedUploads: 3 };
 
 let database: TestDatabase;
 let pool: Pool;

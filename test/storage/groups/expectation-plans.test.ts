@@ -3,10 +3,10 @@ import type { AccountId, ConversationId } from '../../../src/model/ids.ts';
 import type { Sql } from '../../../src/storage/db/connection.ts';
 import {
   countOverdueExpectations,
-  findConversationsWithNews,
-  findWithin,
+  findGroupsWithExpectationNews,
+  findExpectedWithinS,
   listExpectations,
-  tellGroup,
+  postExpectationNews,
 } from '../../../src/storage/groups/expectations.ts';
 import { writePosts, type Post } from '../../../src/storage/messages/write-posts.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
@@ -60,10 +60,10 @@ test.each<[string, (sql: Sql) => Promise<unknown>]>([
         Array.from({ length: 50 }, (_, n) => sign(n + 10)),
       ),
   ],
-  ['the search for what is due', async (sql) => expect(await findConversationsWithNews(sql)).toHaveLength(5)],
+  ['the search for what is due', async (sql) => expect(await findGroupsWithExpectationNews(sql)).toHaveLength(5)],
   ['the count of what is overdue', async (sql) => expect(await countOverdueExpectations(sql)).toBe(1)],
   ['the list of a group', async (sql) => expect(await listExpectations(sql, group(7))).toHaveLength(KEYS)],
-  ['the look-up of a key', async (sql) => expect(await findWithin(sql, group(7), 'key 4')).toBe(3_600)],
+  ['the look-up of a key', async (sql) => expect(await findExpectedWithinS(sql, group(7), 'key 4')).toBe(3_600)],
 ])('%s does not scan the expectations of all groups', async (_name, statement) => {
   await database.query(async (sql) => {
     const before = await scanned(sql);
@@ -76,8 +76,8 @@ test.each<[string, (sql: Sql) => Promise<unknown>]>([
 test('the telling of a group does not scan the expectations of all groups', async () => {
   await database.query(async (sql) => {
     const before = await scanned(sql);
-    await sql.begin((tx) => tellGroup(tx, group(1), ({ key }) => key));
+    await sql.begin((tx) => postExpectationNews(tx, group(1), ({ key }) => key));
     expect(await scanned(sql)).toBe(before);
-    expect(await findConversationsWithNews(sql)).toHaveLength(4);
+    expect(await findGroupsWithExpectationNews(sql)).toHaveLength(4);
   });
 });

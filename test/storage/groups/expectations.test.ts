@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import {
   advanceIntakeClock,
-  findConversationsWithNews,
+  findGroupsWithExpectationNews,
   listExpectations,
   setExpectation,
-  tellGroup,
+  postExpectationNews,
 } from '../../../src/storage/groups/expectations.ts';
 import { lockGroup } from '../../../src/storage/groups/groups.ts';
 import { writePosts, type FlushResult, type Post } from '../../../src/storage/messages/write-posts.ts';
@@ -29,7 +29,7 @@ const set = (key: string, withinS = 60, max = 100): Promise<string> =>
   );
 const write = (...posts: Post[]): Promise<FlushResult[]> => database.query((sql) => writePosts(sql, posts));
 const tell = (of = database): Promise<number | null> =>
-  of.query((sql) => sql.begin((tx) => tellGroup(tx, group.id, ({ kind, key }) => `${kind} ${key}`)));
+  of.query((sql) => sql.begin((tx) => postExpectationNews(tx, group.id, ({ kind, key }) => `${kind} ${key}`)));
 const advance = (openMs: number): Promise<unknown> => database.query((sql) => advanceIntakeClock(sql, openMs));
 const shiftLastAdvance = (interval: string): Promise<unknown> =>
   database.query((sql) => sql`update intake_clock set advanced_at = clock_timestamp() + ${interval}::interval`);
@@ -85,10 +85,10 @@ describe('an expectation', () => {
   test('is due after its time, and not a step of the clock too early', async () => {
     await set('a', 3_600);
     await passOpenTime(database, 3_600_000);
-    expect(await database.query(findConversationsWithNews)).toEqual([]);
+    expect(await database.query(findGroupsWithExpectationNews)).toEqual([]);
     expect(await tell()).toBeNull();
     await passOpenTime(database, 10_000);
-    expect(await database.query(findConversationsWithNews)).toEqual([group.id]);
+    expect(await database.query(findGroupsWithExpectationNews)).toEqual([group.id]);
     expect(await tell()).toBe(1);
   });
 
@@ -105,7 +105,7 @@ describe('an expectation', () => {
     await set('a');
     await passOpenTime(database, 70_000);
     const telling = await holdOpen(database.target, (tx) =>
-      tellGroup(tx, group.id, ({ kind, key }) => `${kind} ${key}`),
+      postExpectationNews(tx, group.id, ({ kind, key }) => `${kind} ${key}`),
     );
     const pool = database.open({ lockTimeoutMs: 60_000 }).general;
     const posted = pool.run((sql) => writePosts(sql, [post(group, 'done', { expectation: { key: 'a' } })]));
@@ -113,7 +113,7 @@ describe('an expectation', () => {
     await telling.release();
     expect(await posted).toMatchObject([{ outcome: 'new', seq: 2 }]);
     expect(await states()).toEqual([['a', 'returned']]);
-    expect(await database.query(findConversationsWithNews)).toEqual([group.id]);
+    expect(await database.query(findGroupsWithExpectationNews)).toEqual([group.id]);
     await tell();
     expect((await readWholeLog(database)).map(({ text }) => text)).toEqual(['overdue a', 'done', 'returned a']);
     expect(await states()).toEqual([['a', 'waiting']]);

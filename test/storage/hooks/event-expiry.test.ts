@@ -40,10 +40,10 @@ const makeAskingHook = (changes: Partial<NewHook> = {}): Promise<HookId> =>
 
 const run = (maxEvents = 100_000, beforeStep = () => Promise.resolve()): ReturnType<typeof removeExpiredEvents> =>
   removeExpiredEvents(pool, {
-    before: BEFORE,
+    writtenBefore: BEFORE,
     maxEvents,
     beforeStep,
-    onLost: (conversationId, count) => lost.push([conversationId, count]),
+    onEventsLost: (conversationId, count) => lost.push([conversationId, count]),
   });
 
 const revsLeft = async (): Promise<number[]> =>
@@ -97,7 +97,7 @@ describe('the removal of events', () => {
   test('counts nothing as lost that the hook would not have been told of', async () => {
     await makeAskingHook({ events: ['message.deleted'] });
     await makeAskingHook({ startAfterSeq: 3 as Seq });
-    await makeAskingHook({ startRev: 6 as Rev });
+    await makeAskingHook({ startAfterRev: 6 as Rev });
     await makeAskingHook({ events: [] });
     await writeEvents([2, 4, 6], OLD);
     expect(await run()).toEqual({ events: 3, lostEvents: 0 });

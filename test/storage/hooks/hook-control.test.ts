@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/g
 import type { HookId, Seq } from '../../../src/model/ids.ts';
 import type { Transaction } from '../../../src/storage/db/connection.ts';
 import {
-  applyChanges,
+  applyHookChanges,
   claimPing,
   firstSeqSince,
   lockHook,
@@ -109,23 +109,23 @@ describe('firstSeqSince()', () => {
 
 describe('control writes', () => {
   test('raise the generation once each, and that of the cursor only when they move it', async () => {
-    await locked((tx, found) => applyChanges(tx, found, { paused: true, order: 'none', secretSealed: 'new' }));
+    await locked((tx, found) => applyHookChanges(tx, found, { paused: true, order: 'none', secretSealed: 'new' }));
     expect(await row()).toEqual({ cursor: 100, generation: 1, cursor_generation: 0 });
     await locked((tx, found) => redeliverSelectedUnlessTooMany(tx, found, [101 as Seq]));
     expect(await row()).toEqual({ cursor: 100, generation: 2, cursor_generation: 0 });
     await locked((tx, found) => redeliverFrom(tx, found, { seq: 1, since: null }));
     expect(await row()).toEqual({ cursor: 100, generation: 3, cursor_generation: 3 });
-    await locked((tx, found) => applyChanges(tx, found, { paused: false }));
+    await locked((tx, found) => applyHookChanges(tx, found, { paused: false }));
     expect(await row()).toEqual({ cursor: 100, generation: 4, cursor_generation: 3 });
     await locked((tx, found) => skipBacklog(tx, found));
     expect(await row()).toEqual({ cursor: MESSAGES, generation: 5, cursor_generation: 5 });
   });
 
   test('leave a hook that becomes strict what failed, though the cursor is still below it', async () => {
-    await locked((tx, found) => applyChanges(tx, found, { order: 'none' }));
+    await locked((tx, found) => applyHookChanges(tx, found, { order: 'none' }));
     await database.query((sql) => sql`update reverse_hook set cursor = 120 where id = ${hook}`);
     await locked((tx, found) => redeliverSelectedUnlessTooMany(tx, found, [110, 130] as Seq[]));
-    await locked((tx, found) => applyChanges(tx, found, { order: 'strict' }));
+    await locked((tx, found) => applyHookChanges(tx, found, { order: 'strict' }));
     const seqs = database.query((sql) => sql`select seq from delivery_retry where hook_id = ${hook} order by seq`);
     expect(await seqs).toEqual([{ seq: 110 }, { seq: 130 }]);
   });
@@ -177,7 +177,7 @@ describe('control writes', () => {
       attempts: [],
     });
     const writes = Array.from({ length: 40 }, (_, n) => [
-      locked((tx, found) => applyChanges(tx, found, { paused: n % 2 === 0 })),
+      locked((tx, found) => applyHookChanges(tx, found, { paused: n % 2 === 0 })),
       locked((tx, found) => redeliverFrom(tx, found, { seq: 120, since: null })),
       locked((tx, found) => redeliverSelectedUnlessTooMany(tx, found, [(110 + n) as Seq, (109 - (n % 5)) as Seq])),
       locked((tx, found) => skipBacklog(tx, found)),

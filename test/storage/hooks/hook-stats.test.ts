@@ -77,7 +77,7 @@ describe('the numbers of a hook', () => {
   });
 
   test('counts requests of events as those of messages, though both may have the same time and message', async () => {
-    const asking = await makeHook(database, group, { events: ['message.updated'], startRev: 5 as Rev });
+    const asking = await makeHook(database, group, { events: ['message.updated'], startAfterRev: 5 as Rev });
     const attempts = [
       attempt('10:00:00'),
       attempt('10:00:00', { rev: 7 as Rev, lastRev: 7 as Rev }),

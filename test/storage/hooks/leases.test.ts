@@ -4,7 +4,7 @@ import { PARTITIONS } from '../../../src/storage/hooks/lanes.ts';
 import {
   claimPartitions,
   findLease,
-  nextPeerExpiryMs,
+  findMsUntilPeerExpiry,
   releaseAllPartitions,
   releasePartitions,
   renewPartitions,
@@ -144,18 +144,18 @@ describe('leases', () => {
 
   test('tell who delivers for a partition now, and for how long', async () => {
     expect(await pool.run((sql) => findLease(sql, 3))).toEqual({ holder: null, epoch: 0, remainingMs: 0 });
-    expect(await pool.run((sql) => nextPeerExpiryMs(sql, 'b'))).toBeNull();
+    expect(await pool.run((sql) => findMsUntilPeerExpiry(sql, 'b'))).toBeNull();
     await claim('a');
     const state = await pool.run((sql) => findLease(sql, 3));
     expect(state).toMatchObject({ holder: 'a', epoch: 1 });
-    for (const ms of [state.remainingMs, await pool.run((sql) => nextPeerExpiryMs(sql, 'b'))]) {
+    for (const ms of [state.remainingMs, await pool.run((sql) => findMsUntilPeerExpiry(sql, 'b'))]) {
       expect(ms).toBeGreaterThan(LEASE_MS - 2_000);
       expect(ms).toBeLessThanOrEqual(LEASE_MS);
     }
-    expect(await pool.run((sql) => nextPeerExpiryMs(sql, 'a'))).toBeNull();
+    expect(await pool.run((sql) => findMsUntilPeerExpiry(sql, 'a'))).toBeNull();
     await expire([3]);
     expect(await pool.run((sql) => findLease(sql, 3))).toEqual({ holder: null, epoch: 1, remainingMs: 0 });
-    expect(await pool.run((sql) => nextPeerExpiryMs(sql, 'b'))).toBeGreaterThan(LEASE_MS - 2_000);
+    expect(await pool.run((sql) => findMsUntilPeerExpiry(sql, 'b'))).toBeGreaterThan(LEASE_MS - 2_000);
   });
 
   test('that somebody has locked are passed over, not waited for', async () => {

@@ -118,10 +118,10 @@ describe('write()', () => {
   test('takes one at a time', async () => {
     const writer = open();
     const first = writer.write([settlement()]);
-    expect(writer.busy).toBe(1);
+    expect(writer.busyConnections).toBe(1);
     await expect(writer.write([settlement()])).rejects.toThrow(DatabaseUnavailableError);
     expect(await first).toEqual(new Set([hook]));
-    expect([writer.busy, writer.counts.refused]).toEqual([0, 1]);
+    expect([writer.busyConnections, writer.counts.refusedCalls]).toEqual([0, 1]);
   });
 });
 

@@ -5,7 +5,7 @@ import { PARTITIONS } from '../../../src/storage/hooks/lanes.ts';
 import { claimPartitions } from '../../../src/storage/hooks/leases.ts';
 import type { Pool } from '../../../src/storage/db/pool.ts';
 import { markHookRemovedByClient } from '../../../src/storage/hooks/hooks.ts';
-import { parkHook, removeHookByTarget, StaleLaneError } from '../../../src/storage/hooks/hook-removal.ts';
+import { parkHook, markHookRemovedByTarget, StaleLaneError } from '../../../src/storage/hooks/hook-removal.ts';
 import type { AttemptRecord, RetryRangeUpdate, Settlement } from '../../../src/storage/hooks/settlement.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { isWaiting, makeGroups, makeHook, settle, type StoredGroup, until, UNTROUBLED } from '../fixture.ts';
@@ -187,7 +187,7 @@ describe('settle()', () => {
   });
 
   test('moves the place among the events of a hook that asks for them, with what is repeated of them', async () => {
-    const asking = await makeHook(database, group, { events: ['message.updated'], startRev: 5 as Rev });
+    const asking = await makeHook(database, group, { events: ['message.updated'], startAfterRev: 5 as Rev });
     const read = async (): Promise<unknown> => {
       const [found] = await database.query(
         (sql) => sql`
@@ -315,7 +315,7 @@ describe('removeByTarget()', () => {
   const gone = attempt({ outcome: 'failed', category: 'status', code: 410 });
   const remove = (changes: Partial<Settlement> = {}, conversationId: ConversationId = group.id): Promise<void> =>
     pool.transaction((tx) =>
-      removeHookByTarget(tx, { settlement: settlement(changes), conversationId, host: 'example.org' }, gone),
+      markHookRemovedByTarget(tx, { settlement: settlement(changes), conversationId, host: 'example.org' }, gone),
     );
   const notices = (): Promise<unknown[]> =>
     database.query(async (sql) => [...(await sql`select conversation_id, rev, kind, details from notice`)]);

@@ -50,7 +50,7 @@ async function indexAll(id = group.id): Promise<number[]> {
   const turns: number[] = [];
   for (;;) {
     const turn = await indexNext(database.general, id);
-    if (!turn.taken) throw new Error('another node is at it');
+    if (!turn.acquired) throw new Error('another node is at it');
     turns.push(turn.messages);
     if (!turn.more) return turns;
   }
@@ -171,7 +171,7 @@ describe('indexing a conversation', () => {
     const nodes = [database, test1.open(), test1.open()].map(async ({ general }) => {
       for (let last = false; ;) {
         const turn = await indexNext(general, group.id);
-        if (last && turn.taken && !turn.more) return;
+        if (last && turn.acquired && !turn.more) return;
         last = !writing;
       }
     });

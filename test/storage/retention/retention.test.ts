@@ -5,7 +5,7 @@ import { MAX_PAGES_PER_HOOK, PAGE_ROWS } from '../../../src/storage/retention/at
 import {
   DELETE_PAGE_ROWS,
   ensureAttemptPartitions,
-  MAX_PAGES,
+  MAX_DELETE_PAGES,
   removeExpiredData,
 } from '../../../src/storage/retention/retention.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
@@ -233,7 +233,7 @@ describe('removeExpiredData()', () => {
   });
 
   test('has room in a round for more than a quarter of an hour of 2,000 keyed posts a second', () => {
-    expect(MAX_PAGES * DELETE_PAGE_ROWS).toBeGreaterThan(1.5 * 2_000 * 15 * 60);
+    expect(MAX_DELETE_PAGES * DELETE_PAGE_ROWS).toBeGreaterThan(1.5 * 2_000 * 15 * 60);
     expect(MAX_PAGES_PER_HOOK * PAGE_ROWS).toBeGreaterThan(1.5 * 2_000 * 15 * 60);
   });
 

@@ -10,7 +10,7 @@ let database: TestDatabase;
 let pool: Pool;
 beforeAll(async () => {
   database = await createTestDatabase();
-  pool = new Pool(database.target, { name: 'test', size: 1, maxWaiting: 1, timeoutMs: 10_000 });
+  pool = new Pool(database.target, { name: 'test', maxConnections: 1, maxWaitingCalls: 1, timeoutMs: 10_000 });
 });
 afterAll(async () => {
   pool.stop();

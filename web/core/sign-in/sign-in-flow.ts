@@ -2,11 +2,11 @@ import { signal } from '@preact/signals';
 import { ConnectionError, ServerError } from '../../../client/core/chat-error.ts';
 import { objectWithAtLeast, string, type Decoder } from '../../../client/core/decode.ts';
 import type { BrowserSession } from '../browser-session.ts';
-import { PersistentRead } from '../persistent-read.ts';
+import { RetryingRead } from '../persistent-read.ts';
 import { canSignUp, readSignInWays, sendsCodes, type SignInWays } from './sign-in-ways.ts';
 
 /** How long a session lasts on a shared computer: a working day. */
-export const SHARED_SESSION_S = 12 * 60 * 60;
+export const SHARED_COMPUTER_SESSION_S = 12 * 60 * 60;
 /** The number of attempts to enter a code that the server allows in one transaction (docs/activation.md). */
 const CODE_ATTEMPTS = 3;
 /**
@@ -73,7 +73,7 @@ interface SignInFlowOptions {
 export class SignInFlow {
   /** How people sign in at this server; null: the page has not read it yet. */
   readonly ways = signal<SignInWays | null>(null);
-  readonly waysRead = new PersistentRead();
+  readonly waysRead = new RetryingRead();
   readonly step = signal<SignInStep>({ name: 'address' });
   /** The invitation to sign up with. */
   readonly invite = signal<string | null>(null);
@@ -81,7 +81,7 @@ export class SignInFlow {
   readonly isBusy = signal(false);
   readonly isSharedComputer = signal(false);
   /** A counter that rises with each code that the person requests. */
-  readonly requestedCodes = signal(0);
+  readonly requestedCodeCount = signal(0);
   readonly #options: SignInFlowOptions;
 
   constructor(options: SignInFlowOptions) {
@@ -96,18 +96,18 @@ export class SignInFlow {
 
   /** Whether the invitation that the page has creates an account without a code. */
   get signsUpByInvite(): boolean {
-    return this.takesInvite && this.invite.value !== null;
+    return this.allowsSignUpByInvite && this.invite.value !== null;
   }
 
   /** Whether invitations create accounts without a code, because this server sends no codes. */
-  get takesInvite(): boolean {
+  get allowsSignUpByInvite(): boolean {
     const { value: ways } = this.ways;
     return ways !== null && !sendsCodes(ways) && canSignUp(ways);
   }
 
   /** The part of the input of each sign-in that chooses the lifetime of the session; empty: it has no fixed end. */
   get sessionChoice(): { readonly expires_in_s?: number } {
-    return this.isSharedComputer.value ? { expires_in_s: SHARED_SESSION_S } : {};
+    return this.isSharedComputer.value ? { expires_in_s: SHARED_COMPUTER_SESSION_S } : {};
   }
 
   /** Requests that the server sends a code to an address. `pastedInvite`: empty where the person pasted none. */
@@ -118,9 +118,9 @@ export class SignInFlow {
       const input = { address: trimmed, ...this.#inviteInput() };
       const { transaction, channel, resend_at: at } = await this.#options.api.call('auth.start', input, decodeStarted);
       const waitMs = Math.min(Math.max(Date.parse(at) - Date.now(), 0), MAX_RESEND_WAIT_MS);
-      const code = { transaction, resendAt: Date.now() + waitMs, codeFailures: 0, acceptsCode: true };
-      this.step.value = { name: 'code', address: trimmed, channel, ...code };
-      this.requestedCodes.value += 1;
+      const codeStepFields = { transaction, resendAt: Date.now() + waitMs, codeFailures: 0, acceptsCode: true };
+      this.step.value = { name: 'code', address: trimmed, channel, ...codeStepFields };
+      this.requestedCodeCount.value += 1;
     });
   }
 
@@ -145,9 +145,9 @@ export class SignInFlow {
     const step = this.step.value;
     if (step.name !== 'account' && !this.signsUpByInvite) return;
     await this.#attempt('nick', async () => {
-      const named = name.trim() === '' ? {} : { name: name.trim() };
+      const nameInput = name.trim() === '' ? {} : { name: name.trim() };
       const proof = step.name === 'account' ? { transaction: step.transaction } : {};
-      const input = { ...proof, nick: nick.trim(), ...named, ...this.#inviteInput() };
+      const input = { ...proof, nick: nick.trim(), ...nameInput, ...this.#inviteInput() };
       const session = await this.#openSession(input).catch((error: unknown) => {
         if (isRefusal(error, 'activation_expired')) this.step.value = { name: 'address' };
         throw error;
@@ -198,7 +198,7 @@ function isRefusal(error: unknown, code: string): boolean {
   return error instanceof ServerError && error.code === code;
 }
 
-const FIELD_BY_CODE: Readonly<Record<string, SignInField>> = {
+const FIELD_BY_ERROR_CODE: Readonly<Record<string, SignInField>> = {
   invalid_code: 'code',
   invalid_invite: 'invite',
   nick_taken: 'nick',
@@ -215,5 +215,5 @@ function problemOf(error: unknown, field: SignInField): SignInProblem {
   const named = NAMED_FIELD.exec(message);
   if (named !== null) return { field: named[1] as SignInField, sentence: message.slice(named[0].length) };
   if (error.code === 'invalid_input') return { field, sentence: message };
-  return { field: FIELD_BY_CODE[error.code ?? ''] ?? null, sentence: message };
+  return { field: FIELD_BY_ERROR_CODE[error.code ?? ''] ?? null, sentence: message };
 }

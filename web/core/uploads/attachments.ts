@@ -64,7 +64,7 @@ export class DraftAttachments {
   /** The partial uploads by the key of the file, each from the first attempt on. */
   readonly #partials = new Map<number, PartialUpload>();
   /** The keys of files whose upload failed because the connection broke or the server was not available. */
-  readonly #interrupted = new Set<number>();
+  readonly #interruptedKeys = new Set<number>();
   /** The limits that were read from the server; null: none were read yet. */
   #knownLimits: FileLimits | null = null;
   #lastKey = 0;
@@ -86,20 +86,20 @@ export class DraftAttachments {
     const { maxBytes, maxFiles } = await this.#limits();
     if (this.#isStopped) return null;
     const room = Math.max(0, maxFiles - this.filesOf(conversation).length);
-    const taken = files.slice(0, room).map((file): AttachedFile => {
+    const newAttachments = files.slice(0, room).map((file): AttachedFile => {
       this.#lastKey += 1;
       const problem =
         file.size > maxBytes ? `The file is larger than ${formatBytes(maxBytes)}, the most of this server` : null;
       return { key: this.#lastKey, conversation, file, sentBytes: 0, stored: null, problem };
     });
-    this.files.value = [...this.files.value, ...taken];
+    this.files.value = [...this.files.value, ...newAttachments];
     this.#uploadNext();
     return files.length > room ? maxFiles : null;
   }
 
   /** Uploads a file whose upload failed; continues after the part that the server has, if any. */
   retryUpload(key: number): void {
-    this.#interrupted.delete(key);
+    this.#interruptedKeys.delete(key);
     const isContinued = typeof this.#partials.get(key)?.url === 'string';
     this.#change(key, { problem: null, ...(isContinued ? {} : { sentBytes: 0 }) });
     this.#uploadNext();
@@ -107,7 +107,7 @@ export class DraftAttachments {
 
   /** Repeats the uploads that failed because the connection broke or the server was not available. */
   retryInterrupted(): void {
-    for (const key of this.#interrupted) this.retryUpload(key);
+    for (const key of this.#interruptedKeys) this.retryUpload(key);
   }
 
   /** Detaches a file: aborts its upload, and removes its stored or uploaded part from the server. */
@@ -147,10 +147,10 @@ export class DraftAttachments {
   }
 
   #uploadNext(): void {
-    const waiting = this.files.value.filter(
+    const waitingFiles = this.files.value.filter(
       ({ key, stored, problem }) => stored === null && problem === null && !this.#aborts.has(key),
     );
-    for (const next of waiting.slice(0, Math.max(0, UPLOADS_AT_ONCE - this.#aborts.size))) void this.#upload(next);
+    for (const next of waitingFiles.slice(0, Math.max(0, UPLOADS_AT_ONCE - this.#aborts.size))) void this.#upload(next);
   }
 
   async #upload({ key, file }: AttachedFile): Promise<void> {
@@ -168,7 +168,7 @@ export class DraftAttachments {
     } catch (error) {
       if (abort.signal.aborted) return;
       this.#change(key, { problem: (error as Error).message });
-      if (isTransient(error)) this.#interrupted.add(key);
+      if (isTransient(error)) this.#interruptedKeys.add(key);
     } finally {
       this.#aborts.delete(key);
       if (!this.#isStopped) this.#uploadNext();
@@ -185,7 +185,7 @@ export class DraftAttachments {
 
   #forget(key: number): void {
     this.#partials.delete(key);
-    this.#interrupted.delete(key);
+    this.#interruptedKeys.delete(key);
     this.files.value = this.files.value.filter((each) => each.key !== key);
   }
 

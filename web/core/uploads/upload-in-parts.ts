@@ -10,7 +10,7 @@ const RETRY_DELAYS_MS = [0, 1_000, 3_000, 10_000, 30_000];
  * The status codes after which a request is repeated: the server has another offset (409), or another request still
  * writes (423).
  */
-const RETRIED_REFUSALS: readonly number[] = [409, 423];
+const RETRIED_STATUS_CODES: readonly number[] = [409, 423];
 
 interface PartsOptions extends UploadOptions {
   /** Turns a failure into an error. `body`: the body of the server's answer; empty if there was no answer. */
@@ -68,7 +68,7 @@ export function uploadInParts(base: URL, file: File, options: PartsOptions): Pro
  * offline.
  */
 function isWorthRetry(status: number): boolean {
-  return status < 400 || status >= 500 || RETRIED_REFUSALS.includes(status);
+  return status < 400 || status >= 500 || RETRIED_STATUS_CODES.includes(status);
 }
 
 function bodyOf(error: Error): string {

@@ -51,15 +51,15 @@ export function JoinByInvite({ chat, token, onOpen }: JoinByInviteProps) {
 function JoinButton({ chat, directory, token, onOpen }: JoinByInviteProps & { readonly directory: DirectoryApi }) {
   const { problem, isBusy, run } = useAttempt();
   /** The group, if the account was already a member; null otherwise. */
-  const known = useSignal<number | null>(null);
+  const alreadyJoinedGroup = useSignal<number | null>(null);
   const join = (): void =>
     void run(async () => {
       const { group, joined: isNew } = await directory.joinByInvite(token);
       await chat.reloadConversations();
       if (isNew) onOpen(group);
-      else known.value = group;
+      else alreadyJoinedGroup.value = group;
     });
-  const group = known.value;
+  const group = alreadyJoinedGroup.value;
   return (
     <>
       <Problem sentence={problem} />

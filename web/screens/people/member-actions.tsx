@@ -4,10 +4,10 @@ import type { GroupApi, Member } from '../../core/group-api.ts';
 import type { ConversationEntry } from '../../core/unread.ts';
 import { words } from '../../words/words.ts';
 import { ConfirmButton } from '../confirm-button.tsx';
-import type { PanelPart } from '../panel-part.ts';
+import type { PanelPartProps } from '../panel-part.ts';
 
 /** The props of the panel's parts, with the rights of the account in the conversation. */
-export function panelPartOf(chat: ChatState, entry: ConversationEntry, api: GroupApi): PanelPart {
+export function panelPartPropsOf(chat: ChatState, entry: ConversationEntry, api: GroupApi): PanelPartProps {
   const { role } = entry.info;
   const isAdministrator = chat.account.role === 'admin';
   return {
@@ -15,14 +15,17 @@ export function panelPartOf(chat: ChatState, entry: ConversationEntry, api: Grou
     api,
     entry,
     mayManage: role !== 'member' || isAdministrator,
-    mayOwn: role === 'owner' || isAdministrator,
+    hasOwnerRights: role === 'owner' || isAdministrator,
   };
 }
 
 type Action = 'promote' | 'demote' | 'transfer' | 'remove';
 
 /** The actions that the server allows the account on a member. */
-function actionsFor({ chat, entry, mayManage, mayOwn }: PanelPart, { id, role, kind }: Member): Action[] {
+function actionsFor(
+  { chat, entry, mayManage, hasOwnerRights: mayOwn }: PanelPartProps,
+  { id, role, kind }: Member,
+): Action[] {
   if (id === chat.account.id || entry.info.archived) return [];
   const isOwner = role === 'owner';
   return [
@@ -34,14 +37,14 @@ function actionsFor({ chat, entry, mayManage, mayOwn }: PanelPart, { id, role, k
 }
 
 interface MemberActionsProps {
-  readonly part: PanelPart;
+  readonly part: PanelPartProps;
   readonly member: Member;
   readonly isBusy: boolean;
-  readonly onChange: (work: () => Promise<void>) => void;
+  readonly runChange: (work: () => Promise<void>) => void;
 }
 
 /** The buttons to change a member's role and to remove the member, as far as the account's role allows. */
-export function MemberActions({ part, member, isBusy, onChange }: MemberActionsProps) {
+export function MemberActions({ part, member, isBusy, runChange: onChange }: MemberActionsProps) {
   const { api } = part;
   const { id } = member;
   const nick = sanitize(member.nick);
@@ -64,7 +67,7 @@ export function MemberActions({ part, member, isBusy, onChange }: MemberActionsP
           label={words.handOver}
           question={words.handOverQuestion(nick)}
           isBusy={isBusy}
-          onConfirm={() => onChange(() => api.transfer(id))}
+          onConfirm={() => onChange(() => api.transferOwnership(id))}
         />
       ) : null}
       {actions.includes('remove') ? (

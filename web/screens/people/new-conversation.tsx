@@ -21,7 +21,7 @@ interface NewConversationProps {
 export function NewConversation({ chat, onOpen }: NewConversationProps) {
   const directory = useMemo(() => new DirectoryApi(chat.api), [chat]);
   const { problem, isBusy, run } = useAttempt();
-  const enter = (make: () => Promise<number>): void =>
+  const makeAndOpen = (make: () => Promise<number>): void =>
     void run(async () => {
       const conversation = await make();
       await chat.reloadConversations();
@@ -33,15 +33,15 @@ export function NewConversation({ chat, onOpen }: NewConversationProps) {
       <WriteToSomebody
         chat={chat}
         isBusy={isBusy}
-        onOpen={(user) => enter(() => chat.api.openPrivateConversation(user))}
+        onOpen={(user) => makeAndOpen(() => chat.api.openPrivateConversation(user))}
       />
-      <CreateGroup isBusy={isBusy} onCreate={(group) => enter(() => directory.createGroup(group))} />
+      <CreateGroup isBusy={isBusy} onCreate={(group) => makeAndOpen(() => directory.createGroup(group))} />
       <PublicGroups
         chat={chat}
         directory={directory}
         isBusy={isBusy}
         onOpen={onOpen}
-        onJoin={(group) => enter(() => directory.joinPublicGroup(group))}
+        onJoin={(group) => makeAndOpen(() => directory.joinPublicGroup(group))}
       />
       <JoinByPastedLink chat={chat} onOpen={onOpen} />
     </div>

@@ -27,7 +27,7 @@ interface OwnFilesProps {
 export function OwnFiles({ chat, filesBase, onOpen }: OwnFilesProps) {
   const { problem, isBusy, run } = useAttempt();
   const remote = useRemote(() => listOwnFiles(chat.api, null), { chat });
-  const content = remote.value;
+  const filePage = remote.value;
   const showMore = (): void =>
     void remote.extend(async ({ files, next, usage }) => {
       if (next === null) return { files, next, usage };
@@ -47,12 +47,12 @@ export function OwnFiles({ chat, filesBase, onOpen }: OwnFilesProps) {
     <div class="own-files">
       <RemoteState remote={remote} />
       <Problem sentence={problem} />
-      {content === null ? null : (
+      {filePage === null ? null : (
         <>
-          <Usage usage={content.usage} />
-          {content.files.length === 0 ? <p class="quiet">{peopleWords.noFiles}</p> : null}
+          <Usage usage={filePage.usage} />
+          {filePage.files.length === 0 ? <p class="quiet">{peopleWords.noFiles}</p> : null}
           <ul>
-            {content.files.map((file) => (
+            {filePage.files.map((file) => (
               <FileRow
                 key={file.id}
                 file={file}
@@ -63,7 +63,7 @@ export function OwnFiles({ chat, filesBase, onOpen }: OwnFilesProps) {
               />
             ))}
           </ul>
-          {content.next === null ? null : (
+          {filePage.next === null ? null : (
             <button type="button" disabled={remote.isBusy} onClick={showMore}>
               {words.showMore}
             </button>
@@ -97,8 +97,13 @@ function FileRow({ file, href, isBusy, onOpen, onRemove }: FileRowProps) {
   const { size, received, complete: isComplete, message, created_at: createdAt } = file;
   const name = sanitize(file.name);
   const place = message === null ? null : messagePlaceOf(message);
-  const state = isComplete ? null : peopleWords.receivedPart(Math.floor((received / Math.max(1, size)) * 100));
-  const details = [formatBytes(size), briefMomentOf(createdAt), state, message === null ? peopleWords.notSent : null];
+  const uploadState = isComplete ? null : peopleWords.receivedPart(Math.floor((received / Math.max(1, size)) * 100));
+  const details = [
+    formatBytes(size),
+    briefMomentOf(createdAt),
+    uploadState,
+    message === null ? peopleWords.notSent : null,
+  ];
   return (
     <li>
       {isComplete ? (

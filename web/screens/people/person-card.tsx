@@ -11,11 +11,11 @@ import { words } from '../../words/words.ts';
 import { useAttempt } from '../attempt.ts';
 import { ConfirmButton } from '../confirm-button.tsx';
 import { Problem } from '../modal.tsx';
-import { MemberActions, panelPartOf } from './member-actions.tsx';
-import { RemoteState, useRemote, type Remote } from '../remote.tsx';
+import { MemberActions, panelPartPropsOf } from './member-actions.tsx';
+import { RemoteState, useRemote, type RemoteValue } from '../remote.tsx';
 
 /** The content of a person's card. */
-interface CardContent {
+interface PersonCardContent {
   readonly person: PublicProfile;
   readonly isBlocked: boolean;
   /** Null: the person is not in the group, or the conversation is no group. */
@@ -41,22 +41,29 @@ export function PersonCard({ chat, reference, entry, onOpen }: PersonCardProps) 
   const { groupChange, presence } = chat;
   useReadAgain(remote, groupChange.value, ({ conversation: changed }) => changed === null || changed === conversation);
   useReadAgain(remote, presence.value, ({ account }) => account === remote.value?.person.id);
-  const content = remote.value;
+  const cardContent = remote.value;
   return (
     <div class="person-card">
       <RemoteState remote={remote} />
-      {content === null ? null : (
+      {cardContent === null ? null : (
         <>
-          <Facts content={content} label={reference.label} />
-          {content.person.id === chat.account.id ? (
+          <Facts content={cardContent} label={reference.label} />
+          {cardContent.person.id === chat.account.id ? (
             <p class="quiet">{peopleWords.yourself}</p>
           ) : (
-            <Actions chat={chat} people={people} remote={remote} content={content} entry={entry} onOpen={onOpen} />
+            <PersonActions
+              chat={chat}
+              people={people}
+              remote={remote}
+              content={cardContent}
+              entry={entry}
+              onOpen={onOpen}
+            />
           )}
-          {content.member === null || entry === undefined ? null : (
+          {cardContent.member === null || entry === undefined ? null : (
             <Membership
-              part={panelPartOf(chat, entry, group)}
-              member={content.member}
+              part={panelPartPropsOf(chat, entry, group)}
+              member={cardContent.member}
               onChanged={() => void remote.read()}
             />
           )}
@@ -66,14 +73,14 @@ export function PersonCard({ chat, reference, entry, onOpen }: PersonCardProps) 
   );
 }
 
-interface CardSource {
+interface CardReadInput {
   readonly people: PeopleApi;
   readonly group: GroupApi;
   readonly reference: PersonReference;
   readonly entry: ConversationEntry | undefined;
 }
 
-async function readCard({ people, group, reference, entry }: CardSource): Promise<CardContent> {
+async function readCard({ people, group, reference, entry }: CardReadInput): Promise<PersonCardContent> {
   const person = await people.find(reference.user);
   const [isBlocked, member, isOnline] = await Promise.all([
     people.isBlocked(person.id),
@@ -81,23 +88,23 @@ async function readCard({ people, group, reference, entry }: CardSource): Promis
     entry === undefined ? null : people.isOnline(entry.info.id, person.id),
   ]);
   // The server reports only members of the conversation as online, so for other people the value is null.
-  const isThere = member !== null || entry?.info.peer?.id === person.id;
-  return { person, isBlocked, member, isOnline: isThere ? isOnline : null };
+  const isInConversation = member !== null || entry?.info.peer?.id === person.id;
+  return { person, isBlocked, member, isOnline: isInConversation ? isOnline : null };
 }
 
 /** Reads the card again when the value changes to one that concerns the card. */
 function useReadAgain<Value>(
-  { read }: Pick<Remote<unknown>, 'read'>,
-  value: Value | null,
+  { read }: Pick<RemoteValue<unknown>, 'read'>,
+  watchedValue: Value | null,
   concerns: (value: Value) => boolean,
 ): void {
-  const first = useMemo(() => value, []);
+  const initialValue = useMemo(() => watchedValue, []);
   useEffect(() => {
-    if (value !== null && value !== first && concerns(value)) void read();
-  }, [value]);
+    if (watchedValue !== null && watchedValue !== initialValue && concerns(watchedValue)) void read();
+  }, [watchedValue]);
 }
 
-function Facts({ content, label }: { readonly content: CardContent; readonly label: string | null }) {
+function Facts({ content, label }: { readonly content: PersonCardContent; readonly label: string | null }) {
   const { person, member, isOnline } = content;
   const { name, nick, kind, role, about, created_at: createdAt } = person;
   return (
@@ -135,17 +142,17 @@ function Facts({ content, label }: { readonly content: CardContent; readonly lab
   );
 }
 
-interface ActionsProps {
+interface PersonActionsProps {
   readonly chat: ChatState;
   readonly people: PeopleApi;
-  readonly remote: Remote<CardContent>;
-  readonly content: CardContent;
+  readonly remote: RemoteValue<PersonCardContent>;
+  readonly content: PersonCardContent;
   readonly entry: ConversationEntry | undefined;
   readonly onOpen: (conversation: number) => void;
 }
 
 /** The buttons to write to a person and to block them. */
-function Actions({ chat, people, remote, content, entry, onOpen }: ActionsProps) {
+function PersonActions({ chat, people, remote, content, entry, onOpen }: PersonActionsProps) {
   const { problem, isBusy, run } = useAttempt();
   const { person, isBlocked } = content;
   const nick = sanitize(person.nick);
@@ -154,7 +161,7 @@ function Actions({ chat, people, remote, content, entry, onOpen }: ActionsProps)
       await people.setBlocked(person.id, next);
       await remote.read();
     });
-  const write = (): void =>
+  const openPrivateConversation = (): void =>
     void run(async () => {
       const conversation = await chat.api.openPrivateConversation(person.id);
       await chat.reloadConversations();
@@ -166,7 +173,7 @@ function Actions({ chat, people, remote, content, entry, onOpen }: ActionsProps)
       {isBlocked ? <p class="quiet">{peopleWords.isBlocked(nick)}</p> : null}
       <div class="panel-buttons">
         {isBlocked || entry?.info.peer?.id === person.id ? null : (
-          <button class="primary" type="button" disabled={isBusy} onClick={write}>
+          <button class="primary" type="button" disabled={isBusy} onClick={openPrivateConversation}>
             {peopleWords.writePrivately}
           </button>
         )}
@@ -188,7 +195,7 @@ function Actions({ chat, people, remote, content, entry, onOpen }: ActionsProps)
 }
 
 interface MembershipProps {
-  readonly part: ReturnType<typeof panelPartOf>;
+  readonly part: ReturnType<typeof panelPartPropsOf>;
   readonly member: Member;
   readonly onChanged: () => void;
 }
@@ -202,7 +209,7 @@ function Membership({ part, member, onChanged }: MembershipProps) {
   return (
     <>
       <Problem sentence={problem} />
-      <MemberActions part={part} member={member} isBusy={isBusy} onChange={change} />
+      <MemberActions part={part} member={member} isBusy={isBusy} runChange={change} />
     </>
   );
 }

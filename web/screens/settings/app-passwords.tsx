@@ -16,13 +16,13 @@ export function AppPasswords({ chat }: SettingsPartProps) {
   const created = useSignal<AppPassword | null>(null);
   const appPasswords = useRemote(async () => (await api.sessions()).filter((each) => each.app_password), {
     chat,
-    isReadOnReconnect: true,
+    rereadsOnReconnect: true,
   });
   const { value, isBusy, change } = appPasswords;
   return (
     <>
       <p class="quiet">{settingsWords.appPasswordsAre}</p>
-      <PartState chat={chat} remote={appPasswords} empty={settingsWords.noAppPasswords} />
+      <PartState chat={chat} remote={appPasswords} emptyText={settingsWords.noAppPasswords} />
       <ul class="settings-list">
         {(value ?? []).map((session) => (
           <SessionItem

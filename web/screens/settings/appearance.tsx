@@ -3,7 +3,7 @@ import { useEffect } from 'preact/hooks';
 import {
   appearanceChoices,
   applyAppearance,
-  keepAppearance,
+  storeAppearance,
   readAppearance,
   type AppearanceSetting,
 } from '../../core/appearance.ts';
@@ -14,24 +14,24 @@ import type { SettingsPartProps } from './part-props.ts';
 export function AppearanceSettings({ state }: SettingsPartProps) {
   const { pathname } = state.place.base;
   const appearance = useSignal(readAppearance(pathname));
-  const isKept = useSignal(true);
+  const isAppearanceKept = useSignal(true);
   useEffect(() => {
-    const follow = (): void => {
+    const onStorageChange = (): void => {
       appearance.value = readAppearance(pathname);
     };
-    addEventListener('storage', follow);
-    return () => removeEventListener('storage', follow);
+    addEventListener('storage', onStorageChange);
+    return () => removeEventListener('storage', onStorageChange);
   }, [pathname]);
   const choose = (setting: AppearanceSetting, choice: string): void => {
     const chosen = { ...appearance.value, [setting]: choice };
     appearance.value = chosen;
     applyAppearance(document.documentElement, chosen);
-    isKept.value = keepAppearance(pathname, chosen);
+    isAppearanceKept.value = storeAppearance(pathname, chosen);
   };
   return (
     <>
-      <p class={isKept.value ? 'quiet' : 'settings-note'} role="status">
-        {isKept.value ? settingsWords.appearanceIsKept : settingsWords.appearanceIsNotKept}
+      <p class={isAppearanceKept.value ? 'quiet' : 'settings-note'} role="status">
+        {isAppearanceKept.value ? settingsWords.appearanceIsKept : settingsWords.appearanceIsNotKept}
       </p>
       {(Object.keys(appearanceChoices) as AppearanceSetting[]).map((setting) => (
         <Choice

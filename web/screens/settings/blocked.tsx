@@ -10,11 +10,11 @@ import { PartState } from './part-state.tsx';
 /** The blocked people, who cannot send private messages to the account. */
 export function BlockedPeople({ chat }: SettingsPartProps) {
   const api = useMemo(() => new AccountApi(chat.api), [chat]);
-  const blocked = useRemote(() => api.blocked(), { chat, isReadOnReconnect: true });
+  const blocked = useRemote(() => api.blocked(), { chat, rereadsOnReconnect: true });
   return (
     <>
       <p class="quiet">{settingsWords.blockedAre}</p>
-      <PartState chat={chat} remote={blocked} empty={settingsWords.noBlocked} />
+      <PartState chat={chat} remote={blocked} emptyText={settingsWords.noBlocked} />
       <ul class="settings-list">
         {(blocked.value ?? []).map(({ id, nick, name, at }) => (
           <li key={id}>

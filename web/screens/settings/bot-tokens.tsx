@@ -21,7 +21,7 @@ interface BotTokensProps {
 
 /** The tokens with which a bot acts. */
 export function BotTokens({ chat, api, bot, onChange }: BotTokensProps) {
-  const tokens = useRemote(() => api.tokens(bot.id), { chat, isReadOnReconnect: true });
+  const tokens = useRemote(() => api.tokens(bot.id), { chat, rereadsOnReconnect: true });
   const created = useSignal<CreatedToken | null>(null);
   const change = async (work: () => Promise<unknown>): Promise<boolean> => {
     const isDone = await tokens.change(work);
@@ -34,7 +34,7 @@ export function BotTokens({ chat, api, bot, onChange }: BotTokensProps) {
     });
   return (
     <section class="bot-tokens" aria-label={settingsWords.tokensOf(bot.nick)}>
-      <PartState chat={chat} remote={tokens} empty={settingsWords.noTokens} />
+      <PartState chat={chat} remote={tokens} emptyText={settingsWords.noTokens} />
       <ul class="settings-list">
         {(tokens.value ?? []).map((token) => (
           <TokenItem

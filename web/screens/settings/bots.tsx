@@ -7,18 +7,18 @@ import { settingsWords } from '../../words/settings-words.ts';
 import { ConfirmButton } from '../confirm-button.tsx';
 import { TextField } from '../fields.tsx';
 import { BotTokens } from './bot-tokens.tsx';
-import { useRemote, type Remote } from '../remote.tsx';
+import { useRemote, type RemoteValue } from '../remote.tsx';
 import type { SettingsPartProps } from './part-props.ts';
 import { PartState } from './part-state.tsx';
 
 /** The bots of the account, with their tokens. */
 export function Bots({ chat }: SettingsPartProps) {
   const api = useMemo(() => new BotApi(chat.api), [chat]);
-  const bots = useRemote(() => api.bots(), { chat, isReadOnReconnect: true });
+  const bots = useRemote(() => api.bots(), { chat, rereadsOnReconnect: true });
   return (
     <>
       <p class="quiet">{settingsWords.botsAre}</p>
-      <PartState chat={chat} remote={bots} empty={settingsWords.noBots} />
+      <PartState chat={chat} remote={bots} emptyText={settingsWords.noBots} />
       <ul class="settings-list">
         {(bots.value ?? []).map((bot) => (
           <BotItem key={bot.id} chat={chat} api={api} bot={bot} bots={bots} />
@@ -33,7 +33,7 @@ interface BotItemProps {
   readonly chat: ChatState;
   readonly api: BotApi;
   readonly bot: Bot;
-  readonly bots: Pick<Remote<unknown>, 'isBusy' | 'change' | 'read'>;
+  readonly bots: Pick<RemoteValue<unknown>, 'isBusy' | 'change' | 'read'>;
 }
 
 function BotItem({ chat, api, bot, bots }: BotItemProps) {

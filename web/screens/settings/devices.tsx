@@ -11,11 +11,11 @@ import { PartState } from './part-state.tsx';
 /** The devices that the server notifies. */
 export function Devices({ chat }: SettingsPartProps) {
   const api = useMemo(() => new AccountApi(chat.api), [chat]);
-  const devices = useRemote(() => api.devices(), { chat, isReadOnReconnect: true });
+  const devices = useRemote(() => api.devices(), { chat, rereadsOnReconnect: true });
   return (
     <>
       <p class="quiet">{settingsWords.devicesAre}</p>
-      <PartState chat={chat} remote={devices} empty={settingsWords.noDevices} />
+      <PartState chat={chat} remote={devices} emptyText={settingsWords.noDevices} />
       <ul class="settings-list">
         {(devices.value ?? []).map(({ id, kind, label, seen_at: lastSeenAt, current }) => (
           <li key={id}>

@@ -14,7 +14,7 @@ import { PartState } from './part-state.tsx';
 /** The form for the fields of the account that others see. */
 export function ProfileSettings({ chat }: SettingsPartProps) {
   const api = useMemo(() => new AccountApi(chat.api), [chat]);
-  const profile = useRemote(() => api.profile(), { chat, isReadOnReconnect: true });
+  const profile = useRemote(() => api.profile(), { chat, rereadsOnReconnect: true });
   return (
     <>
       <PartState chat={chat} remote={profile} />
@@ -36,14 +36,14 @@ function ProfileForm({ chat, api, profile }: ProfileFormProps) {
   const nick = useSignal(profile.nick);
   const about = useSignal(profile.about ?? '');
   /** The fields that were saved last, as JSON. The form says "saved" until the person changes a field. */
-  const saved = useSignal<string | null>(null);
+  const savedFieldsJson = useSignal<string | null>(null);
   const current = JSON.stringify([name.value, nick.value, about.value]);
   const save = (): void =>
     void run(async () => {
       const text = about.value.trim();
       const input = { name: name.value, nick: nick.value, about: text === '' ? null : text };
       chat.rename(await api.updateProfile(input));
-      saved.value = current;
+      savedFieldsJson.value = current;
     });
   return (
     <form
@@ -61,7 +61,7 @@ function ProfileForm({ chat, api, profile }: ProfileFormProps) {
           {words.save}
         </button>
         <span class="quiet" role="status">
-          {saved.value === current ? settingsWords.saved : ''}
+          {savedFieldsJson.value === current ? settingsWords.saved : ''}
         </span>
       </div>
     </form>

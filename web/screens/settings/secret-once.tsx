@@ -16,10 +16,10 @@ interface SecretOnceProps {
 /** A secret that the server does not show again. */
 export function SecretOnce({ label, secret, usage, onDone }: SecretOnceProps) {
   const field = useRef<HTMLInputElement>(null);
-  const copied = useSignal<string | null>(null);
+  const copyStatus = useSignal<string | null>(null);
   useEffect(() => field.current?.select(), [secret]);
   const copy = async (): Promise<void> => {
-    copied.value = (await copyText(secret)) ? settingsWords.copied : settingsWords.copyByKeys;
+    copyStatus.value = (await copyText(secret)) ? settingsWords.copied : settingsWords.copyByKeys;
     field.current?.select();
   };
   return (
@@ -40,7 +40,7 @@ export function SecretOnce({ label, secret, usage, onDone }: SecretOnceProps) {
       </div>
       {usage === undefined ? null : <p class="quiet">{usage}</p>}
       <p class="quiet" role="status">
-        {copied.value ?? ''}
+        {copyStatus.value ?? ''}
       </p>
       <button type="button" onClick={onDone}>
         {settingsWords.done}

@@ -9,10 +9,10 @@ import { PartState } from './part-state.tsx';
 
 export function Sessions({ chat }: SettingsPartProps) {
   const api = useMemo(() => new AccountApi(chat.api), [chat]);
-  const sessions = useRemote(() => api.sessions(), { chat, isReadOnReconnect: true });
+  const sessions = useRemote(() => api.sessions(), { chat, rereadsOnReconnect: true });
   const { value, isBusy, change } = sessions;
-  const all = value ?? [];
-  const shown = all.filter((session) => !session.app_password);
+  const allSessions = value ?? [];
+  const shown = allSessions.filter((session) => !session.app_password);
   return (
     <>
       <p class="quiet">{settingsWords.sessionsAre}</p>
@@ -28,7 +28,7 @@ export function Sessions({ chat }: SettingsPartProps) {
           />
         ))}
       </ul>
-      {all.length < 2 ? null : (
+      {allSessions.length < 2 ? null : (
         <ConfirmButton
           label={settingsWords.endOthers}
           question={settingsWords.endOthersQuestion}

@@ -25,7 +25,7 @@ export function AddressForm({ flow, ways }: { readonly flow: SignInFlow; readonl
       <FlowProblem problem={problem} shownFields={isInviteWanted ? ['address', 'invite'] : ['address']} />
       <FormField
         id="address"
-        {...fieldOf(ways)}
+        {...fieldAttributesOf(ways)}
         text={address}
         maxLength={MAX_ADDRESS_LENGTH}
         help={
@@ -59,7 +59,7 @@ export function AddressForm({ flow, ways }: { readonly flow: SignInFlow; readonl
 }
 
 /** The attributes of the field, by which browsers fill it in and telephones choose a keyboard. */
-function fieldOf({ email, phone }: SignInWays): {
+function fieldAttributesOf({ email, phone }: SignInWays): {
   readonly label: string;
   readonly type: 'text' | 'email' | 'tel';
   readonly autocomplete: string;

@@ -32,13 +32,13 @@ export function CodeForm({ flow, ways, step }: CodeFormProps) {
         {words.codeSent[step.channel === 'email' ? 'email' : 'phone'](step.address)} {whoGetsCodes(flow, ways)}
       </p>
       <p class="quiet" role="status">
-        {flow.requestedCodes.value > 1 ? words.anotherWasSent : ''}
+        {flow.requestedCodeCount.value > 1 ? words.anotherWasSent : ''}
       </p>
       <FlowProblem problem={problem} shownFields={step.acceptsCode ? ['code'] : []} />
       {step.acceptsCode ? (
         <>
           <FormField
-            key={flow.requestedCodes.value}
+            key={flow.requestedCodeCount.value}
             id="code"
             label={words.code}
             text={code}

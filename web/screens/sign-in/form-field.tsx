@@ -32,7 +32,7 @@ export function FormField(props: FormFieldProps) {
   }, [problem]);
   const helpId = `${id}-help`;
   const problemId = `${id}-problem`;
-  const described = [...(problem === null ? [] : [problemId]), ...(help === undefined ? [] : [helpId])];
+  const describedByIds = [...(problem === null ? [] : [problemId]), ...(help === undefined ? [] : [helpId])];
   return (
     <div class="form-field">
       <label for={id}>{label}</label>
@@ -49,7 +49,7 @@ export function FormField(props: FormFieldProps) {
         required={isRequired}
         value={text.value}
         aria-invalid={problem !== null}
-        aria-describedby={described.length === 0 ? undefined : described.join(' ')}
+        aria-describedby={describedByIds.length === 0 ? undefined : describedByIds.join(' ')}
         onInput={(event) => {
           text.value = event.currentTarget.value;
         }}

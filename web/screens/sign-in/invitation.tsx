@@ -74,8 +74,8 @@ export function InviteSummary({ api, invite, hint, onInvalid }: InviteSummaryPro
   const problem = useSignal<string | null>(null);
   useEffect(() => {
     new DirectoryApi(api).previewInvite(invite).then(
-      (read) => {
-        preview.value = read;
+      (readPreview) => {
+        preview.value = readPreview;
       },
       (error: Error) => {
         problem.value = error.message;

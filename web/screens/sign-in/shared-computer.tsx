@@ -1,4 +1,4 @@
-import { SHARED_SESSION_S, type SignInFlow } from '../../core/sign-in/sign-in-flow.ts';
+import { SHARED_COMPUTER_SESSION_S, type SignInFlow } from '../../core/sign-in/sign-in-flow.ts';
 import { signInWords as words } from '../../words/sign-in-words.ts';
 
 /** A checkbox for shared computers: the session then ends after 12 hours, and the browser stores no texts. */
@@ -18,7 +18,7 @@ export function SharedComputer({ flow, id }: { readonly flow: SignInFlow; readon
         {words.sharedComputer}
       </label>
       <p class="quiet" id={id}>
-        {words.sharedComputerHelp(SHARED_SESSION_S / 3_600)}
+        {words.sharedComputerHelp(SHARED_COMPUTER_SESSION_S / 3_600)}
       </p>
     </div>
   );

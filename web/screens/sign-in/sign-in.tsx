@@ -88,7 +88,7 @@ function Ways({ state, flow, onInvite }: WaysProps) {
     return (
       <>
         <FlowProblem problem={flow.problem.value} shownFields={[]} />
-        <LinkForm state={state} flow={flow} onInvite={flow.takesInvite ? onInvite : null} />
+        <LinkForm state={state} flow={flow} onInvite={flow.allowsSignUpByInvite ? onInvite : null} />
       </>
     );
   return (

@@ -1,10 +1,10 @@
 import { ServerError } from '../../../client/core/chat-error.ts';
-import type { PersistentRead } from '../../core/persistent-read.ts';
+import type { RetryingRead } from '../../core/persistent-read.ts';
 import { words } from '../../words/words.ts';
 import { useSecondsUntil } from '../connection-bar.tsx';
 
 /** Shows why a request that the screen depends on fails, and when the page repeats it. */
-export function Unavailable({ read }: { readonly read: PersistentRead }) {
+export function Unavailable({ read }: { readonly read: RetryingRead }) {
   const failure = read.failure.value;
   const seconds = useSecondsUntil(failure?.retryAt ?? null);
   if (failure === null) return <p class="quiet">{words.loading}</p>;
