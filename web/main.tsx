@@ -4,6 +4,7 @@ import { Api } from './core/api.ts';
 import { AppState } from './core/app-state.ts';
 import { applyAppearance, readAppearance } from './core/appearance.ts';
 import { placeOf, takeTokens } from './core/place.ts';
+import { titleCountOfAll } from './core/unread.ts';
 import { App } from './screens/app.tsx';
 import { words } from './words/words.ts';
 
@@ -31,7 +32,7 @@ addEventListener('online', () => {
   state.chat?.live.reconnectNow();
 });
 effect(() => {
-  document.title = words.title(place.projectName, state.chat?.waiting ?? 0);
+  document.title = words.title(place.projectName, titleCountOfAll(state.chat?.conversations.value ?? []));
 });
 const started = state.start();
 // The shell has requested the session already. If it is here, the page connects before it draws.

@@ -20,7 +20,7 @@ function start(lastSeq = 0, now = Date.now) {
     send: (entry) => new Promise((answer, fail) => sent.push({ entry, answer, fail })),
     keep: async (entry) => void kept.set(entry.clientId, entry),
     remove: async (clientId) => void kept.delete(clientId),
-    lastDrawnSeqOf: () => seen.lastSeq,
+    isShown: (_conversation, seq) => seq <= seen.lastSeq,
     onChange: () => {},
     now,
   });

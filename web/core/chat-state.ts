@@ -19,7 +19,7 @@ import { SendQueue, type QueuedMessage } from './send-queue.ts';
 import type { PagePlace } from './place.ts';
 import { Timeline } from './timeline.ts';
 import { MAX_MEMBERS_WITH_TYPING, Typing } from './typing.ts';
-import { byActivity, titleCountOf, withListed, withMessage, withRead, type ConversationEntry } from './unread.ts';
+import { byActivity, withListed, withMessage, withRead, type ConversationEntry } from './unread.ts';
 import { webSocketConnect, type ConnectionProblem } from './websocket.ts';
 
 /** The shortest time between two reads of the list of conversations, at any rate of new messages. */
@@ -29,7 +29,7 @@ const MAX_STORE_WAIT_MS = 2_000;
 
 /** The state of a signed-in account: its conversations, the connection, and the texts that the person writes. */
 export class ChatState {
-  /** The account's conversations; null: the page has not read the list yet. */
+  /** The account's conversations; null: the list was not read yet. */
   readonly conversations = signal<readonly ConversationEntry[] | null>(null);
   readonly connectionProblem = signal<ConnectionProblem | null>(null);
   /** Why the person's last action, or the last read of the list of conversations, failed; null: no failure to show. */
@@ -46,7 +46,9 @@ export class ChatState {
   readonly deletions: PendingDeletions;
   readonly typing = new Typing({ sendTyping: (conversation) => void this.#sendTyping(conversation) });
   readonly peers: PeerPresence;
-  /** A counter that rises when a person chooses a message to see: the address does not change if it names it already. */
+  /**
+   * A counter that rises when a person chooses a message to see: the address does not change if it names it already.
+   */
   readonly jumps = signal(0);
   readonly sendQueue: SendQueue;
   readonly drafts: Drafts;
@@ -94,7 +96,8 @@ export class ChatState {
       },
       keep: (entry) => store.keepQueuedMessage(entry),
       remove: (clientId) => store.removeQueuedMessage(clientId),
-      lastDrawnSeqOf: (id) => this.#drawnLastSeq(id),
+      isShown: (id, seq) =>
+        this.#hasRow(id, seq) && (this.#timeline?.conversation !== id || this.pages.get(id, seq) !== undefined),
       onChange,
     });
     this.peers = new PeerPresence((conversation) => api.onlineAccounts(conversation));
@@ -161,9 +164,8 @@ export class ChatState {
 
   /** Whether a sign-out loses something that the account has written, in any tab of this browser. */
   async hasUnsentTexts(): Promise<boolean> {
-    return (
-      this.drafts.hasAnyText || this.sendQueue.hasUnsentMessages || (await this.#store.hasTextsOf(this.account.id))
-    );
+    const hasTexts = this.drafts.hasAnyText || this.sendQueue.hasUnsentMessages;
+    return hasTexts || (await this.#store.hasTextsOf(this.account.id));
   }
 
   entryOf(conversation: number): ConversationEntry | undefined {
@@ -181,7 +183,11 @@ export class ChatState {
       pages: this.pages,
       fetchHistory: (after, limit) => this.api.history(conversation, after, limit),
       onMessages: (messages) => {
-        for (const message of messages) this.#onFetched(conversation, message);
+        for (const message of messages) {
+          // The server may have stored this one after it answered the list of conversations.
+          this.#update(conversation, (entry) => withMessage(entry, message, this.account));
+          this.#takeFromSendQueue(conversation, message);
+        }
       },
       onFirstSeq: (firstSeq) =>
         this.#update(conversation, (entry) => ({ ...entry, firstSeq: Math.max(firstSeq, entry.firstSeq) })),
@@ -232,11 +238,6 @@ export class ChatState {
   /** Edits a message. Resolves to false if the edit failed; `actionProblem` then says why. */
   edit(conversation: number, seq: number, text: string): Promise<boolean> {
     return this.#act(async () => this.#show(conversation, await this.api.editMessage(conversation, seq, text)));
-  }
-
-  /** The number that the page's title shows: the sum of `waitingOf` over all conversations. */
-  get waiting(): number {
-    return (this.conversations.value ?? []).reduce((sum, entry) => sum + titleCountOf(entry), 0);
   }
 
   /** Resolves to false if the work failed; `actionProblem` then says why. */
@@ -295,19 +296,19 @@ export class ChatState {
     const isNew = message.edited_at === undefined && message.deleted !== true;
     if (isNew && message.sender.kind !== 'webhook') this.typing.onMessage(conversation, message.sender.id);
     this.#update(conversation, (entry) => withMessage(entry, message, this.account));
-    // The next draw shows the message: an own one would be out of view if it left the send queue before.
-    this.#drawing.scheduleDraw(() => this.#tellSendQueue(conversation, message));
+    this.#takeFromSendQueue(conversation, message);
     if (!this.#entries.has(conversation) || this.#resetConversations.has(conversation)) this.#reloadSoon();
   }
 
-  #drawnLastSeq(conversation: number): number {
-    return this.conversations.peek()?.find(({ info }) => info.id === conversation)?.lastSeq ?? 0;
+  /** Whether the page has drawn a row for a message, which is empty until the message is fetched. */
+  #hasRow(conversation: number, seq: number): boolean {
+    const entry = this.conversations.peek()?.find(({ info }) => info.id === conversation);
+    return entry !== undefined && seq <= entry.lastSeq;
   }
 
-  /** Takes an own message in an answer out of the send queue, in the draw that shows its row: not before, nor after. */
-  #onFetched(conversation: number, message: Message): void {
-    if (message.seq <= this.#drawnLastSeq(conversation)) this.#tellSendQueue(conversation, message);
-    else if (this.#entries.has(conversation)) this.#show(conversation, message);
+  /** Removes an own message from the queue in the draw that shows it: earlier it is out of view, later shown twice. */
+  #takeFromSendQueue(conversation: number, message: Message): void {
+    if (this.#hasRow(conversation, message.seq)) this.#tellSendQueue(conversation, message);
     else this.#drawing.scheduleDraw(() => this.#tellSendQueue(conversation, message));
   }
 

@@ -26,8 +26,8 @@ interface SendQueueOptions {
   /** `keep` stores an entry in the browser, and `remove` removes it from there. They never reject. */
   readonly keep: (entry: QueuedMessage) => Promise<void>;
   readonly remove: (clientId: string) => Promise<void>;
-  /** The greatest seq of a conversation that the page has drawn. */
-  readonly lastDrawnSeqOf: (conversation: number) => number;
+  /** Whether the page shows a message, or will fetch it when its conversation is opened. */
+  readonly isShown: (conversation: number, seq: number) => boolean;
   readonly onChange: () => void;
   readonly now?: () => number;
 }
@@ -160,7 +160,7 @@ export class SendQueue {
   }
 
   #isShown({ entry, seq }: PendingSend): boolean {
-    return seq !== null && this.#options.lastDrawnSeqOf(entry.conversation) >= seq;
+    return seq !== null && this.#options.isShown(entry.conversation, seq);
   }
 
   #isTooOld({ createdAt }: QueuedMessage): boolean {

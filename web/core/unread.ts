@@ -100,6 +100,11 @@ export function titleCountOf(entry: ConversationEntry): number {
   return entry.info.kind === 'private' ? unreadOf(entry) : entry.unreadMentionCount;
 }
 
+/** The number that the page's title shows. */
+export function titleCountOfAll(entries: readonly ConversationEntry[]): number {
+  return entries.reduce((sum, entry) => sum + titleCountOf(entry), 0);
+}
+
 /**
  * Compares two entries for a list in which the conversation with the newest message comes first. One without messages
  * has the place of its creation.

@@ -1,6 +1,6 @@
 import type { AppState } from '../core/app-state.ts';
 import type { ChatState } from '../core/chat-state.ts';
-import type { ConversationEntry } from '../core/unread.ts';
+import { titleCountOfAll, type ConversationEntry } from '../core/unread.ts';
 import { words } from '../words/words.ts';
 import { useLoaded } from './loaded.ts';
 import { Modal, Problem } from './modal.tsx';
@@ -43,7 +43,7 @@ export function PaneHead({ state, chat, entry }: PaneHeadProps) {
 
 /** Returns to the list on a narrow screen, and shows how many messages wait in all conversations. */
 function BackButton({ state, chat }: Pick<PaneHeadProps, 'state' | 'chat'>) {
-  const { waiting } = chat;
+  const waiting = titleCountOfAll(chat.conversations.value ?? []);
   return (
     <button
       class="back"
