@@ -10,7 +10,7 @@ export class ListenError extends Error {
 }
 
 /**
- * Makes a server listen on a port, and resolves to the port. `keys`: the keys of the configuration that set the port,
+ * Makes a server listen on a port, and resolves to the port. `configKeys`: the configuration keys that set the port,
  * for error messages. `limit` bounds the server's connections. Rejects with ListenError.
  */
 export async function listen(

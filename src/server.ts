@@ -198,16 +198,8 @@ export class Server {
     const expectations = (this.#expectationMonitor = new ExpectationMonitor(services));
     this.#addPart('monitor of expectations', () => expectations.stop(), true);
     expectations.start();
-    if (scrapeListener !== null)
-      this.#startMetrics(scrapeListener, {
-        ...deliverySources,
-        services,
-        live,
-        housekeeping,
-        expectations,
-        requests,
-        listener,
-      });
+    const sources = { ...deliverySources, services, live, housekeeping, expectations, requests };
+    if (scrapeListener !== null) this.#startMetrics(scrapeListener, { ...sources, listener });
     this.#lastRunRecorder.markReady();
     const { version, databaseVersion } = services;
     log.info('ready', { port: this.#httpPort, metricsPort: this.#metricsPort, version, database: databaseVersion });
@@ -304,18 +296,9 @@ export class Server {
     this.#pinger = pinger;
     this.#addPart('pings', () => pinger.stop());
     const createFileLink = createFileLinker(services.fileLinkKey, config.http.baseUri);
-    const parts = {
-      database,
-      bus,
-      client,
-      sealer,
-      serverKeys,
-      createFileLink,
-      nodeId: node,
-      onIncompatibleSchema,
-      log,
-    };
-    const lanes = new LaneManager({ ...parts, postReply: createReplyPoster(services), config: delivery });
+    const parts = { database, bus, client, sealer, serverKeys, createFileLink, onIncompatibleSchema, log };
+    const postReply = createReplyPoster(services);
+    const lanes = new LaneManager({ ...parts, nodeId: node, postReply, config: delivery });
     this.#lanes = lanes;
     this.#addPart('lanes', () => lanes.stop(config.http.stopDrainTimeoutMs), true);
     await lanes.start();

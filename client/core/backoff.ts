@@ -7,8 +7,8 @@ export interface BackoffDelays {
 export const DEFAULT_BACKOFF: BackoffDelays = { unjitteredFirstDelayMs: 500, maxDelayMs: 30_000 };
 
 /**
- * The wait before the next attempt, in milliseconds. With each further failure it doubles, up to `maxMs`. Half of it is
- * random, so that the clients of a recovering server do not all reconnect at the same instant.
+ * The wait before the next attempt, in milliseconds. With each further failure it doubles, up to `maxDelayMs`. Half of
+ * it is random, so that the clients of a recovering server do not all reconnect at the same instant.
  */
 export function backoffMs(
   failures: number,

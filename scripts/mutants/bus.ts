@@ -33,8 +33,8 @@ export const BUS_MUTANTS: readonly Mutant[] = [
     name: 'outbox-keeps-oldest-seq',
     promise: 'The newest seq of a conversation goes into the next word.',
     file: 'src/bus/notification-batch.ts',
-    find: 'if (areNewer || !kept.has(subject)) kept.set',
-    replace: 'if (!kept.has(subject)) kept.set',
+    find: 'if (areNewer || !queuedItems.has(subject)) queuedItems.set',
+    replace: 'if (!queuedItems.has(subject)) queuedItems.set',
     tests: ['test/bus/notification-batch.test.ts'],
   },
   {
@@ -49,8 +49,8 @@ export const BUS_MUTANTS: readonly Mutant[] = [
     name: 'overflow-tells-everything',
     promise: 'More words of one kind than are kept make nobody look at other kinds.',
     file: 'src/bus/notification-batch.ts',
-    find: 'if (kept.size > MAX_ITEMS_PER_LETTER) this.#requireResyncOf(letter);',
-    replace: 'if (kept.size > MAX_ITEMS_PER_LETTER) this.requireResync();',
+    find: 'if (queuedItems.size > MAX_ITEMS_PER_LETTER) this.#requireResyncOf(letter);',
+    replace: 'if (queuedItems.size > MAX_ITEMS_PER_LETTER) this.requireResync();',
     tests: ['test/bus/notification-batch.test.ts'],
   },
   {

@@ -22,8 +22,8 @@ export const CONFIG_MUTANTS: readonly Mutant[] = [
     name: 's3-secret-shown',
     promise: '"klatch config show" hides every secret key.',
     file: 'src/config/schema.ts',
-    find: "text('a secret key on one line', { min: 1, max: 1024, hidden: true })",
-    replace: "text('a secret key on one line', { min: 1, max: 1024 })",
+    find: `text('a secret key on one line', { minCharacters: 1, maxCharacters: 1024, hidden: true })`,
+    replace: `text('a secret key on one line', { minCharacters: 1, maxCharacters: 1024 })`,
     tests: ['test/config/show.test.ts', '-t', 'hides every secret|shows none'],
   },
   {

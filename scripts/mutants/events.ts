@@ -9,8 +9,8 @@ export const EVENT_MUTANTS: readonly Mutant[] = [
     name: 'failed-batch-of-events-cut',
     promise: 'A failed batch of events is sent again in part, if its hook wants fewer events now; the rest is lost.',
     file: 'src/delivery/events/event-request-builder.ts',
-    find: 'if (skipped > MAX_SKIPPED && resendRangeEnd === null) break;',
-    replace: 'if (skipped > MAX_SKIPPED) break;',
+    find: 'if (skippedCount > MAX_SKIPPED_PER_REQUEST && resendRangeEnd === null) break;',
+    replace: 'if (skippedCount > MAX_SKIPPED_PER_REQUEST) break;',
     tests: ['test/delivery/events/event-request-builder', '-t', 'covers the whole range'],
   },
   {
@@ -89,8 +89,8 @@ export const EVENT_MUTANTS: readonly Mutant[] = [
     name: 'expiry-tells-nobody',
     promise: 'A hook that has not got an event that goes has a row of it in its log.',
     file: 'src/storage/hooks/event-expiry.ts',
-    find: 'if (lost > 0) expiry.onLost(conversationId, lost);',
-    replace: 'if (lost < 0) expiry.onLost(conversationId, lost);',
+    find: 'if (lost > 0) expiry.onEventsLost(conversationId, lost);',
+    replace: 'if (lost < 0) expiry.onEventsLost(conversationId, lost);',
     tests: ['test/storage/hooks/event-expiry.test.ts', '-t', 'tells of what'],
   },
 ];

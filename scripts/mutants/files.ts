@@ -38,8 +38,8 @@ export const FILES_MUTANTS: readonly Mutant[] = [
     name: 'part-slots-grow',
     promise: 'Parts in memory are bounded.',
     file: 'src/files/part-buffer-pool.ts',
-    find: '    if (next === undefined) this.#freeSlots += 1;\n    else next();',
-    replace: '    this.#freeSlots += 1;\n    next?.();',
+    find: '    if (wakeNextWaiter === undefined) this.#freeSlots += 1;\n    else wakeNextWaiter();',
+    replace: '    this.#freeSlots += 1;\n    wakeNextWaiter?.();',
     tests: ['test/files/part-buffer-pool.test.ts', '-t', 'are bounded'],
   },
   {
@@ -70,8 +70,8 @@ export const FILES_MUTANTS: readonly Mutant[] = [
     name: 'unfinished-uploads-unbounded',
     promise: 'An account has a bounded number of unfinished uploads.',
     file: 'src/storage/files/files.ts',
-    find: 'if (row!.count >= limits.maxUnfinished) {',
-    replace: 'if (row!.count > limits.maxUnfinished) {',
+    find: 'if (row!.count >= limits.maxUnfinishedUploads) {',
+    replace: 'if (row!.count > limits.maxUnfinishedUploads) {',
     tests: ['test/storage/files/files.test.ts', '-t', 'bounded number'],
   },
   {

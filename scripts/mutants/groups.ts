@@ -46,7 +46,7 @@ export const GROUP_MUTANTS: readonly Mutant[] = [
     name: 'rotation-keeps-knowledge',
     promise: 'Nobody counts as knowing a token that was replaced.',
     file: 'src/storage/groups/integrations.ts',
-    find: '  await deleteTokenKnowledge(tx, conversationId);\n',
+    find: '  await clearKnowsTokenMarks(tx, conversationId);\n',
     replace: '',
     tests: ['test/groups/departures', '-t', 'was an admin before'],
   },
@@ -62,7 +62,8 @@ export const GROUP_MUTANTS: readonly Mutant[] = [
     name: 'owner-becomes-admin',
     promise: 'The owner of a group keeps that role until somebody else gets it.',
     file: 'src/operations/groups/members.ts',
-    find: "  if (old === 'owner') throw new KlatchError('last_owner');\n",
+    find: `  if (oldRole === 'owner') throw new KlatchError('last_owner');
+`,
     replace: '',
     tests: ['test/access/matrix', '-t', 'of the owner|the owner as an admin'],
   },

@@ -54,8 +54,8 @@ export const SOURCES_MUTANTS: readonly Mutant[] = [
     name: 'upload-place-taken-twice',
     promise: 'An owner of one upload ends that of another owner who has one as well.',
     file: 'src/files/upload-limiter.ts',
-    find: 'this.#held.get(permit.owner)! <= held',
-    replace: 'this.#held.get(permit.owner)! < held',
+    find: 'this.#heldSlotsByOwner.get(permit.owner)! <= requesterSlots',
+    replace: 'this.#heldSlotsByOwner.get(permit.owner)! < requesterSlots',
     tests: ['test/http/upload-limits', '-t', 'second place'],
   },
   {

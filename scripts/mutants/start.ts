@@ -7,7 +7,7 @@ export const START_MUTANTS: readonly Mutant[] = [
     name: 'completion-of-itself-alone',
     promise: 'The script for completion is made of all commands.',
     file: 'src/cli/commands.ts',
-    find: "first === 'completion' || ",
+    find: `commandName === 'completion' || `,
     replace: '',
     tests: [COMMANDS, '-t', 'completion'],
   },

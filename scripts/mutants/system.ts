@@ -22,7 +22,7 @@ export const SYSTEM_MUTANTS: readonly Mutant[] = [
     name: 'control-folder-owner',
     promise: 'A control socket in a folder of another user is trusted.',
     file: 'src/data-dir/private-folder.ts',
-    find: '  if (!owners.includes(found.uid)) return',
+    find: '  if (!allowedUids.includes(found.uid)) return',
     replace: '  if (false) return',
     tests: ['test/cli/core/control-folder', '-t', 'of another user'],
   },
@@ -78,8 +78,9 @@ export const SYSTEM_MUTANTS: readonly Mutant[] = [
     name: 'stalled-commit-leaks-backends',
     promise: 'A connection gets no new session while the process of the one before still has to commit.',
     file: 'src/storage/db/connection.ts',
-    find: 'if (greeting.isAbandonedBusy) {\n      this.#abandonedBackendChecks.found();',
-    replace: 'if (greeting.isAbandonedBusy && acceptsReadOnly) {\n      this.#abandonedBackendChecks.found();',
+    find: 'if (greeting.isAbandonedBusy) {\n      this.#abandonedBackendChecks.recordStillBusy();',
+    replace:
+      'if (greeting.isAbandonedBusy && acceptsReadOnly) {\n      this.#abandonedBackendChecks.recordStillBusy();',
     tests: ['test/storage/messages/failover.test.ts', '-t', 'cost one process'],
   },
   {
@@ -102,7 +103,8 @@ export const SYSTEM_MUTANTS: readonly Mutant[] = [
     name: 'backup-file-behind-end',
     promise: 'A backup with a file behind its manifest passes as whole.',
     file: 'src/storage/backup/read.ts',
-    find: "    if (this.#entry !== null) throw alteredError('goes on behind its end');\n",
+    find: `    if (this.#currentEntry !== null) throw alteredError('goes on behind its end');
+`,
     replace: '',
     tests: ['test/storage/backup/read', '-t', 'behind the manifest'],
   },
@@ -118,8 +120,8 @@ export const SYSTEM_MUTANTS: readonly Mutant[] = [
     name: 'config-show-s3-secret',
     promise: 'klatch config show prints the secret key of the bucket.',
     file: 'src/config/schema.ts',
-    find: "text('a secret key on one line', { min: 1, max: 1024, hidden: true })",
-    replace: "text('a secret key on one line', { min: 1, max: 1024 })",
+    find: `text('a secret key on one line', { minCharacters: 1, maxCharacters: 1024, hidden: true })`,
+    replace: `text('a secret key on one line', { minCharacters: 1, maxCharacters: 1024 })`,
     tests: ['test/config/secrets'],
   },
   {

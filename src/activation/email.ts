@@ -93,7 +93,7 @@ export class EmailCodeProvider implements CodeProvider {
     return { envelope: { from: this.#sender.address, to: [address] }, message };
   }
 
-  /** Logs in on a new connection, calls `work` with the connection, and closes it, all within `deadlineMs`. */
+  /** Logs in on a new connection, calls `work` with the connection, and closes it, all within `timeoutMs`. */
   async #withConnection(timeoutMs: number, work: (connection: SMTPConnection) => Promise<unknown>): Promise<void> {
     const { host, port, tls, user, password } = this.#config;
     const { ca } = this.#options;

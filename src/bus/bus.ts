@@ -23,7 +23,7 @@ export type PresenceUpdate =
   | { readonly kind: 'change'; readonly changeNumber: number; readonly accountId: AccountId; readonly online: boolean }
   /** The number of the node's last change, which the node also sends as its heartbeat. */
   | { readonly kind: 'position'; readonly changeNumber: number }
-  /** A part of the set of online accounts after change `number`. Parts are numbered from 1 and come in order. */
+  /** A part of the set of online accounts after change `changeNumber`. Parts are numbered from 1 and come in order. */
   | {
       readonly kind: 'snapshot';
       readonly changeNumber: number;

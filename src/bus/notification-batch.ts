@@ -129,7 +129,7 @@ function encodeResync(letters: ReadonlySet<string>): string {
   return letters.size === RELIABLE_LETTERS.length ? RESYNC_LETTER : `${RESYNC_LETTER}${[...letters].join(',')}`;
 }
 
-/** Removes and returns the first items that fit into `room`, including their letter and separators. */
+/** Removes and returns the first items that fit into `roomBytes`, including their letter and separators. */
 function takeFitting(
   items: Map<number | string, string> | Set<string>,
   roomBytes: number,

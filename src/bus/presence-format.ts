@@ -60,7 +60,7 @@ function decodeSnapshot([number, part, parts, differences = '']: readonly string
   };
 }
 
-/** Splits the set of online accounts after change `number` into the parts of a snapshot, at least one. */
+/** Splits the set of online accounts after change `changeNumber` into the parts of a snapshot, at least one. */
 export function splitSnapshot(changeNumber: number, accounts: Iterable<AccountId>): PresenceUpdate[] {
   const ascending = [...accounts].sort((a, b) => a - b);
   const partCount = Math.max(1, Math.ceil(ascending.length / ACCOUNTS_PER_PART));

@@ -119,8 +119,8 @@ export function mayShowText(text: string): boolean {
 }
 
 /**
- * True if a name is that of a key that contains no secret, or of a section. `opens`: a brace or the end of the line
- * follows the name. Only then the name of a section counts, since otherwise a secret may follow it.
+ * True if a name is that of a key that contains no secret, or of a section. `opensSection`: a brace or the end of the
+ * line follows the name. Only then the name of a section counts, since otherwise a secret may follow it.
  */
 function isNonSecretName(name: string, opensSection: boolean): boolean {
   const { nonSecretNames: quotableInMessages, sectionNames } = knownNames();

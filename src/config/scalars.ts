@@ -55,7 +55,7 @@ const CONTROL = /\p{Cc}/u;
 const UNPAIRED_SURROGATE = /\p{Cs}/u;
 
 /**
- * The options of a text. `min` and `max`: its length in characters (code points). `pattern`: a further rule, which
+ * The options of a text. `minCharacters`, `maxCharacters`: its length in code points. `pattern`: a further rule, which
  * `expected` has to mention.
  */
 interface TextOptions {

@@ -27,7 +27,7 @@ export interface ValueType<T> {
   /** The fields of an object; null: the type is no object. */
   readonly fields: Readonly<Record<string, KeySpec<unknown>>> | null;
   /**
-   * Parses a value. Undefined: the value was refused and reported to `reading`, or it is a placeholder, which
+   * Parses a value. Undefined: the value was refused and reported to `diagnostics`, or it is a placeholder, which
    * `readSettings` collects.
    */
   read(key: string, value: Value, diagnostics: Diagnostics): T | undefined;

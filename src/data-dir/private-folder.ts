@@ -8,7 +8,7 @@ const WRITABLE_BY_OTHERS = 0o002;
 /**
  * Returns, as a phrase, why a folder must not hold a socket that only one user may open; null: it may. Other users may
  * be able to write to the parent, and so create the folder first and impersonate the server. So the folder has to be a
- * real one of mode 0700 that belongs to one of `owners`. Other users must not be able to replace it in its parent.
+ * real one of mode 0700 that belongs to one of `allowedUids`. Other users must not be able to replace it in its parent.
  * Throws ENOENT.
  */
 export function findFolderProblem(folder: string, allowedUids: readonly number[]): string | null {

@@ -6,7 +6,7 @@ interface HostState {
   readonly hostName: string;
   readonly quickWaiters: OnGranted[];
   readonly slowWaiters: OnGranted[];
-  /** `active`: all requests in flight to this host. `slowActive`: those of slow lanes among them. */
+  /** `inFlightCount`: all requests in flight to this host. `slowInFlightCount`: those of slow lanes among them. */
   inFlightCount: number;
   slowInFlightCount: number;
   /**
@@ -96,7 +96,7 @@ export class HostLimiter {
   }
 
   /**
-   * Waits after a failed `tryAcquire`. Calls `granted` with true in the middle of another caller's `release`, with
+   * Waits after a failed `tryAcquire`. Calls `onGranted` with true in the middle of another caller's `release`, with
    * false when the server stops.
    */
   wait(hostName: string, slow: boolean, onGranted: (isGranted: boolean) => void): void {

@@ -192,7 +192,7 @@ export class LaneManager {
     this.#leases.suspendUntilLeasesExpire();
   }
 
-  /** Starts no new attempt, waits up to `deadlineMs` for those in flight, and releases the partitions. */
+  /** Starts no new attempt, waits up to `maxWaitMs` for those in flight, and releases the partitions. */
   async stop(maxWaitMs: number): Promise<void> {
     if (this.#stopped) return;
     this.#stopped = true;

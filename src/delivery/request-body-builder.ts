@@ -164,7 +164,8 @@ export class MessageRequestBuilder {
   }
 
   /**
-   * Builds a batch that begins with `head`. Null: a retention rule removed messages of the batch while they were read.
+   * Builds a batch that begins with `firstMessage`. Null: a retention rule removed messages of the batch while they
+   * were read.
    */
   async #buildBatchRequest(firstMessage: EncodedMessage, bounds: RequestRangeBounds): Promise<DeliveryRequest | null> {
     const messages = [firstMessage];

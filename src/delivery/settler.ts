@@ -109,8 +109,8 @@ export class Settler {
   }
 
   /**
-   * Takes the settlements of the next write: one isolated settlement, or all before the next isolated one, up to
-   * `MAX_BATCH`.
+   * Takes the settlements of the next write: one that needs its own statement, or all before the next such one, up to
+   * `MAX_SETTLEMENTS_PER_WRITE`.
    */
   #takeBatch(): PendingSettlement[] {
     if (this.#waiting[0]?.needsOwnStatement === true) return this.#waiting.splice(0, 1);

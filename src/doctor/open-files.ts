@@ -53,9 +53,9 @@ export async function checkOpenFileLimit(config: Config, pid: number | null): Pr
 }
 
 /**
- * Compares the limit of open files with what the configured bounds need. `open`: the files that the server has open;
- * null: this user may not count them, or no server runs. Live clients do not change the level, since few installations
- * come near `maxLiveConnections`.
+ * Compares the limit of open files with what the configured bounds need. `openFiles`: the files that the server has
+ * open; null: this user may not count them, or no server runs. Live clients do not change the level, since few
+ * installations come near `maxLiveConnections`.
  */
 export function evaluateOpenFiles(files: {
   openFileLimit: number;

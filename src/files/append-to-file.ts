@@ -18,9 +18,10 @@ export interface AppendResult {
 }
 
 /**
- * Writes a stream's buffered chunks to an open file, from the position `start`, and syncs the file's data but not its
- * folder. Calls `onDurable` repeatedly, with the position up to which the data is synced. Rejects with the error of the
- * file system. Bytes after the last `onDurable` may then be lost, since the kernel reports a failed write only once.
+ * Writes a stream's buffered chunks to an open file, from the position `startPosition`, and syncs the file's data but
+ * not its folder. Calls `onDurable` repeatedly, with the position up to which the data is synced. Rejects with the
+ * error of the file system. Bytes after the last `onDurable` may then be lost, since the kernel reports a failed write
+ * only once.
  */
 export async function appendToFile(
   handle: FileHandle,

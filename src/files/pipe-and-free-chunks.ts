@@ -14,10 +14,10 @@ export function freeChunkMemory(chunk: Buffer): void {
 }
 
 /**
- * Writes all bytes of the source to the sink and ends the sink. The source must have exactly `length` bytes. No other
+ * Writes all bytes of the source to the sink and ends the sink. The source must have exactly `expectedBytes`. No other
  * code may hold the chunks: the memory of each is freed when it is written. Rejects when
  * - source or sink fails,
- * - the source has more bytes (then none beyond `length` is written) or fewer, or
+ * - the source has more bytes (then none beyond `expectedBytes` is written) or fewer, or
  * - the sink accepts fewer bytes in a window than `bounds` demands.
  *
  * Always destroys the source, but never the sink.

@@ -78,7 +78,7 @@ export class StoreIdCheck {
   }
 
   /**
-   * Resolves when the ids are equal, or after START_WAIT_MS without an answer. Rejects with StoreMismatchError. The
+   * Resolves when the ids are equal, or after MAX_START_WAIT_MS without an answer. Rejects with StoreMismatchError. The
    * comparison continues after that time: calls `onMatch` when the ids are equal, and `onMismatch` for a mismatch that
    * is found after the promise has resolved.
    */

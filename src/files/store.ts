@@ -105,7 +105,7 @@ export interface FileStore {
   /** Prepares an upload with this key, and returns its initial state. */
   prepareStoreForUpload(key: FileKey): Promise<UploadState>;
   /**
-   * Writes the bytes of `source`, from the position `progress.received`; overwrites what the store has after that
+   * Writes the bytes of `source`, from the position `progress.receivedBytes`; overwrites what the store has after that
    * position.
    * - The source ends normally: resolves to the new progress, with all bytes.
    * - The source fails: keeps the received bytes as far as possible, calls `onProgress`, and rejects with the source's

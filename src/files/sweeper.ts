@@ -84,8 +84,8 @@ export class FileSweeper {
   }
 
   /**
-   * Logs only the first failure of an outage, since every sweep would log it again. `files`: how many files could not
-   * be deleted; undefined: all.
+   * Logs only the first failure of an outage, since every sweep would log it again. `failedFileCount`: how many files
+   * could not be deleted; undefined: all.
    */
   #logFirstFailure(error: unknown, failedFileCount?: number): void {
     const { log } = this.#deps;

@@ -193,7 +193,7 @@ export async function requireNoBytesForWholeUpload(
 }
 
 /**
- * Completes an upload: its file then exists, with a media type. `head`: the file's first bytes, if the caller has them.
+ * Completes an upload: its file then exists, with a media type. `knownFirstBytes` null: the caller does not have them.
  */
 export async function completeUpload(
   deps: UploadDeps,
@@ -306,8 +306,8 @@ async function finishRowWithRetry(
 
 /**
  * The width and height in the header of an image; null for other files. In a JPEG they may come after metadata and a
- * thumbnail, so up to `JPEG_HEADER_BYTES` are read from the store. If that fails, the upload succeeds with a picture of
- * unknown size.
+ * thumbnail, so up to `MAX_JPEG_HEADER_BYTES` are read from the store. If that fails, the upload succeeds with a
+ * picture of picture of unknown size.
  */
 async function pictureSizeOf(
   { store, log }: UploadDeps,

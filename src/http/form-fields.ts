@@ -19,7 +19,7 @@ const invalid = (sentence: string): KlatchError => new KlatchError('invalid_inpu
 /** Whether the body begins like a JSON object. A multipart form begins with a boundary instead. */
 export const beginsLikeObject = (body: Buffer): boolean => body.toString('latin1', 0, 64).trimStart().startsWith('{');
 
-/** The error for a form with more than MAX_PARTS parts. */
+/** The error for a form with more than MAX_FORM_PARTS parts. */
 export const tooManyPartsError = (): KlatchError => invalid(`The form has more than ${MAX_FORM_PARTS} parts`);
 
 /**

@@ -43,7 +43,7 @@ export class HttpListener {
   #handler: RequestListener;
   #upgradeListener: UpgradeListener | null = null;
 
-  /** `keys`: the configuration keys of the address and the port, for error messages about them. */
+  /** `configKeys`: the configuration keys of the address and the port, for error messages about them. */
   constructor(
     config: HttpListenConfig,
     startingHandler: RequestListener,

@@ -20,7 +20,7 @@ import type { TokenGrant } from './token-auth.ts';
 /** The result of reading a body that is no form with files. `release` is present if a thread writes the texts. */
 type PostReadResult = PostWithFiles | (ReportedAlert & { readonly release?: () => void }) | IgnoredEvent;
 
-/** Reads a post and verifies its signatures. `readBefore` is the body, if it was read already to find the token. */
+/** Reads a post and verifies its signatures. `bodyReadBefore` is the body, if it was read already to find the token. */
 type PostReceiver = (
   request: Omit<PostRequest, 'signature'>,
   grant: TokenGrant,

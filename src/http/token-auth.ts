@@ -62,7 +62,7 @@ export class TokenAuth {
     return (handler) => async (req, res) => {
       const token = tokenOf(req);
       const integrationOrPromise = find(token);
-      // For a cached token `found` is no promise, so it costs no turn of the event loop.
+      // For a cached token `integrationOrPromise` is no promise, so it costs no turn of the event loop.
       const integration = integrationOrPromise instanceof Promise ? await integrationOrPromise : integrationOrPromise;
       if (integration === null) {
         await this.#authThrottle.delayRejection(this.#proxies.sourceKeyOf(req));

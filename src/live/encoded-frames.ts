@@ -38,7 +38,7 @@ export class EncodedFrames {
     this.frameCount = texts.length;
   }
 
-  /** The frames for a transport, without the first `skip`. */
+  /** The frames for a transport, without the first `framesToSkip`. */
   bytes(kind: LiveTransport, framesToSkip: number): Buffer {
     const { bytes, frameEnds } = (this.#encoded[kind] ??= encode(this.#texts, FRAME_FORMATS[kind]));
     return framesToSkip === 0 ? bytes : bytes.subarray(frameEnds[framesToSkip - 1]);

@@ -70,7 +70,7 @@ export class RemotePresence {
 
   /**
    * Returns the nodes to ask for their snapshots now. A node that sends none is returned again later, after
-   * `REQUEST_INTERVAL_MS` at the earliest.
+   * `SNAPSHOT_REQUEST_INTERVAL_MS` at the earliest.
    */
   takeDueRequests(): string[] {
     const nowMs = performance.now();
@@ -81,7 +81,8 @@ export class RemotePresence {
   }
 
   /**
-   * Drops the nodes that have stopped. `live`: the nodes with a row in the database; null: the rows could not be read.
+   * Drops the nodes that have stopped. `liveNodes`: the nodes with a row in the database; null: the rows could not be
+   * read.
    */
   dropEnded(liveNodes: readonly string[] | null): void {
     const nowMs = performance.now();

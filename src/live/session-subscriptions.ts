@@ -103,7 +103,7 @@ export class SessionSubscriptions {
     subscription.feed.attached.delete(subscription);
   }
 
-  /** Applies the account's current membership. `found` is null if the account is not a member. */
+  /** Applies the account's current membership. `membership` is null if the account is not a member. */
   applyMembership(conversationId: ConversationId, membership: MembershipWithRevs | null): void {
     // The session has not started following: its start returns the conversation for a recheck.
     if (this.#membershipChangesBeforeStart !== null) return;

@@ -54,7 +54,7 @@ export interface SessionHost {
   readonly livenessClockMs: number;
   /** Registers a session of the caller's account; false: the account has too many sessions. */
   register(session: Session, caller: AccountCaller): boolean;
-  /** Reserves a request's turn: returns its wait in ms, or null when the wait exceeds `maxMs`. */
+  /** Reserves a request's turn: returns its wait in ms, or null when the wait exceeds `maxWaitMs`. */
   reserveRequest(caller: AccountCaller | null, source: SourceKey, maxWaitMs: number): number | null;
   /** Resolves when a client that tries tokens may get the answer that its token is invalid. */
   delayRejection(source: SourceKey): Promise<void>;

@@ -3,7 +3,7 @@ import { networkInterfaces } from 'node:os';
 import ipaddr from 'ipaddr.js';
 import { OWN_RULE, type Address, type OwnOrNeighbourAddresses } from './own-addresses.ts';
 
-/** What the operating system knows about the network. `routes` has the format of /proc/net/ipv6_route. */
+/** What the operating system knows about the network. `routesText` has the format of /proc/net/ipv6_route. */
 export interface MachineNetworkFacts {
   readonly interfaces: readonly { readonly address: string; readonly cidr: string | null }[];
   readonly routesText: string;

@@ -49,8 +49,8 @@ export class CircuitBreaker {
   }
 
   /**
-   * Records that a push that was sent at `sentMs` failed because the vendor as a whole has a problem. Returns true for
-   * the first such failure.
+   * Records that a push that was sent at `sentAtMs` failed because the vendor as a whole has a problem. Returns true
+   * for for the first such failure.
    */
   recordFailureDetectingOutage(sentAtMs: number, retryAfterMs: number | null): boolean {
     const now = this.#now();

@@ -32,7 +32,7 @@ export class UnresponsiveHostBackoff {
     return Math.max(0, Math.ceil((this.#hosts.get(origin)?.backoffUntilMs ?? 0) - this.#now()));
   }
 
-  /** Records whether a host answered, with any status, a request that began at `startedMs`. */
+  /** Records whether a host answered, with any status, a request that began at `startedAtMs`. */
   recordRequest(origin: string, answered: boolean, startedAtMs: number): void {
     if (answered) {
       this.#hosts.delete(origin);

@@ -62,7 +62,7 @@ export class PushQueue {
   readonly #fanOut: LogFollower;
   readonly #cancellation: ReadPushCancellation;
   readonly #vendorQueues: ReadonlyMap<DeviceKind, VendorQueue>;
-  /** The counts for vendors that are not configured. Only `expired` can grow there. */
+  /** The counts for vendors that are not configured. Only `expiredPushes` can grow there. */
   readonly #unconfiguredVendorCounts = new Map(deviceKinds.map((kind) => [kind, newPushCounts()]));
   #expiryTimer: NodeJS.Timeout | null = null;
   #runningExpiry: Promise<void> = Promise.resolve();

@@ -26,7 +26,7 @@ const rows = new Set(
 
 describe('the page about push', () => {
   test('explains every category that a driver has, with what becomes of the push', () => {
-    const made = [...sources.matchAll(/\b(?<outcome>failed|unregistered|refused)\(\s*'(?<name>[a-z ]+)'/g)].map(
+    const made = [...sources.matchAll(/\b(?<outcome>failed|unregistered|refused)Outcome\(\s*'(?<name>[a-z ]+)'/g)].map(
       ({ groups }) => `${groups!['name']!} ${groups!['outcome']!}`,
     );
     expect(made.length).toBeGreaterThan(20);

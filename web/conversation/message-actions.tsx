@@ -37,7 +37,7 @@ export interface MessageActions extends RowActions {
   readonly menu: WritableSignal<OpenMenu | null>;
   /** The result of the last copy, as a sentence; null: there was none in the last 3 seconds. */
   readonly feedback: WritableSignal<string | null>;
-  /** `copied`: the sentence that the page shows once the text is in the clipboard. */
+  /** `copiedSentence`: the sentence that the page shows once the text is in the clipboard. */
   readonly copy: (text: string, copiedSentence: string) => void;
   /** The picture that the viewer shows; null: the viewer is closed. */
   readonly openedPicture: WritableSignal<PictureFile | null>;

@@ -110,7 +110,9 @@ export class AppState {
     if (link?.isPrintedByServer === true && isLoopback(this.place.base)) await this.signIn(link.token);
   }
 
-  /** Signs in by a link. `choice`: further input of `auth.verify`. The current screen shows why a sign-in failed. */
+  /**
+   * Signs in by a link. `extraInput`: further input of `auth.verify`. The current screen shows why a sign-in failed.
+   */
   async signIn(token: string, extraInput: object = {}): Promise<void> {
     await this.#whileBusy(async () => {
       const session = await this.api.openSession({ link: token, ...extraInput }).catch((error: unknown) => {
@@ -235,7 +237,7 @@ export class AppState {
     const hasTextDatabase = !isSignOut && expiresAt === null;
     const [successor, hasUnsentTexts] = await Promise.all([
       this.api.currentSession().catch(() => null),
-      // If `isStored` is false, the browser has no database of texts, and opening it would create one.
+      // If `hasTextDatabase` is false, the browser has no database of texts, and opening it would create one.
       hasTextDatabase && this.#hasStoredTexts(account.id),
     ]);
     // During these requests the person may have signed in again.

@@ -15,7 +15,8 @@ const SETTINGS = Object.keys(appearanceChoices) as AppearanceSetting[];
 const MAX_STORED_CHARACTERS = 200;
 
 /**
- * Parses stored settings from JSON. A setting without a valid choice gets its default. `kept` null: nothing is stored.
+ * Parses stored settings from JSON. A setting without a valid choice gets its default. `storedJson` null: nothing is
+ * stored.
  */
 export function parseAppearance(storedJson: string | null): Appearance {
   const values = parseObject(storedJson);

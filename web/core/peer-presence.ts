@@ -2,8 +2,8 @@ import { signal } from '@preact/signals';
 import { byActivity, type ConversationEntry } from './unread.ts';
 
 /**
- * The maximum number of private conversations that one call of `ask` covers, with one request each: the open one, and
- * those with the newest messages.
+ * The maximum number of private conversations that one call of `fetchPresence` covers, with one request each: the open
+ * one, and one, and those with the newest messages.
  */
 const MAX_ASKED_PEERS = 20;
 
@@ -51,8 +51,8 @@ export class PeerPresence {
 
   /** Handles a notification that an account came online or went offline. */
   onNotification(account: number, isOnline: boolean): void {
-    // Ignores accounts that `ask` did not cover, such as members of groups: other parts of the page show their
-    // presence.
+    // Ignores accounts that `fetchPresence` did not cover, such as members of groups: other parts of the page show
+    // their their presence.
     if (this.#askedAccounts.has(account)) this.#set(account, isOnline);
   }
 

@@ -1,4 +1,4 @@
-import { useSignal, type Signal } from '@preact/signals';
+import { useSignal } from '@preact/signals';
 import { useEffect, useMemo, useRef } from 'preact/hooks';
 import type { Message, Notice } from '../../client/core/shapes.ts';
 import { useFeedControl } from '../conversation/feed-control.ts';
@@ -7,6 +7,7 @@ import {
   permissionsOf,
   useMessageActions,
   type MessageActions,
+  type WritableSignal,
 } from '../conversation/message-actions.tsx';
 import { SpokenAnnouncements, useAnnouncements } from '../conversation/spoken.tsx';
 import { UnsentMessages } from '../conversation/unsent-messages.tsx';
@@ -174,7 +175,7 @@ function firstUnreadOf(entry: ConversationEntry): number | null {
   return unreadOf(entry) > 0 ? Math.max(entry.readSeq + 1, entry.firstSeq) : null;
 }
 
-type ViewSignal = Signal<ListView | null>;
+type ViewSignal = WritableSignal<ListView | null>;
 
 interface ViewSource {
   readonly chat: ChatState;

@@ -28,8 +28,8 @@ const MAX_SUMMARY_LENGTH = 1_000;
 /** A group of alerts, as Alertmanager and Grafana send it. */
 interface AlertGroup {
   /**
-   * Makes a card with a title such as `HighCPU (2 firing, 1 resolved)`, and a line for each alert. `only`: the
-   * fingerprints of the alerts that get a line; absent: all.
+   * Makes a card with a title such as `HighCPU (2 firing, 1 resolved)`, and a line for each alert. `onlyFingerprints`:
+   * the fingerprints of the alerts that get a line; absent: all.
    */
   readonly cardOf: (known?: KnownStates, onlyFingerprints?: ReadonlySet<string>) => Card;
   /** The state of the one alert of Klatch that represents the group; null: the group has no key. */
@@ -84,8 +84,8 @@ function groupCard(body: JsonObject, { alerts: all, reader, known, onlyFingerpri
   const shownAlerts = sorted
     .slice(0, MAX_SHOWN_ALERTS)
     .map((alert) => readAlert(alert, { heading: headingParts, isFiring: fires(alert) }, reader));
-  // `truncatedAlerts` are those that the sender left out, `untoldFiring` those known from earlier requests. They may be
-  // the same alerts, so the larger number counts.
+  // `truncatedAlerts` are those that the sender left out, `unreportedFiringCount` those known from earlier requests.
+  // They may be They may be the same alerts, so the larger number counts.
   const truncatedCount = Math.max(Math.trunc(numberOf(body['truncatedAlerts']) ?? 0), unreportedFiringCount);
   const hiddenCount = (only === undefined ? truncatedCount : 0) + sorted.length - shownAlerts.length;
   const moods = (isFiring ? shownAlerts.slice(0, firing.length) : shownAlerts).map(({ mood }) => mood);

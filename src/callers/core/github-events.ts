@@ -31,7 +31,7 @@ const actorOf = (body: JsonObject): string => userName(body['sender'] ?? body['p
 const actionOf = (body: JsonObject): string => stringOf(body['action']);
 const repositoryUrl = (body: JsonObject): string => stringOf(objectOf(body['repository'])['html_url']);
 
-/** An event that is shown as one line: the actor, and then `what`, such as "ada pushed 3 commits". */
+/** An event that is shown as one line: the actor, and then `predicate`, such as "ada pushed 3 commits". */
 export function oneLineEvent(body: JsonObject, predicate: string, url = repositoryUrl(body)): GitEvent {
   return { repositoryOrOrg: placeOf(body), summary: `${actorOf(body)} ${predicate}`, url };
 }

@@ -48,8 +48,8 @@ export function htmlText(html: string, maxLength = MAX_MARKUP_LENGTH): string {
 class HtmlReader {
   readonly #parts: string[] = [];
   /**
-   * The link whose label is being read. `start`: the index in `parts` where the label begins. There is one at most,
-   * since links are not nested.
+   * The link whose label is being read. `labelStartIndex`: the index in `parts` where the label begins. There is one at
+   * most, most, since links are not nested.
    */
   #link: { readonly labelStartIndex: number; readonly url: string } | null = null;
 

@@ -34,7 +34,7 @@ export interface MessageForm {
   readonly cardsForKnownAlert: KnownAlertCardsMaker | null;
 }
 
-/** `only`: the fingerprints of the single alerts that a short message shows; absent: all. */
+/** `onlyFingerprints`: the fingerprints of the single alerts that a short message shows; absent: all. */
 type KnownAlertCardsMaker = (known: KnownAlert, onlyFingerprints?: ReadonlySet<string>) => readonly Card[];
 
 /** What is known about an alert from earlier requests and the present one. */

@@ -40,7 +40,9 @@ export function renderText(form: MessageForm, maxLength = MAX_TEXT_LENGTH): stri
   return clipped(storable, Math.min(maxLength, MAX_TEXT_LENGTH));
 }
 
-/** The text of a card. Leaves out a title or text that is equal to `before`, the message's text before its cards. */
+/**
+ * The text of a card. Leaves out a title or text that is equal to `messageText`, the message's text before its cards.
+ */
 function renderCard(card: Card, messageText: string): string {
   const title = unlessRepeated(trimmedLines(clipped(card.title, MAX_SHORT_TEXT_LENGTH)), messageText);
   const url = safeLink(card.url);

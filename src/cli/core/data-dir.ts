@@ -32,7 +32,7 @@ export function readSetting<Key extends SettingKey>(file: string, env: CommandCo
   return value;
 }
 
-/** The data directory of the configuration that the command line selects; `flag` is the value of `--config`. */
+/** The data directory of the configuration that the command line selects; `configOption` is the value of `--config`. */
 export function configuredDataDir(context: CommandContext, configOption: string | undefined): string {
   return readDataDir(
     findConfigFile({ configOption: configOption, env: context.env, programBinDir: context.programBinDir }),

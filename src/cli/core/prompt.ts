@@ -64,7 +64,7 @@ export class Prompt {
   async #question(promptText: string, isTypingHidden: boolean): Promise<string> {
     try {
       const answer = this.#readline.question(promptText, { signal: this.#readlineClosed.signal });
-      // Set only after the question was shown, because nothing is shown while `#muted` is true.
+      // Set only after the question was shown, because nothing is shown while `#isMuted` is true.
       this.#isMuted = isTypingHidden;
       return isTypingHidden ? await answer : (await answer).trim();
     } catch (error) {

@@ -40,8 +40,8 @@ export function spawnPrivilegedFinalizer(descriptor: number, { path, overwrite }
     detached: true,
     stdio: ['pipe', 'pipe', 'inherit', descriptor],
   });
-  // If the child cannot be started, the first call of `order` reports it. Until then this handler prevents an unhandled
-  // rejection, which would end the process.
+  // If the child cannot be started, the first call of `command` reports it. Until then this handler prevents an
+  // unhandled unhandled rejection, which would end the process.
   const outputAndClose = Promise.all([text(child.stdout!), once(child, 'close')]);
   outputAndClose.catch(() => {});
   // A write to a child that has exited fails. The error is ignored, since the outcome that the child reported has the

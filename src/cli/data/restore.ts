@@ -182,8 +182,8 @@ async function openSource(context: CommandContext, file: string, signal: AbortSi
 }
 
 /**
- * Reads a file in chunks. `handle.createReadStream` is not used, since it closes the handle at the end. `from`: the
- * position to begin at; null: the current position of the handle.
+ * Reads a file in chunks. `handle.createReadStream` is not used, since it closes the handle at the end.
+ * `startPosition`: the position to begin at; null: the current position of the handle.
  */
 async function* chunksOf(handle: FileHandle, startPosition: number | null): AsyncGenerator<Buffer> {
   for (let position = startPosition; ;) {

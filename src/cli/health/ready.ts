@@ -113,7 +113,7 @@ function failureSinceWaiting({ pid }: ReadinessWait, { state, lastRun }: Offline
 }
 
 /**
- * Finds out why the process that this command waits for has ended. `holder`: the process that holds the data
+ * Finds out why the process that this command waits for has ended. `holderPid`: the process that holds the data
  * directory's lock now; null: none or unknown.
  */
 async function explainProcessEnd(awaited: ReadinessWait, holderPid: number | null = null): Promise<CommandError> {

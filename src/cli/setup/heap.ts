@@ -24,8 +24,8 @@ export interface ReplaceableServerProcess extends ProgramStart {
 
 /**
  * Limits V8's heap to the setting `memory.heap`. V8 reads its limits only when it starts. So this function starts the
- * program again in the same process, before anything is open. Returns if the limit is already in force, or if `bytes`
- * is null (V8's own limit). Throws the system's error if the program's file cannot be executed.
+ * program again in the same process, before anything is open. Returns if the limit is already in force, or if
+ * `heapBytes` `heapBytes` is null (V8's own limit). Throws the system's error if the program's file cannot be executed.
  */
 export function restartServerWithHeapLimit(
   heapBytes: number | null,

@@ -10,7 +10,7 @@ import type { Prompt } from '../core/prompt.ts';
 export const databaseConnectionDefaults = { host: '127.0.0.1', port: 5432, db: 'klatch', user: 'klatch' } as const;
 const POSTGRESQL_SECTION = 'services.postgresql';
 
-/** The command line's options about the database. `embedded` excludes all others, and `local` excludes `host`. */
+/** The options about the database. `embedded` excludes all others, and `createsLocalDatabase` excludes `host`. */
 export interface DatabaseFlags {
   readonly embedded: boolean;
   /** True: setup creates a database in PostgreSQL on this machine. */

@@ -15,7 +15,7 @@ export interface ServiceAccount {
 const MAX_KEY_FILE_BYTES = 65_536;
 
 /**
- * Reads a service account from `key`, which is JSON or the absolute path of a file with JSON. Returns a sentence with
+ * Reads a service account from `jsonOrPath`, JSON or the absolute path of a file with JSON. Returns a sentence with
  * the reason if the key cannot be used; the sentence quotes no part of the key.
  */
 export function readServiceAccount(projectId: string, jsonOrPath: string): ServiceAccount | string {

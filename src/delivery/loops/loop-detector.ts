@@ -22,7 +22,7 @@ export class LoopDetector {
   readonly #deliverySeconds = new Uint32Array(REMEMBERED_SECONDS);
   #currentMinute = 0;
   #postsInMinute = 0;
-  /** The number of successive minutes with too many posts; the last of these minutes is the one before `#minute`. */
+  /** Successive minutes with too many posts; the last of these minutes is the one before `#currentMinute`. */
   #minutesInRow = 0;
 
   /**

@@ -24,7 +24,7 @@ const MAX_CLOCK_DIFFERENCE_S = 300;
 const UNIX_TIME_PATTERN = /^\d{1,12}$/;
 const HEX_DIGEST_PATTERN = /^[0-9a-f]{64}$/i;
 
-/** A header's claim about the body. `isTrue` may be called only after the HMACs got the whole body. */
+/** A header's claim about the body. `isSignatureValid` may be called only after the HMACs got the whole body. */
 interface SignatureClaim {
   readonly headerName: string;
   readonly isSignatureValid: () => boolean;

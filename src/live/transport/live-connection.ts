@@ -24,7 +24,7 @@ export interface LiveConnection {
    */
   setMaxFrameBytes(maxBytes: number): void;
   send(text: string): void;
-  /** Sends frames that are encoded once for many clients, without the first `skip`. */
+  /** Sends frames that are encoded once for many clients, without the first `framesToSkip`. */
   sendEncoded(frames: EncodedFrames, framesToSkip: number): void;
   ping(): void;
   pause(): void;

@@ -88,8 +88,8 @@ export function limitsOf(operation: { readonly who: string; readonly limits?: Bo
 /** A body may expand to this size at any ratio, since short texts may consist of repetitions. */
 const ANY_RATIO_EXPANDED_BYTES = 64 * KIB;
 /**
- * Above `FREE_EXPANDED_BYTES`, a body may expand at most this many times. JSON of machines expands 10 to 30 times, and
- * a malicious body 1,000 times.
+ * Above `ANY_RATIO_EXPANDED_BYTES`, a body may expand at most this many times. JSON of machines expands 10 to 30 times,
+ * and and a malicious body 1,000 times.
  */
 const MAX_COMPRESSION_RATIO = 50;
 

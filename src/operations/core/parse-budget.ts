@@ -125,9 +125,9 @@ export class ParseBudget {
   }
 
   /**
-   * As `run`, but waits up to `maxMs` until the source has parse time. The work of one source waits in a queue, so that
-   * each piece is charged before the next one begins. Each slot of 100 ms admits a tenth of the budget. Without slots,
-   * a source that used its whole budget at once let others wait 56 ms for an answer (99th percentile).
+   * As `run`, but waits up to `maxWaitMs` until the source has parse time. The work of one source waits in a queue, so
+   * that each piece is charged before the next one begins. Each slot of 100 ms admits a tenth of the budget. Without
+   * slots, a source that used its whole budget at once let others wait 56 ms for an answer (99th percentile).
    */
   runQueued<T>(source: SourceKey | null, options: QueueWaitOptions, work: () => T | Promise<T>): Promise<T> {
     const { maxWaitMs: maxMs, refusal } = options;

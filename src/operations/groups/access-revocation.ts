@@ -125,9 +125,9 @@ export async function endAdminRole(
 }
 
 /**
- * Revokes what the affected accounts may do and know: it deletes their invitations, calls `change` for each account,
- * and replaces the integration token if `request` asks for it. Resolves to a report of this, and of secrets that the
- * account may know.
+ * Revokes what the affected accounts may do and know: it deletes their invitations, calls `changeMembership` for each
+ * account, account, and replaces the integration token if `request` asks for it. Resolves to a report of this, and of
+ * secrets that the account may know.
  */
 async function revokeRolesAndSecrets(
   services: Services,

@@ -52,9 +52,9 @@ export interface DatabaseLoadResult {
 
 /**
  * Fills an empty database in one transaction: if the load fails, even by kill -9, the database is as empty as before.
- * `feed` calls `begin`, then `rows` for each table, in the order of the header; if it rejects, the transaction rolls
- * back. Rejects with the rejection of `feed`, BackupError, WrongSecretError, DatabaseInUseError, DatabaseTooOldError,
- * DatabaseUnavailableError or CommitUnknownError.
+ * `feed` calls `begin`, then `copyRows` for each table, in the order of the header; if it rejects, the transaction
+ * rolls back. Rejects with the rejection of `feed`, BackupError, WrongSecretError, DatabaseInUseError,
+ * DatabaseTooOldError, DatabaseUnavailableError or CommitUnknownError.
  */
 export async function loadDatabase(
   target: ConnectionTarget,

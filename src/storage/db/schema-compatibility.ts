@@ -1,7 +1,7 @@
 import type { Sql, Transaction } from './connection.ts';
 import { listMigrations, type MigrationId } from './migration-files.ts';
 
-/** The reason why a program cannot use a schema: `found` and `remedy` are two parts of one sentence. */
+/** The reason why a program cannot use a schema: `problemPhrase` and `remedy` are two parts of one sentence. */
 export interface SchemaMismatch {
   readonly kind: 'newer' | 'development-build' | 'other';
   readonly problemPhrase: string;

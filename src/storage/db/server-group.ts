@@ -40,7 +40,7 @@ export class ServerGroup {
   lostSessionCount = 0;
   onNewTimeline: TimelineListener | null = null;
   #preferredIndex = 0;
-  /** True: the server with the index `#preferred` was accepted at the last attempt. */
+  /** True: the server with the index `#preferredIndex` was accepted at the last attempt. */
   #isPreferredUsed = false;
   /** Why servers were rejected at the last attempt, by their index. */
   readonly #rejections = new Map<number, string>();

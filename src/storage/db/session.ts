@@ -14,7 +14,7 @@ export interface Session {
   socket: net.Socket | null;
   ready: boolean;
   ended: boolean;
-  /** The count of lost sessions (`ServerGroup.losses`) when this session was last greeted. */
+  /** The count of lost sessions (`ServerGroup.lostSessionCount`) when this session was last greeted. */
   knownLosses: number;
   /** The server reported that it no longer takes writes: the session is closed after the work in progress. */
   becameReadOnly: boolean;

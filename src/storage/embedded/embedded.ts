@@ -60,7 +60,7 @@ export interface EmbeddedOptions {
 export interface EmbeddedServer {
   readonly socketDir: string;
   readonly port: number;
-  /** The role `klatch`, which is no superuser. The superuser `postgres` connects in the same way. */
+  /** The role `klatch`, which is no superuser. The superuser `postgresPath` connects in the same way. */
   readonly user: string;
   /** The database `klatch`, owned by the role `klatch`. It is encoded in UTF-8 and sorts by code point. */
   readonly database: string;

@@ -10,7 +10,7 @@ export interface ProgramCommand {
   readonly identity: { readonly uid?: number; readonly gid?: number };
 }
 
-/** The result of a program. `code` is null when a signal ended it, as after a time-out. */
+/** The result of a program. `exitCode` is null when a signal ended it, as after a time-out. */
 interface ProgramResult {
   readonly exitCode: number | null;
   readonly stdout: string;

@@ -1,6 +1,6 @@
 /**
  * The server's settings for a small durable installation. Each start passes them on the command line, so a new version
- * of Klatch can change them without touching the cluster's files. `extra` overrides all of them.
+ * of Klatch can change them without touching the cluster's files. `overrides` overrides all of them.
  */
 export function serverSettingArguments(
   socketDir: string,

@@ -146,7 +146,7 @@ export async function finishUpload(
 
 /**
  * Marks a file as removed that is attached to no message. No account can read or attach it any more, and the sweeper
- * deletes it from the store. With `owner`, it marks only a file of this account. Resolves to the file's row; null:
+ * deletes it from the store. With `ownerId`, it marks only a file of this account. Resolves to the file's row; null:
  * there is no such file, or it is attached to a message. A repeated call is no error.
  */
 export async function markUnattachedFileRemoved(

@@ -19,7 +19,7 @@ export interface Expectation {
   readonly dueAt: Date | null;
 }
 
-/** The expectations of a group in the order of their keys; with `only`, the one with this key. */
+/** The expectations of a group in the order of their keys; with `onlyKey`, the one with this key. */
 export async function listExpectations(
   sql: Sql | Transaction,
   conversationId: ConversationId,
@@ -50,7 +50,7 @@ export async function findExpectedWithinS(
 /**
  * Sets an expectation of a group; the caller holds the lock of the group's head. The time of a new expectation, or of
  * one with another duration, starts now; an overdue expectation stays overdue until a post comes. `full`: the key is
- * new, and the group has `max` expectations already.
+ * new, and the group has `maxExpectations` expectations already.
  */
 export async function setExpectation(
   tx: Transaction,

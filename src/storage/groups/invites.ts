@@ -68,7 +68,7 @@ export async function countOpenInvites(tx: Transaction, conversationId: Conversa
   return row!.count;
 }
 
-/** A page of open invitations of a group, sorted by id, after the id `after`; with `only`, the one with this id. */
+/** A page of open invitations of a group, sorted by id, after the id `after`; with `onlyId`, the one with this id. */
 export async function listOpenInvites(
   sql: Sql | Transaction,
   asked: { conversationId: ConversationId; after?: number; limit?: number; only?: number },

@@ -54,7 +54,7 @@ interface EventRow extends Omit<DeliveryEvent, 'rev' | 'seq' | 'logEpoch' | 'mes
 
 /**
  * Reads the next events at each position, at most `limit`. An event is taken only while the texts, attachments and
- * cards of the messages before it have less than `bytes`, so at least one is taken. One statement reads head and
+ * cards of the messages before it have less than `maxBytes`, so at least one is taken. One statement reads head and
  * events, and every event is written under the head's lock. So if any earlier statement has seen a message, these pages
  * contain all events before that message.
  */

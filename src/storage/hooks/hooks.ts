@@ -107,7 +107,7 @@ export const hookJoins = (sql: Sql | Transaction) => sql`
     where m.conversation_id = r.conversation_id and m.seq = greatest(least(r.cursor + 1, q.first), h.first_seq) limit 1
   ) m on true`;
 
-/** The hooks of a group, oldest first; with `id` at most that one. Removed hooks are left out. */
+/** The hooks of a group, oldest first; with `onlyHookId` at most that one. Removed hooks are left out. */
 export async function findHooks(
   sql: Sql | Transaction,
   conversationId: ConversationId,

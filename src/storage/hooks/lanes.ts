@@ -186,8 +186,8 @@ interface MessageRangeRequest {
 
 /**
  * Reads the next messages at each position, in seq order. A message is taken only while the texts, attachments and
- * cards before it have less than `bytes`, so at least one is taken. If the next message was removed, the answer begins
- * with the first one that was not. The answers are in the order of the positions.
+ * cards before it have less than `maxBytes`, so at least one is taken. If the next message was removed, the answer
+ * begins with the first one that was not. The answers are in the order of the positions.
  */
 export async function readDeliveryMessages(
   sql: Sql,

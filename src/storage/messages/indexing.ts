@@ -15,14 +15,14 @@ const MAX_BATCH_MESSAGES = 200;
 const MAX_BATCH_BYTES = 512 * 1024;
 
 /**
- * The result of a call of `indexNext`. `taken` is false if another node indexes the conversation. Else: the number of
- * indexed messages, and whether more are left.
+ * The result of a call of `indexNext`. `acquired` is false if another node indexes the conversation. Else: the number
+ * of of indexed messages, and whether more are left.
  */
 type IndexingRun =
   { readonly acquired: false } | { readonly acquired: true; readonly messages: number; readonly more: boolean };
 
 /**
- * Finds conversations with changes that are not indexed yet, in the order of their ids, beginning after the id `after`.
+ * Finds conversations with changes that are not indexed yet, in the order of their ids, beginning after `afterId`.
  */
 export async function findUnindexedConversations(sql: Sql, afterId: number, limit: number): Promise<ConversationId[]> {
   const rows = await sql<{ id: ConversationId }[]>`

@@ -17,7 +17,7 @@ interface PostSubmission {
 }
 
 /**
- * A post that waits for its flush, or that a flush writes. `deadline` is when its wait ends, in ms of the monotonic
+ * A post that waits for its flush, or that a flush writes. `deadlineMs` is when its wait ends, in ms of the monotonic
  * clock.
  */
 export interface QueuedPost extends PostSubmission {
@@ -91,7 +91,7 @@ export class IntakeQueue {
   }
 
   /**
-   * Takes the oldest posts: at most `most`, and at most the bytes that one flush may hold, but at least one if any
+   * Takes the oldest posts: at most `maxPosts`, and at most the bytes that one flush may hold, but at least one if any
    * waits.
    */
   take(maxPosts = this.#bounds.maxFlushPosts): QueuedPost[] {

@@ -40,7 +40,7 @@ const readOrRemovedSeq = (sql: Sql): Fragment => sql`
   greatest(o.read_seq, (select h.first_seq - 1 from conversation_head h where h.conversation_id = o.conversation_id))`;
 
 /**
- * Claims up to `limit` due pushes of a vendor for `forMs`, those that are due longest first. A push has no recipient if
+ * Claims up to `limit` due pushes of a vendor for `claimMs`, the longest due first. A push has no recipient if
  * - its messages were read,
  * - the conversation was muted or left,
  * - the account or the session has ended, or

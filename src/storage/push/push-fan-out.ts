@@ -25,7 +25,7 @@ export async function hasDevices(sql: Sql): Promise<boolean> {
 }
 
 /**
- * A page of conversations, sorted by id, after the id `after`: those whose newest message is no older than `maxAgeMs`
+ * A page of conversations, sorted by id, after `afterId`: those whose newest message is no older than `maxAgeMs`
  * and was not fanned out yet.
  */
 export async function findUnpushedConversations(

@@ -33,7 +33,7 @@ export async function ensureAttemptPartitions(tx: Transaction, nowMs: number): P
   for (let day = 0; day <= PARTITION_DAYS_AHEAD; day += 1) await ensureDayPartition(tx, new Date(today + day * DAY_MS));
 }
 
-/** Creates the partition of one day, which begins at `from`, if it is missing. */
+/** Creates the partition of one day, which begins at `dayStart`, if it is missing. */
 export async function ensureDayPartition(tx: Transaction, dayStart: Date): Promise<void> {
   const dayEnd = new Date(dayStart.getTime() + DAY_MS);
   const name = partitionName(dayStart);
@@ -93,8 +93,8 @@ export async function removeExpiredData(
     keys: await inPages(deletePagesOfOldKeys(dateMsAgo(retention.idempotencyKeysMs))),
     hooks: await inPages((sql) => deleteRemovedHooks(sql, dateMsAgo(retention.removedHooksMs))),
     pushes: await inPages((sql) => deleteOldPushLog(sql, dateMsAgo(retention.pushLogMs), DELETE_PAGE_ROWS)),
-    // The clean-up of the delivery log finds hooks with too many rows by these counts. So the counts are kept as long as
-    // the rows.
+    // The clean-up of the delivery log finds hooks with too many rows by these counts. So the counts are kept as long
+    // as the rows.
     stats: await inPages((sql) =>
       deleteOldHookStats(
         sql,
@@ -182,8 +182,8 @@ async function deleteRemovedHooks(sql: Sql, before: Date): Promise<number> {
 }
 
 /**
- * Runs short statements one after the other, so that none holds its locks for long; `page` returns the number of rows
- * that it removed.
+ * Runs short statements one after the other, so that none holds its locks for long; `deletePage` returns the number of
+ * rows rows that it removed.
  */
 export async function deleteInPages(
   pool: Pool,
