@@ -46,9 +46,7 @@ export class ChatState {
   readonly deletions: PendingDeletions;
   readonly typing = new Typing({ sendTyping: (conversation) => void this.#sendTyping(conversation) });
   readonly peers: PeerPresence;
-  /**
-   * A counter that rises when a person chooses a message to see: the address does not change if it names it already.
-   */
+  /** Rises when a person chooses a message to see: the address may name that message already, and then stays. */
   readonly jumps = signal(0);
   readonly sendQueue: SendQueue;
   readonly drafts: Drafts;
