@@ -99,7 +99,7 @@ describe('the rows of several runs', () => {
       ['kill', '7'],
       ['hang', '3'],
     ]);
-    expect(pageOf(merged, ['kill', 'hang', 'slow'])).toContain('1 without a row (slow)');
+    expect(pageOf(merged, ['kill', 'hang', 'slow'])).toContain('1 never run for this report (slow)');
   });
 
   test('cannot be made of anything but results of a whole run', async () => {

@@ -1,4 +1,4 @@
-import { useEffect, useRef } from 'preact/hooks';
+import { useLayoutEffect, useRef } from 'preact/hooks';
 
 interface TextFieldProps {
   readonly label: string;
@@ -16,7 +16,8 @@ interface TextFieldProps {
 export function TextField(props: TextFieldProps) {
   const { label, text, maxLength, isRequired = false, autocomplete = 'off', takesFocus = false } = props;
   const field = useRef<HTMLInputElement>(null);
-  useEffect(() => {
+  // An effect after the next paint could take the focus from a field that the person has chosen meanwhile.
+  useLayoutEffect(() => {
     if (takesFocus) field.current?.focus();
   }, []);
   return (

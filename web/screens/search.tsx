@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals';
-import { useEffect, useRef } from 'preact/hooks';
+import { useLayoutEffect, useRef } from 'preact/hooks';
 import { sanitize } from '../../client/core/safe-text.ts';
 import type { FoundMessage } from '../core/api.ts';
 import type { ChatState } from '../core/chat-state.ts';
@@ -21,7 +21,7 @@ interface SearchProps {
 export function Search({ chat, onChoose }: SearchProps) {
   const { text, found, problem, isBusy, search, forget } = useSearch(chat);
   const field = useRef<HTMLInputElement>(null);
-  useEffect(() => field.current?.focus(), []);
+  useLayoutEffect(() => field.current?.focus(), []);
   return (
     <Modal title={words.search} onClose={() => onChoose(null, null)}>
       <form

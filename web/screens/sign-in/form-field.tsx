@@ -1,4 +1,4 @@
-import { useEffect, useRef } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { asSentence } from '../../words/sign-in-words.ts';
 
 interface FormFieldProps {
@@ -22,7 +22,7 @@ interface FormFieldProps {
 export function FormField(props: FormFieldProps) {
   const { id, label, text, problem, help, takesFocus = false, isRequired = true } = props;
   const field = useRef<HTMLInputElement>(null);
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (takesFocus) field.current?.focus();
   }, []);
   useEffect(() => {
