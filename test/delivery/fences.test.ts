@@ -191,7 +191,11 @@ describe('while the connection to a target is being made', () => {
 
   test('nothing stands in the way of a request that may go', async () => {
     const { finish } = await connecting();
-    expect(await finish()).toMatchObject({ sent: { outcome: { delivered: true }, epoch: 1 }, writes: 1, arrivals: 1 });
+    expect(await finish()).toMatchObject({
+      sent: { outcome: { delivered: true }, leaseEpoch: 1 },
+      writes: 1,
+      arrivals: 1,
+    });
   });
 
   test('a pause keeps the request from being sent', async () => {

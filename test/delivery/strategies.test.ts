@@ -44,7 +44,7 @@ class ControlledStrategy {
       },
       events: null,
       sender: {
-        epoch: 1,
+        usableLeaseEpoch: 1,
         send: ({ first: seq }: { first: number }, _id: string, onWrite: () => void) => {
           if (this.connecting === seq) this.written = onWrite;
           else onWrite();
@@ -57,8 +57,8 @@ class ControlledStrategy {
         hasPendingWork: false,
         waitMs: null,
         nextWaitingRetryAt: null,
-        add: () => {},
-        replaced: () => {},
+        noteAddedRows: () => {},
+        dropReplacedRow: () => {},
       },
       slowStart: new SlowStart(),
       counts: { add: () => {} },

@@ -82,7 +82,7 @@ describe('uploads that trickle into a bucket', () => {
     const key = newKey();
     const bytes = randomBytes(600 * KIB);
     const begun = { receivedBytes: 0, state: await store.prepareStoreForUpload(key) };
-    const source = { bytes: Readable.from([bytes]), onProgress: () => {}, isLast: true };
+    const source = { bytes: Readable.from([bytes]), onProgress: () => {}, isEndOfFile: true };
     await store.finish(key, await store.append(key, begun, source));
     expect((await buffer(await store.read(key, null))).equals(bytes)).toBe(true);
 
@@ -92,7 +92,7 @@ describe('uploads that trickle into a bucket', () => {
     expect(failure).toBeInstanceOf(KlatchError);
     expect((failure as KlatchError).message).toContain('Other uploads waited for this one');
     expect(cut!.reached().receivedBytes).toBe(300 * KIB);
-    const rest = { bytes: Readable.from([Buffer.alloc(KIB)]), onProgress: () => {}, isLast: true };
+    const rest = { bytes: Readable.from([Buffer.alloc(KIB)]), onProgress: () => {}, isEndOfFile: true };
     await store.finish(cut!.key, await store.append(cut!.key, cut!.reached(), rest));
     expect(await store.size(cut!.key)).toBe(301 * KIB);
     left!.source.end();

@@ -58,7 +58,7 @@ test('a crowd is told in one turn while everybody is in the foreground', async (
   // A comparison of each device with each foreground account would take longer than a statement may.
   const turn = await fanOut(own.general, [group!.id], rules);
   await own.stop();
-  expect(turn).toEqual({ rows: expect.any(Number), conversationsWithMore: [] });
+  expect(turn).toEqual({ writtenPushes: expect.any(Number), conversationsWithMore: [] });
   const [told] = await database.query(
     (sql) => sql<{ all: number; mentions: number; held: number }[]>`
     select count(*) filter (where s.level is null)::int as all, count(s.level)::int as mentions,

@@ -93,7 +93,7 @@ test('among 100,000 conversations nothing on the way of a push reads a large tab
   };
   expect(
     await scansOf(async (pool) => {
-      expect(await fanOut(pool, ids, rules)).toEqual({ rows: expect.any(Number), conversationsWithMore: [] });
+      expect(await fanOut(pool, ids, rules)).toEqual({ writtenPushes: expect.any(Number), conversationsWithMore: [] });
       const taken = await pool.run((sql) => claimDuePushes(sql, 'web', { limit: 100, forMs: 60_000 }));
       expect(taken).toHaveLength(100);
       const subjects = await pool.run((sql) => readNotifiedContent(sql, taken));

@@ -9,12 +9,12 @@ const at = (text: string) => {
 
 describe('a mention that somebody begins', () => {
   test.each([
-    ['@b|', { at: 0, text: 'b' }],
-    ['hello @bob|', { at: 6, text: 'bob' }],
-    ['a\n@bo| and more', { at: 2, text: 'bo' }],
-    ['(@mo.na-li_s|', { at: 1, text: 'mo.na-li_s' }],
-    ['😀@b|', { at: 2, text: 'b' }],
-    ['@Jür|', { at: 0, text: 'Jür' }],
+    ['@b|', { atSignIndex: 0, text: 'b' }],
+    ['hello @bob|', { atSignIndex: 6, text: 'bob' }],
+    ['a\n@bo| and more', { atSignIndex: 2, text: 'bo' }],
+    ['(@mo.na-li_s|', { atSignIndex: 1, text: 'mo.na-li_s' }],
+    ['😀@b|', { atSignIndex: 2, text: 'b' }],
+    ['@Jür|', { atSignIndex: 0, text: 'Jür' }],
   ])('is found in %j', (text, expected) => {
     expect(at(text)).toEqual(expected);
   });
@@ -24,7 +24,7 @@ describe('a mention that somebody begins', () => {
   });
 
   test('is found behind a long text', () => {
-    expect(at(`${'x'.repeat(40_000)} @b|`)).toEqual({ at: 40_001, text: 'b' });
+    expect(at(`${'x'.repeat(40_000)} @b|`)).toEqual({ atSignIndex: 40_001, text: 'b' });
   });
 
   test('is not there where text is selected', () => {

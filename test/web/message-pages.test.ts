@@ -31,11 +31,11 @@ describe('pages of messages', () => {
 
   test('say what is missing, page by page', () => {
     const pages = new MessagePages();
-    expect(pages.firstMissing(7, { fromSeq: 50, toSeq: 250 })).toEqual({ from: 50, to: 100 });
+    expect(pages.firstMissing(7, { fromSeq: 50, toSeq: 250 })).toEqual({ fromSeq: 50, toSeq: 100 });
     pages.put(7, messages(50, 120));
-    expect(pages.firstMissing(7, { fromSeq: 50, toSeq: 250 })).toEqual({ from: 121, to: 200 });
+    expect(pages.firstMissing(7, { fromSeq: 50, toSeq: 250 })).toEqual({ fromSeq: 121, toSeq: 200 });
     pages.put(7, messages(130, 250));
-    expect(pages.firstMissing(7, { fromSeq: 50, toSeq: 250 })).toEqual({ from: 121, to: 129 });
+    expect(pages.firstMissing(7, { fromSeq: 50, toSeq: 250 })).toEqual({ fromSeq: 121, toSeq: 129 });
     pages.put(7, messages(121, 129));
     expect(pages.firstMissing(7, { fromSeq: 50, toSeq: 250 })).toBeNull();
   });
@@ -82,7 +82,7 @@ describe('pages of messages', () => {
     pages.put(7, messages(1, 10));
     pages.put(8, messages(1, 10));
     pages.forgetAfterRev(7, 6);
-    expect(pages.firstMissing(7, { fromSeq: 1, toSeq: 10 })).toEqual({ from: 7, to: 10 });
+    expect(pages.firstMissing(7, { fromSeq: 1, toSeq: 10 })).toEqual({ fromSeq: 7, toSeq: 10 });
     expect(pages.firstMissing(8, { fromSeq: 1, toSeq: 10 })).toBeNull();
     pages.forget(8);
     expect(pages.get(8, 1)).toBeUndefined();

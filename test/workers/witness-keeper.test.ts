@@ -69,7 +69,7 @@ test('what was acknowledged is known at once, and with its moment in the file', 
     (found) => found !== null && found.heads[0]![2] > 0,
   );
   const sentAtMs = row!.at.getTime();
-  expect(content).toEqual({ database: 'the store', logEpoch: 0, heads: [[group.id, 1, sentAtMs, 1, 1, sentAtMs]] });
+  expect(content).toEqual({ storeId: 'the store', logEpoch: 0, heads: [[group.id, 1, sentAtMs, 1, 1, sentAtMs]] });
 });
 
 test('what another node has told of is looked up', async () => {
@@ -137,5 +137,5 @@ test('nothing is written before the database has an id, and everything once it h
   expect(await readWitnessFile(dataDir)).toBeNull();
   await setStoreId('the store');
   await keeper.stop();
-  expect(await readWitnessFile(dataDir)).toMatchObject({ database: 'the store' });
+  expect(await readWitnessFile(dataDir)).toMatchObject({ storeId: 'the store' });
 });

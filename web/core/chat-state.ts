@@ -94,8 +94,7 @@ export class ChatState {
       },
       keep: (entry) => store.keepQueuedMessage(entry),
       remove: (clientId) => store.removeQueuedMessage(clientId),
-      isShown: (id, seq) =>
-        this.#hasRow(id, seq) && (this.#timeline?.conversation !== id || this.pages.get(id, seq) !== undefined),
+      isShown: (id, seq) => this.#isShown(id, seq),
       onChange,
     });
     this.peers = new PeerPresence((conversation) => api.onlineAccounts(conversation));
@@ -166,10 +165,9 @@ export class ChatState {
     return hasTexts || (await this.#store.hasTextsOf(this.account.id));
   }
 
+  /** The entry as the page shows it: `#entries` is newer until the next draw. */
   entryOf(conversation: number): ConversationEntry | undefined {
-    // Subscribes the calling component to the signal: a change of `#entries` alone redraws nothing.
-    void this.conversations.value;
-    return this.#entries.get(conversation);
+    return this.conversations.value?.find(({ info }) => info.id === conversation);
   }
 
   /** Opens the timeline of a conversation, and closes the timeline that was open. */
@@ -184,7 +182,7 @@ export class ChatState {
         for (const message of messages) {
           // The server may have stored this one after it answered the list of conversations.
           this.#update(conversation, (entry) => withMessage(entry, message, this.account));
-          this.#takeFromSendQueue(conversation, message);
+          this.#tellSendQueue(conversation, message);
         }
       },
       onFirstSeq: (firstSeq) =>
@@ -294,20 +292,15 @@ export class ChatState {
     const isNew = message.edited_at === undefined && message.deleted !== true;
     if (isNew && message.sender.kind !== 'webhook') this.typing.onMessage(conversation, message.sender.id);
     this.#update(conversation, (entry) => withMessage(entry, message, this.account));
-    this.#takeFromSendQueue(conversation, message);
+    this.#tellSendQueue(conversation, message);
     if (!this.#entries.has(conversation) || this.#resetConversations.has(conversation)) this.#reloadSoon();
   }
 
-  /** Whether the page has drawn a row for a message, which is empty until the message is fetched. */
-  #hasRow(conversation: number, seq: number): boolean {
-    const entry = this.conversations.peek()?.find(({ info }) => info.id === conversation);
-    return entry !== undefined && seq <= entry.lastSeq;
-  }
-
-  /** Removes an own message from the queue in the draw that shows it: earlier it is out of view, later shown twice. */
-  #takeFromSendQueue(conversation: number, message: Message): void {
-    if (this.#hasRow(conversation, message.seq)) this.#tellSendQueue(conversation, message);
-    else this.#drawing.scheduleDraw(() => this.#tellSendQueue(conversation, message));
+  /** Whether the page shows a message that is stored, or will fetch it when its conversation is opened. */
+  #isShown(conversation: number, seq: number): boolean {
+    const entry = this.entryOf(conversation);
+    if (entry === undefined || seq > entry.lastSeq) return false;
+    return this.#timeline?.conversation !== conversation || this.pages.canShow(conversation, seq, entry.firstSeq);
   }
 
   #tellSendQueue(conversation: number, message: Message): void {
@@ -355,6 +348,7 @@ export class ChatState {
     if (!this.#isListed || this.#isStopped) return;
     this.conversations.value = [...this.#entries.values()].sort(byActivity);
     this.#timeline?.changed();
+    this.sendQueue.forgetShownEntries();
   }
 
   #reloadSoon(): void {
@@ -381,7 +375,7 @@ export class ChatState {
       for (const info of listed) this.#takeListed(info);
       this.#isListed = true;
       if (this.actionProblem.value === this.#listProblem) this.actionProblem.value = null;
-      this.#drawing.scheduleDraw(() => this.sendQueue.forgetShownEntries());
+      this.#drawing.scheduleDraw();
       void this.peers.fetchPresence(peersIn(this.#entries.values(), this.#timeline?.conversation ?? null));
     } catch (error) {
       // The session has ended: the live connection reports that.

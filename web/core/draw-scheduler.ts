@@ -13,7 +13,6 @@ const MAX_FRAME_WAIT_MS = 1_000;
  */
 export class DrawScheduler {
   readonly #draw: () => void;
-  readonly #changesOfNextDraw: (() => void)[] = [];
   #isScheduled = false;
   #frame = 0;
   #timer: ReturnType<typeof setTimeout> | undefined;
@@ -23,12 +22,8 @@ export class DrawScheduler {
     this.#draw = draw;
   }
 
-  /**
-   * Draws soon. Further calls before that draw cause no second draw. `change` is a change of signals that the page must
-   * not show before that draw.
-   */
-  scheduleDraw(change?: () => void): void {
-    if (change !== undefined) this.#changesOfNextDraw.push(change);
+  /** Draws soon. Further calls before that draw cause no second draw. */
+  scheduleDraw(): void {
     if (this.#isScheduled) return;
     this.#isScheduled = true;
     const pauseMs = this.#pausedUntil - performance.now();
@@ -47,10 +42,7 @@ export class DrawScheduler {
     clearTimeout(this.#timer);
     this.#isScheduled = false;
     const startedAt = performance.now();
-    batch(() => {
-      this.#draw();
-      for (const change of this.#changesOfNextDraw.splice(0)) change();
-    });
+    batch(this.#draw);
     // A timer that is set within a frame runs after the frame is painted.
     setTimeout(() => {
       const now = performance.now();

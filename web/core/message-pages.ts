@@ -39,6 +39,15 @@ export class MessagePages {
     return this.#pages.get(keyOf(conversation, seq))?.bySeq.get(seq);
   }
 
+  /**
+   * Whether a row can show its message. The row also needs the previous message, whose sender decides on the row's
+   * heading and so on its height.
+   */
+  canShow(conversation: number, seq: number, firstSeq: number): boolean {
+    const isKnown = (each: number): boolean => this.get(conversation, each) !== undefined;
+    return isKnown(seq) && (seq === firstSeq || isKnown(seq - 1));
+  }
+
   /** Stores messages. Of two states of a message it keeps the one with the greater rev. */
   put(conversation: number, messages: readonly Message[]): void {
     for (const message of messages) {

@@ -131,19 +131,17 @@ export class SendQueue {
     this.#remove(clientId);
   }
 
-  /**
-   * Removes the entry of a message that has arrived in a change, an answer or the history: the conversation shows it
-   * now.
-   */
-  onOwnMessage(conversation: number, { client_id: clientId }: Message): void {
-    if (clientId === undefined) return;
-    if (this.#byClientId.get(clientId)?.entry.conversation === conversation) this.#remove(clientId);
+  /** Notes that a message is stored, which has arrived in a change, an answer or the history. */
+  onOwnMessage(conversation: number, { client_id: clientId, seq }: Message): void {
+    const sending = clientId === undefined ? undefined : this.#byClientId.get(clientId);
+    if (sending?.entry.conversation !== conversation) return;
+    sending.seq = seq;
+    sending.entry = { ...sending.entry, refusal: null };
+    void this.#options.remove(sending.entry.clientId);
+    this.#options.onChange();
   }
 
-  /**
-   * Removes the entries of stored messages whose seq is not above the last seq in the list of conversations. The server
-   * reports no change for messages that it stored before the page connected, so nothing else removes their entries.
-   */
+  /** Removes the entries of messages that the page shows; `entriesOf` omits them already. */
   forgetShownEntries(): void {
     for (const [clientId, sending] of this.#byClientId) if (this.#isShown(sending)) this.#remove(clientId);
   }
@@ -201,7 +199,8 @@ export class SendQueue {
 
   async #sendOne(sending: PendingSend): Promise<void> {
     const { clientId } = sending.entry;
-    for (let failures = 0; !this.#stopped.signal.aborted && this.#byClientId.has(clientId); failures += 1) {
+    const isWaiting = (): boolean => sending.seq === null && this.#byClientId.has(clientId);
+    for (let failures = 0; !this.#stopped.signal.aborted && isWaiting(); failures += 1) {
       if (this.#isTooOld(sending.entry)) return this.#refuse(sending, TOO_OLD_REFUSAL);
       try {
         const seq = await this.#options.send(sending.entry);

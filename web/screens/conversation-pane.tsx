@@ -262,13 +262,9 @@ interface RowSource {
   readonly actions: MessageActions;
 }
 
-/**
- * Whether a row can show its message. The row also needs the previous message, whose sender decides on the row's
- * heading and so on its height.
- */
+/** Whether a row can show its message. */
 function isRowReady({ pages }: ChatState, { firstSeq, info }: ConversationEntry, seq: number): boolean {
-  const isKnown = (each: number): boolean => pages.get(info.id, each) !== undefined;
-  return isKnown(seq) && (seq === firstSeq || isKnown(seq - 1));
+  return pages.canShow(info.id, seq, firstSeq);
 }
 
 function rowRenderer({ state, chat, entry, firstUnread, tabStop, actions }: RowSource) {

@@ -145,7 +145,7 @@ async function askDatabase(prompt: Prompt, offers: DatabaseOffers, flags: Databa
   const { local, embeddedOffer: embedded, unusableReasons } = offers;
   const choices: { text: string; answer: DatabaseFlags | null }[] = local.map(({ cluster: { name, port }, text }) => ({
     text,
-    answer: { embedded: false, local: true, port, ...(name !== null && { cluster: name }) },
+    answer: { embedded: false, createsLocalDatabase: true, port, ...(name !== null && { clusterName: name }) },
   }));
   if (embedded !== null) choices.push({ text: embedded, answer: { embedded: true } });
   choices.push({ text: 'another server, on which you have a database and its password', answer: null });

@@ -273,7 +273,7 @@ describe('the questions of klatch setup', () => {
 
   test('offer a server of this machine first, and say what cannot be used', async () => {
     const { database, shown } = await converse(['', ''], offered.all);
-    expect(database).toEqual({ embeddedOffer: false, local: true, cluster: '15/main', port: 5433 });
+    expect(database).toEqual({ embedded: false, createsLocalDatabase: true, clusterName: '15/main', port: 5433 });
     expect(shown).toMatch(/9\.3 is too old\n[^]*1 {2}PostgreSQL 15\n {2}2 {2}a private one\n {2}3 {2}another server/);
   });
 

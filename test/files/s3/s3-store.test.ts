@@ -106,7 +106,7 @@ describe('a store in a bucket', () => {
     source.write(bytes.subarray(0, PART + MIB), () => setImmediate(() => source.destroy(new Error('gone'))));
     await expect(appending).rejects.toThrow('gone');
     expect(reached.receivedBytes).toBe(PART + MIB);
-    const rest = { bytes: Readable.from([bytes.subarray(PART + MIB)]), onProgress: () => {}, isLast: true };
+    const rest = { bytes: Readable.from([bytes.subarray(PART + MIB)]), onProgress: () => {}, isEndOfFile: true };
     await store.finish(key, await store.append(key, reached, rest));
     expect((await buffer(await store.read(key, null))).equals(bytes)).toBe(true);
   });

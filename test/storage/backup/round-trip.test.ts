@@ -66,7 +66,7 @@ describe('a backup', () => {
       order by conversation_id limit 1`,
     );
     const page = await target.query((sql) => readHistory(sql, { ...request, conversationId: group!.id }));
-    expect(page!.messages).toMatchObject([{ sqlText: '', attachments: [ATTACHED] }]);
+    expect(page!.messages).toMatchObject([{ text: '', attachments: [ATTACHED] }]);
     const log = new MessageLog(target.open().intake, logOptions());
     const again = post(group!, 'again', { attachments: [ATTACHED.id] });
     expect(await log.append(again)).toEqual({ outcome: 'refused' });

@@ -94,7 +94,7 @@ const SNAPSHOT = fileURLToPath(new URL('../schema.snapshot.txt', import.meta.url
       await lockHeadAndReadMessage(tx, { conversationId: group.id, seq, accountId: alice });
       await eraseMessage(tx, { conversationId: group.id, seq, actorId: alice, hops: 0 });
     });
-    expect(await indexNext(database.general, group.id)).toEqual({ taken: true, messages: 3, more: false });
+    expect(await indexNext(database.general, group.id)).toEqual({ acquired: true, messages: 3, more: false });
     expect(await asTest.query((sql) => sql`select account_id from mention`)).toEqual([{ account_id: bob }]);
     const search = { accountId: bob, conversationId: null, before: null, limit: 10, maxBytes: 1_000 };
     for (const text of ['ПРИВЕТ', 'übermut']) {

@@ -42,7 +42,7 @@ describe('the choice of programs', () => {
       await install('c', '17.9 (Debian 17.9-1)'),
     ];
     const programs = await findPrograms(nothingYet, { binDirs });
-    expect(programs).toMatchObject({ binDir: join(root, 'b'), version: '17.10', major: 17 });
+    expect(programs).toMatchObject({ binDir: join(root, 'b'), postgresqlVersion: '17.10', major: 17 });
     expect((await findPrograms(nothingYet, { binDirs: binDirs.reverse() })).binDir).toBe(join(root, 'b'));
   });
 
@@ -54,7 +54,7 @@ describe('the choice of programs', () => {
   test('database files decide the major version', async () => {
     const binDirs = [await install('a', '15.2'), await install('b', '18.1'), await install('c', '15.18')];
     const programs = await findPrograms({ ...nothingYet, clusterMajor: 15 }, { binDirs });
-    expect(programs).toMatchObject({ binDir: join(root, 'c'), version: '15.18' });
+    expect(programs).toMatchObject({ binDir: join(root, 'c'), postgresqlVersion: '15.18' });
   });
 
   test('a folder that lacks initdb, or whose postgres does not run, does not hide the others', async () => {
@@ -107,7 +107,7 @@ describe('the companion', () => {
     // The programs of this machine, if it has some, are of older versions.
     expect((await findPrograms(nothingYet, { installation: ofPackage })).postgresqlVersion).toBe('98.1');
     expect(await findPrograms(nothingYet, { installation: ofArchive })).toMatchObject({
-      version: '99.1',
+      postgresqlVersion: '99.1',
       binDir: join(root, 'zip/postgresql/bin'),
     });
   });

@@ -150,7 +150,7 @@ describe('indexing a conversation', () => {
       test1.target,
       (tx) => tx`select from search_index_progress where conversation_id = ${group.id} for update`,
     );
-    expect(await indexNext(database.general, group.id)).toEqual({ taken: false });
+    expect(await indexNext(database.general, group.id)).toEqual({ acquired: false });
     await other.release();
     // Here the session ends between its last statement and the commit.
     let pid = 0;
@@ -206,5 +206,5 @@ test('what is behind is found in pages, with what was never indexed', async () =
   const behind = [group, others[0]!, others[2]!].map(({ id }) => id).sort((a, b) => a - b);
   expect(await unindexed(0, 2)).toEqual(behind.slice(0, 2));
   expect(await unindexed(behind[1]!, 2)).toEqual(behind.slice(2));
-  expect(await indexNext(database.general, 99_999 as ConversationId)).toEqual({ taken: false });
+  expect(await indexNext(database.general, 99_999 as ConversationId)).toEqual({ acquired: false });
 });
