@@ -123,7 +123,8 @@ export function pageOf(rows: readonly ReportRow[], names: readonly string[]): st
   const dates = rows.map(({ date }) => date).sort();
   const notes = rows.flatMap((row) => row.notes);
   const machines = [...new Set(rows.map(({ machine }) => machine))];
-  const withoutRow = missing.length === 0 ? '' : `, ${missing.length} never run for this report (${missing.join(', ')})`;
+  const withoutRow =
+    missing.length === 0 ? '' : `, ${missing.length} never run for this report (${missing.join(', ')})`;
   const table = alignedTable([PAGE_HEAD, ...rows.map(({ cells, commit }) => [...cells, commit])]);
   return `# Fault report
 

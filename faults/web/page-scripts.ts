@@ -51,15 +51,18 @@ export const WATCH_VIEW = `(() => {
       texts.set(seq, text);
       show(text);
     }
-    const pending = new Set([...feed.querySelectorAll('.message.pending')].map(textOf));
-    for (const text of pending) show(text);
+    const pending = [...feed.querySelectorAll('.message.pending')];
+    for (const each of pending) show(textOf(each));
     shownNow = shown;
     for (const text of pendingBefore) {
       if (shown.has(text)) continue;
       if (missing.size === 0) requestAnimationFrame(() => setTimeout(checkPainted));
       missing.add(text);
     }
-    pendingBefore = pending;
+    // A tab that opens at its first unread message has the waiting texts below the view, and draws no row there.
+    const { top, bottom } = feed.getBoundingClientRect();
+    const isInView = (each) => each.getBoundingClientRect().bottom > top && each.getBoundingClientRect().top < bottom;
+    pendingBefore = new Set(pending.filter(isInView).map(textOf));
     view.newest = newest;
   };
   new MutationObserver(check).observe(document, { subtree: true, childList: true, characterData: true });
@@ -70,7 +73,7 @@ export interface FoundInView {
   readonly violations: readonly string[];
   /** The greatest seq among the rows that are drawn. */
   readonly newest: number;
-  /** Texts that were shown as being sent, and were not in a frame that was painted afterwards. */
+  /** Texts that were in view as being sent, and were not in a frame that was painted afterwards. */
   readonly hidden: readonly string[];
 }
 
