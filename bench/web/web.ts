@@ -50,7 +50,10 @@ export async function benchWeb(): Promise<boolean> {
     for (const part of parts) {
       console.log(`web: ${part} ...`);
       try {
-        measures = { ...measures, ...(await run[part]()) };
+        const ofPart = await run[part]();
+        // The table comes at the end of the run: a run that is ended before still has the figures of these parts.
+        console.log(`web: ${part}: ${JSON.stringify(ofPart)}`);
+        measures = { ...measures, ...ofPart };
       } catch (error) {
         // The run continues with the next part, so that a run of 40 minutes does not lose the measurements of the other
         // parts.

@@ -156,7 +156,8 @@
     let disordered = 0;
     feed.scrollTop = 0;
     await probe.drawn(1);
-    for (let still = 0; still < FRAMES_AT_END;) {
+    for (let [still, frame] = [0, 0]; still < FRAMES_AT_END; frame += 1) {
+      if (frame === MAX_FRAMES_OF_WAY) throw new Error(`the end of the list was not reached: ${describeView()}`);
       await probe.afterFrame();
       await probe.settled();
       const articles = [...feed.querySelectorAll('article[aria-posinset]')];
@@ -167,8 +168,10 @@
         if (seqs[at] > (found.at(-1)?.[0] ?? 0))
           found.push([seqs[at], article.querySelector('.text')?.textContent ?? '']);
       });
+      // The distance to the end may stay above 1 px where the field for texts has a height in fractions of pixels.
+      const before = feed.scrollTop;
       feed.scrollTop += feed.clientHeight;
-      still = distanceToEnd(feed, 1) < 1 ? still + 1 : 0;
+      still = Math.abs(feed.scrollTop - before) < 1 ? still + 1 : 0;
     }
     return { found, disordered };
   };
