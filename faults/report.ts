@@ -138,7 +138,7 @@ ${table}
 ${notes.length === 0 ? '' : `\n${notes.map((note) => `- ${note}`).join('\n')}\n`}
 ## How to read it
 
-- **Messages**: posts that the server answered with 200. Callers repeat a post with the same \`Idempotency-Key\` until the answer is 200. If the server writes a post twice, this table's row of the fault fails.
+- **Messages**: posts that the server answered with 200. Callers repeat a post with the same \`Idempotency-Key\` until the answer is 200. If the server writes a post twice, the fault counts as failed.
 - **Lost**: posts that the server answered with 200 and that did not arrive at each hook of their group, counted for each hook.
 - **Out of order**: messages that arrived for the first time after a later message had arrived, in a lane of \`order: strict\`. A delivery that the receiver refused also counts as an arrival in this column.
 - **Revs with two texts**: this column counts contradictions between deliveries of one change. A change of a group has the same \`rev\` and epoch in every delivery to a hook or a live client. A contradiction is a delivery with another message or another text than the first delivery of that change.

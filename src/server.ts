@@ -157,7 +157,7 @@ export class Server {
     const scrapeListener = await this.#listenForScrapes();
     const sealer = new Sealer(config.secret);
     const serverKeys = readServerKeys(config.serverSigningKeys);
-    const tls = readEndpointTls(config.endpoints);
+    const tls = readEndpointTls(config);
     const onConnecting = (database: Database): void => {
       this.#connectingDatabase = database;
       if (this.#isRefusingRequests) void database.stop();

@@ -88,7 +88,10 @@ export class ChatSession {
   ): Promise<Result> {
     const { decode, timeoutMs = this.#bounds.answerTimeoutMs } = options;
     const answer = await this.#callWhileReading(method, params, timeoutMs);
-    return decodeReceived(decode, answer, `the server answers ${method} in a way that this client does not know`);
+    const errorSentence =
+      `the server answers ${method} in a way that this client does not know: ` +
+      'use a client and a server of the same version';
+    return decodeReceived(decode, answer, errorSentence);
   }
 
   /**

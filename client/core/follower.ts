@@ -270,5 +270,7 @@ export class ConversationFollower {
 }
 
 function decodeNotification<Value>(decode: Decoder<Value>, params: unknown): Value {
-  return decodeReceived(decode, params, 'the server says something that this client does not know');
+  const errorSentence =
+    'the server says something that this client does not know: use a client and a server of the same version';
+  return decodeReceived(decode, params, errorSentence);
 }

@@ -218,4 +218,20 @@ export const BROWSER_MUTANTS: readonly Mutant[] = [
     replace: '',
     tests: ['test/web/attachments', '-t', 'new connection'],
   },
+  {
+    name: 'own-text-leaves-before-its-row',
+    promise: 'An own text that the server has stored is out of view until its row is drawn.',
+    file: 'web/core/send-queue.ts',
+    find: 'return seq !== null && this.#options.isShown(entry.conversation, seq);',
+    replace: 'return seq !== null;',
+    tests: ['test/web/send-queue', '-t', 'names its client_id'],
+  },
+  {
+    name: 'view-waits-after-newest',
+    promise: 'A page that could not fetch the newest messages fetches nothing until the person scrolls.',
+    file: 'web/core/timeline.ts',
+    find: 'if (this.#wanted !== null && !this.#closed.signal.aborted) void this.#fetchWanted();',
+    replace: '',
+    tests: ['test/web/timeline', '-t', 'could not be fetched'],
+  },
 ];

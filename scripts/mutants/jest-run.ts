@@ -66,7 +66,7 @@ async function runJest(
     '--json',
     `--outputFile=${outputFile}`,
     `--cacheDirectory=${join(root, 'jest-cache')}`,
-    // Handles that a fault leaves open must not keep the run alive.
+    // A fault that `make mutants` has planted may leave handles open, which must not keep the run alive.
     '--forceExit',
     ...(limits === null ? [] : [`--testTimeout=${Math.ceil(limits.testMs)}`]),
     ...tests,

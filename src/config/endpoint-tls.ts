@@ -1,7 +1,7 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createSecureContext } from 'node:tls';
-import type { EndpointConfig } from './config.ts';
+import type { Config, EndpointConfig } from './config.ts';
 import { keyPathForMessage } from './key-path-for-message.ts';
 import { ConfigError } from './problem.ts';
 
@@ -19,18 +19,24 @@ interface EndpointTlsProblem {
   readonly sentence: string;
 }
 
+/** What a message says for an error code of the file system. For other codes it says the code. */
+const REASON_BY_ERRNO: Readonly<Record<string, string>> = {
+  ENOENT: 'there is no such file',
+  ENOTDIR: 'there is no such file',
+  EACCES: 'this user may not read it: look at the owner and rights of the file and its folders',
+  EISDIR: 'it is a folder',
+};
+
 /**
  * Reads the certificate and the key of each endpoint; null for an endpoint without TLS. Throws ConfigError, which names
- * the endpoint and the file.
+ * the endpoint and the file that cannot be used.
  */
-export function readEndpointTls(endpoints: readonly EndpointConfig[]): (EndpointTls | null)[] {
+export function readEndpointTls({ file, endpoints }: Pick<Config, 'file' | 'endpoints'>): (EndpointTls | null)[] {
   return endpoints.map((endpoint, index) => {
     const tlsOrProblem = readTls(endpoint);
     if (tlsOrProblem === null || 'pem' in tlsOrProblem) return tlsOrProblem;
     const { which, sentence } = tlsOrProblem;
-    throw new ConfigError([
-      { file: keyPathForMessage(endpoint.tls![which]), line: null, key: `endpoints[${index}].${which}`, sentence },
-    ]);
+    throw new ConfigError([{ file, line: null, key: `endpoints[${index}].${which}`, sentence }]);
   });
 }
 
@@ -47,8 +53,8 @@ export function readTls({ type, port, tls }: EndpointConfig): EndpointTls | Endp
 }
 
 /**
- * Reads a certificate and its key. Returns a problem, such as "key.pem: it cannot be read", if one of the files cannot
- * be used.
+ * Reads a certificate and its key. Returns a problem, such as "key.pem: there is no such file", if one of the files
+ * cannot be used.
  */
 export function readKeyPair(files: {
   readonly certificate: string;
@@ -57,22 +63,37 @@ export function readKeyPair(files: {
   const refuse = (which: EndpointTlsProblem['which'], why: string): EndpointTlsProblem => {
     return { which, sentence: `${keyPathForMessage(files[which])}: ${why}` };
   };
-  const cert = readText(files.certificate);
-  if (cert === null) return refuse('certificate', 'it cannot be read');
-  const key = readText(files.key);
-  if (key === null) return refuse('key', 'it cannot be read');
+  const certificateFile = resultOrErrorCode(() => readFileSync(files.certificate, 'utf8'));
+  if ('errorCode' in certificateFile) return refuse('certificate', unreadableReason(certificateFile.errorCode));
+  const keyFile = resultOrErrorCode(() => readFileSync(files.key, 'utf8'));
+  if ('errorCode' in keyFile) return refuse('key', unreadableReason(keyFile.errorCode));
+  const [cert, key] = [certificateFile.result, keyFile.result];
   const certificate = nullIfThrows(() => new X509Certificate(cert));
   if (certificate === null) return refuse('certificate', 'it is no certificate in PEM');
   const privateKey = nullIfThrows(() => createPrivateKey(key));
   if (privateKey === null) return refuse('key', 'it is no private key in PEM without a password');
   if (!certificate.checkPrivateKey(privateKey))
     return refuse('key', `it does not belong to ${keyPathForMessage(files.certificate)}`);
-  if (nullIfThrows(() => createSecureContext({ cert, key })) === null) return refuse('certificate', 'TLS refuses it');
+  const context = resultOrErrorCode(() => createSecureContext({ cert, key }));
+  if ('errorCode' in context)
+    return refuse('certificate', `TLS refuses it (${context.errorCode}): make another certificate`);
   return { pem: { cert, key }, certificateFingerprint: certificate.fingerprint256 };
 }
 
-function readText(path: string): string | null {
-  return nullIfThrows(() => readFileSync(path, 'utf8'));
+function unreadableReason(errorCode: string): string {
+  return REASON_BY_ERRNO[errorCode] ?? `it cannot be read (${errorCode})`;
+}
+
+/**
+ * Returns the result of `work`, or the code of the error that it throws. The error's message is dropped, since it may
+ * quote the key.
+ */
+function resultOrErrorCode<T>(work: () => T): { readonly result: T } | { readonly errorCode: string } {
+  try {
+    return { result: work() };
+  } catch (error) {
+    return { errorCode: (error as NodeJS.ErrnoException).code ?? 'unknown error' };
+  }
 }
 
 /** Returns the result of `work`; null if it throws. The error is dropped, since it may quote the key. */

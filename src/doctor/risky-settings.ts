@@ -5,7 +5,10 @@ import { warning, type CheckResult } from './finding.ts';
 
 /** The address where cloud providers give a machine its credentials. */
 const METADATA_ADDRESS = '169.254.169.254';
-/** One address of each special range: a policy that allows all of them allows every address. */
+/**
+ * Addresses of several special IPv4 ranges. A policy that allows all of them, such as `0.0.0.0/0`, probably has no
+ * bound for IPv4.
+ */
 const SPECIAL_RANGE_SAMPLES = ['127.0.0.1', '10.0.0.1', '100.64.0.1', METADATA_ADDRESS, '240.0.0.1'];
 /**
  * A longer stop time-out gets a warning, which assumes a service manager that kills a stopping server after 30 s. The
@@ -24,14 +27,17 @@ export function findRiskySettings(config: Config): CheckResult[] {
 }
 
 /**
- * Warns of an address policy that allows every address, or the metadata address: anyone with an integration token
- * chooses where the server connects to.
+ * Warns of an address policy that allows all samples of special ranges, or the metadata address. Anyone with an
+ * integration token chooses where the server connects to.
  */
 function findAllOrMetadataAllowed({ delivery }: Config): CheckResult[] {
   const policy = new AddressPolicy(delivery.allow);
   const allows = (address: string): boolean => policy.violatedRule(address, '') === null;
   const todo = 'List only the ranges and names of your receivers in delivery.allow.';
-  if (SPECIAL_RANGE_SAMPLES.every(allows)) return [warning('delivery.allow lets every address through', todo)];
+  if (SPECIAL_RANGE_SAMPLES.every(allows)) {
+    const kinds = 'loopback, private, link-local and other special addresses';
+    return [warning(`delivery.allow lets ${kinds} through`, todo)];
+  }
   if (!allows(METADATA_ADDRESS)) return [];
   const found = `delivery.allow lets ${METADATA_ADDRESS} through, where clouds tell a machine its credentials`;
   return [warning(found, todo)];

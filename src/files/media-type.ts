@@ -36,7 +36,10 @@ export async function sniffType(head: Buffer): Promise<string> {
   return bytes.length > 0 && isText(bytes) ? 'text/plain' : UNKNOWN_MEDIA_TYPE;
 }
 
-/** The media type without parameters. A type with characters that could end an HTTP header becomes the unknown type. */
+/**
+ * The media type without parameters. An animated PNG counts as `image/png`. A type with characters that could end an
+ * HTTP header becomes the unknown type.
+ */
 function bareMediaTypeOrUnknown(mime: string): string {
   const type = mime.split(';', 1)[0]!.trim().toLowerCase();
   if (type === 'image/apng') return 'image/png';

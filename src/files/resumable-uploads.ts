@@ -135,8 +135,9 @@ export class ResumableUploads {
     const holder = this.#writers.get(id);
     if (holder !== undefined) await this.#endWriter(holder, new KlatchError('upload_expired'));
     if (await this.#uploads.discardOwnIfUnattached(id, accountId)) return;
-    const sentence =
-      'There is no such file of yours (files.list shows yours), or a message has it: it goes with the message';
+    // The row may have gone since it was found: then this call throws the fitting error.
+    await this.#requireOwnUnexpiredFile(id, accountId);
+    const sentence = 'A message has this file, so it was not removed: delete the message, and the file goes with it';
     throw new KlatchError('file_not_found', { sentence });
   }
 

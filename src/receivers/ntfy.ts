@@ -31,7 +31,8 @@ export const ntfy: ReceiverFormat = {
   urlProblem: (url) =>
     TOPIC.test(topicOf(url))
       ? null
-      : 'With format ntfy the address has to end in a topic of letters, digits, _ and -, such as https://ntfy.sh/mytopic',
+      : 'With format ntfy the address has to end in a topic of at most 64 letters, digits, _ and -, ' +
+        'such as https://ntfy.sh/mytopic',
   // ntfy accepts JSON only at the root of its server. The query stays, since it may contain the access token.
   requestUrl: (url) => {
     const root = new URL(url);

@@ -26,7 +26,7 @@ describe('endpoints', () => {
   test('whose files cannot be used are refused at the line that names them', () => {
     const list = '[{ type = tcp, port = 1, certificate = "none.crt", key = "none.key" }]';
     expect(refusal(`endpoints = ${list}`)).toBe(
-      'server.conf:3: endpoints[0].certificate: the tcp endpoint of port 1 cannot use none.crt: it cannot be read',
+      'server.conf:3: endpoints[0].certificate: the tcp endpoint of port 1 cannot use none.crt: there is no such file',
     );
   });
 });

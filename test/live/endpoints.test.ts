@@ -102,8 +102,9 @@ describe('endpoints with a certificate', () => {
     const cases = [
       [
         { certificate: join(folder, 'none.crt'), key },
-        /tcp endpoint of port 0 cannot use .*none\.crt: it cannot be read/,
+        /server\.conf: .*tcp endpoint of port 0 cannot use .*none\.crt: there is no such file/,
       ],
+      [{ certificate: folder, key }, /cannot use .*: it is a folder/],
       [{ certificate: key, key }, /cannot use .*one\.key: it is no certificate in PEM/],
       [{ certificate, key: broken }, /cannot use .*broken\.key: it is no private key in PEM/],
       [{ certificate, key: other.key }, /cannot use .*two\.key: it does not belong to .*one\.crt/],

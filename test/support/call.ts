@@ -1,6 +1,6 @@
 import type { ErrorCode } from '../../src/errors.ts';
 
-/** The error with which an operation refuses a call over HTTP. */
+/** Thrown by `callAs` when the server refuses the call of an operation. */
 export class CallError extends Error {
   override readonly name = 'CallError';
   readonly status: number;

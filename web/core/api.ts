@@ -228,8 +228,8 @@ export class Api {
     const answer: unknown = await response.json().catch((cause: unknown) => {
       throw new ConnectionError(UNREADABLE_ANSWER, { cause });
     });
-    if (response.ok)
-      return decodeReceived(decode, answer, `the server answers ${path} in a way that is not known here`);
-    throw serverErrorIn(answer);
+    if (!response.ok) throw serverErrorIn(answer);
+    const errorSentence = `the server answers ${path} in a way that is not known here: load this page again`;
+    return decodeReceived(decode, answer, errorSentence);
   }
 }

@@ -5,7 +5,7 @@ import { findConfigFile } from '../../config/tree.ts';
 import { DataDirLock } from '../../data-dir/lock.ts';
 import { adoptStore, type AdoptionCounts } from '../../files/adopt-store.ts';
 import { createFileStore } from '../../files/create-store.ts';
-import { StoreUnavailableError } from '../../files/store.ts';
+import { StoreFullError, StoreUnavailableError } from '../../files/store.ts';
 import { silentLog } from '../../log.ts';
 import { openDatabase } from '../../storage/open-database.ts';
 import { requireNoRunningServer } from '../../storage/rotate-secret.ts';
@@ -50,8 +50,9 @@ async function adoptConfiguredStore(config: Config): Promise<{ storeDescription:
       const counts = await adoptStore({ pool: opened.database.general, store }, requireNoRunningServer);
       return { storeDescription: store.description, adopted: counts };
     } catch (error) {
-      if (!(error instanceof StoreUnavailableError)) throw error;
-      throw new CommandError(exitCodes.cannotCreate, `The store of files is away: ${error.message}`, { cause: error });
+      const sentence = storeFailureSentence(error);
+      if (sentence === null) throw error;
+      throw new CommandError(exitCodes.cannotCreate, sentence, { cause: error });
     } finally {
       await store.stop();
       await opened.stop();
@@ -59,6 +60,17 @@ async function adoptConfiguredStore(config: Config): Promise<{ storeDescription:
   } finally {
     await lock.release();
   }
+}
+
+/** What happened to the store, and what to do; null: the error is no failure of the store. */
+function storeFailureSentence(error: unknown): string | null {
+  if (error instanceof StoreFullError)
+    return `The store of files is full: ${error.message}. Make room and repeat this command, which is safe.`;
+  if (error instanceof StoreUnavailableError) {
+    const advice = 'Put that right and repeat this command, which is safe.';
+    return `The store of files cannot be used: ${error.message}. ${advice}`;
+  }
+  return null;
 }
 
 function adoptedLines(storeDescription: string, { files, lost, found }: AdoptionCounts): string[] {

@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import { actorByAccess } from './hook-actor.ts';
 import { hookOptionsSchema, newHookOptions } from './hook-options.ts';
+import { MAX_URL_CHARACTERS } from './hook-url.ts';
 import { limitGroupHookRegistrations, registerNewHook } from './hooks.ts';
 import { countCodePoints } from '../core/message-text.ts';
 import { defineTargetedOperation } from '../core/operation.ts';
@@ -16,7 +17,13 @@ export const createHook = defineTargetedOperation({
     'Register a reverse webhook of a group. It sends each new message to its URL, and the changes of messages that `events` names.',
   input: z.strictObject({
     group: groupReference,
-    url: z.string().max(MAX_RAW_URL_LENGTH).describe('The target: an absolute http or https URL.'),
+    url: z
+      .string()
+      .max(MAX_RAW_URL_LENGTH)
+      .describe(
+        'The target: an absolute http or https URL, without a user, a password, a `#` and port 0. ' +
+          `Normalised, it has at most ${MAX_URL_CHARACTERS} characters.`,
+      ),
     description: z
       .string()
       .max(2 * MAX_DESCRIPTION_LENGTH)

@@ -1,7 +1,8 @@
 import { KlatchError } from '../../errors.ts';
 import type { AddressPolicy } from '../../outbound/address-policy.ts';
 
-const MAX_URL_CHARACTERS = 2_048;
+/** The most characters of a URL in normalised form. */
+export const MAX_URL_CHARACTERS = 2_048;
 /** Bounds the URL before it is normalised, which could take very long for a malicious URL of 1 MiB. */
 const MAX_RAW_URL_CHARACTERS = 16_384;
 

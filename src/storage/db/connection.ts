@@ -107,9 +107,10 @@ export class Connection {
   }
 
   /**
-   * True: the server is still busy with a transaction of the previous session, such as a commit that waits for a
-   * standby. A backend that waits like this does not read its socket. One more backend for each call would use up the
-   * server's connections. So calls are rejected until the transaction is done, except for an occasional check.
+   * True: at the last check the server was still busy with a transaction of the previous session, and the next check is
+   * not due yet. The transaction may be a commit that waits for a standby. A backend that waits like this does not read
+   * its socket. One more backend for each call would use up the server's connections. So calls are rejected until the
+   * next check is due; one call then makes this check.
    */
   get isAwaitingAbandonedBackend(): boolean {
     return this.#abandonedBackendChecks.isTooEarlyToRecheck;

@@ -5,7 +5,10 @@ import { startTls } from './tls.ts';
 
 interface SocketOptions {
   readonly connectTimeoutMs: number;
-  /** Root only: see `connectAsUid` in `ConnectionOptions`. */
+  /**
+   * Root only: the user that PostgreSQL sees at the other end of a Unix socket, see `ConnectionOptions`. Undefined: the
+   * user of this process.
+   */
   readonly connectAsUid: number | undefined;
   /** Null: no TLS. A Unix socket never has TLS. */
   readonly tls: DatabaseTlsConfig | null;

@@ -21,7 +21,10 @@ export interface LaneReport {
   readonly pendingHooks: number;
   /** Time of the oldest pending message or change, of hooks that are not paused; null when there is none. */
   readonly oldestPendingAt: Date | null;
-  /** The last failed attempts, newest first: of registered hooks, and of hooks that a 410 of their target removed. */
+  /**
+   * The last failed attempts, newest first, at most `MAX_REPORTED_ERRORS`: of registered hooks, and of hooks that a 410
+   * of their target removed.
+   */
   readonly errors: readonly HookLastFailedAttempt[];
 }
 

@@ -372,7 +372,7 @@ function alertConflictError(): Error {
   return new AlertConflictError('another post changed the alert since it was read: read it and decide again');
 }
 
-/** The error for posts whose flush PostgreSQL has rolled back. */
+/** The error for posts whose flush PostgreSQL has rolled back, and for posts that waited behind a refused flush. */
 function notWrittenError(error: unknown): Error {
   return new DatabaseUnavailableError('the database refused to write', { cause: error });
 }

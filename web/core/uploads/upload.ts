@@ -53,7 +53,8 @@ function uploadInOneRequest(base: URL, file: File, { onProgress, signal }: Uploa
 function readAnswer({ status, responseText }: XMLHttpRequest): StoredFile {
   const answer = parseAnswer(responseText);
   if (status !== 201) throw serverErrorIn(answer);
-  return decodeReceived(decodeAttachment, answer, 'the server answers an upload in a way that is not known here');
+  const errorSentence = 'the server answers an upload in a way that is not known here: load this page again';
+  return decodeReceived(decodeAttachment, answer, errorSentence);
 }
 
 function errorIn(body: string): Error {

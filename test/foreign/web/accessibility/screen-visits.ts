@@ -45,7 +45,7 @@ interface VisitOptions {
   readonly size: { readonly width: number; readonly height: number };
 }
 
-/** Limits that allow many codes for the same network: each of many screens requests one. */
+/** Limits that allow many codes for one network: some screens request a code, at each width for another address. */
 const LIMITS = { codesPerSourcePerHour: 1_000, dailyCodesPerAddressAndNetwork: 1_000, codesPerHourPerBudget: 1_000 };
 
 /** The server, the browser and the sessions that all screens share. */
