@@ -126,8 +126,8 @@ export const BROWSER_MUTANTS: readonly Mutant[] = [
     name: 'own-message-twice',
     promise: 'The page shows a message of its own twice where the change comes before the answer.',
     file: 'web/core/send-queue.ts',
-    find: 'this.#byClientId.get(clientId)?.entry.conversation === conversation',
-    replace: 'this.#byClientId.get(clientId)?.seq === conversation',
+    find: 'sending?.entry.conversation !== conversation',
+    replace: 'sending?.seq !== conversation',
     tests: ['test/web/send-queue', '-t', 'shows an own message once'],
   },
   {

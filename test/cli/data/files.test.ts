@@ -1,7 +1,4 @@
-import { once } from 'node:events';
 import { mkdir, readdir, rename, unlink, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { download, tokenOf, upload } from '../../files/over-http.ts';
@@ -129,30 +126,4 @@ describe('klatch files check', () => {
     const { url } = await workspace.serve();
     expect(await download({ url }, { token, id })).toBe(404);
   });
-});
-
-test('`files adopt` says what to do when the store is full, and when it cannot be used', async () => {
-  let status = 507;
-  const bucket = createServer((_, response) => void response.writeHead(status).end()).listen(0, '127.0.0.1');
-  const database = await createTestDatabase();
-  const workspace = await Workspace.create();
-  try {
-    await once(bucket, 'listening');
-    const { port } = bucket.address() as AddressInfo;
-    const s3 = { 'default-bucket': 'klatch', 'access-key': 'a', 'secret-key': 'b', 'path-style-access': true };
-    const endpoint = `http://127.0.0.1:${port}`;
-    await workspace.configure(database.target, [`services.aws.s3 = ${JSON.stringify({ ...s3, endpoint })}`]);
-    const full = await workspace.run(['files', 'adopt']);
-    expect(full.code).toBe(73);
-    expect(full.stderr).toMatch(/The store of files is full: the bucket klatch is full \(507\)\. Make room and repeat/);
-    status = 403;
-    const refused = await workspace.run(['files', 'adopt']);
-    expect(refused.code).toBe(73);
-    expect(refused.stderr).toMatch(/The store of files cannot be used: .*access-key.*repeat this command/);
-  } finally {
-    await workspace.remove();
-    await database.drop();
-    bucket.closeAllConnections();
-    bucket.close();
-  }
 });
