@@ -77,7 +77,7 @@ export class Announcements {
     }
     this.#announcedSeq = this.#lastSeq;
     if (count === 0) return;
-    this.#nextAnnouncementAt = performance.now() + (this.#options.intervalMs ?? ANNOUNCEMENT_INTERVAL_MS);
     this.say(wordsOf({ count, onlyMessage: count === 1 ? (latest ?? null) : null }));
+    this.#nextAnnouncementAt = performance.now() + (this.#options.intervalMs ?? ANNOUNCEMENT_INTERVAL_MS);
   }
 }
