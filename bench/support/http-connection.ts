@@ -33,7 +33,7 @@ export class HttpConnection {
     this.#socket = socket;
     socket.setEncoding('latin1');
     socket.setNoDelay(true);
-    socket.setTimeout(STALLED_MS, () => socket.destroy(new Error('no answer from what is measured')));
+    socket.on('timeout', () => socket.destroy(new Error(`no answer from the measured server for ${STALLED_MS} ms`)));
     socket.on('data', (chunk: string) => this.#read(chunk));
     socket.on('error', (error) => this.#answered.reject(error));
     socket.on('close', () => this.#answered.reject(new Error('the connection was closed in a benchmark')));
@@ -46,14 +46,26 @@ export class HttpConnection {
     });
   }
 
+  /** False once the connection is closed: servers close connections that are idle. */
+  get isOpen(): boolean {
+    return !this.#socket.destroyed;
+  }
+
   /** The body of the last answer. */
   get body(): string {
     return this.#body;
   }
 
-  /** Sends a complete request; resolves with the status of its answer when the body has arrived. */
+  /**
+   * Sends a complete request; resolves with the status of its answer when the body has arrived. Rejects if the
+   * connection is closed.
+   */
   ask(request: string): Promise<number> {
+    // A destroyed socket emits no further event, so nothing would settle the promise.
+    if (!this.isOpen) return Promise.reject(new Error('the connection was closed before the request'));
     this.#answered = Promise.withResolvers();
+    // The timeout runs during a request only: an idle connection may wait longer for its next request.
+    this.#socket.setTimeout(STALLED_MS);
     this.#socket.write(request, 'latin1');
     return this.#answered.promise;
   }
@@ -73,6 +85,7 @@ export class HttpConnection {
     const status = Number(this.#received.slice(9, 12));
     this.#body = this.#received.slice(head + HEAD_END.length);
     this.#received = '';
+    this.#socket.setTimeout(0);
     this.#answered.resolve(status);
   }
 }

@@ -39,7 +39,14 @@ export async function postOnSchedule(plan: SchedulePlan): Promise<ScheduleResult
   const posts: ScheduledPost[] = [];
   const due: { readonly n: number; readonly postedMs: number }[] = [];
   const done = Promise.withResolvers<void>();
-  const post = async (client: HttpConnection, { n, postedMs }: { n: number; postedMs: number }): Promise<void> => {
+  const reopen = async (): Promise<HttpConnection> => {
+    const client = await open();
+    all.push(client);
+    return client;
+  };
+  const post = async (taken: HttpConnection, { n, postedMs }: { n: number; postedMs: number }): Promise<void> => {
+    // A connection that many posts did not need was idle, so the server may have closed it.
+    const client = taken.isOpen ? taken : await reopen();
     const status = await client.ask(postOf(host, plan.paths[n % plan.paths.length]!, n));
     const answeredMs = machineMs();
     if (status !== 200) throw new Error(`a post was answered ${status}`);

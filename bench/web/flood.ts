@@ -38,14 +38,17 @@ export async function measureFlood(stage: WebStage, plan: WebPlan): Promise<Meas
       durationMs: seconds * 1_000,
       connections: CONNECTIONS,
     });
+    console.log(`web: flood: ${posts.length} posts were answered 200`);
     const last = MESSAGES_BEFORE + posts.length;
     await page.waitForSelector(`.feed article[aria-posinset="${last}"]`, {
       state: 'attached',
       timeout: LAST_S * 1_000,
     });
-    await page.evaluate('probe.frames(2)');
-    const { keys, nodes } = await typing.stop();
-    const shown = await page.evaluate<Shown[]>('probe.stopLast()');
+    console.log(`web: flood: the page shows message ${last}`);
+    await within(LAST_S, 'two frames after the flood', page.evaluate('probe.frames(2)'));
+    const { keys, nodes } = await within(LAST_S, 'the last key', typing.stop());
+    const shown = await within(LAST_S, 'the recorded frames', page.evaluate<Shown[]>('probe.stopLast()'));
+    console.log('web: flood: reading all messages ...');
     const commits = posts.map(({ id, answeredMs }) => ({ number: Number(id.split(':')[1]), atMs: answeredMs + clock }));
     return {
       floodLag: { klatch: percentile(lagsOf(commits, shown), 0.99) },
