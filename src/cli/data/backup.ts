@@ -1,4 +1,4 @@
-import { constants, setPriority } from 'node:os';
+import { constants, getPriority, setPriority } from 'node:os';
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { exportConfiguration } from '../../config/export.ts';
@@ -130,7 +130,9 @@ function outputWithoutErrorHandler({ output }: CommandContext): NodeJS.WriteStre
  * an embedded database, which would inherit the low priority.
  */
 function lowerPriority(): void {
-  setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
+  // A process that was started with `nice` may have a lower priority, which only root may raise.
+  const { PRIORITY_BELOW_NORMAL: wanted } = constants.priority;
+  if (getPriority() < wanted) setPriority(wanted);
 }
 
 function readConfiguration(context: CommandContext, loaded: LoadedConfig, options: BackupOptions): ConfigurationFiles {
