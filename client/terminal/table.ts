@@ -37,3 +37,8 @@ export function formatDuration(ms: number): string {
   }
   return parts.slice(0, 2).join(' ') || '0 s';
 }
+
+/** How long ago a time was, such as `3 min 20 s ago`. */
+export function ago(moment: string, nowMs: number): string {
+  return `${formatDuration(nowMs - Date.parse(moment))} ago`;
+}

@@ -7,7 +7,7 @@ import type { AddressPolicy } from '../outbound/address-policy.ts';
 import { DeliveryClient, type HttpAttemptOutcome } from '../outbound/delivery-client.ts';
 import type { DnsResolver } from '../outbound/dns-resolver.ts';
 import { receiverFormat } from '../receivers/formats.ts';
-import type { PingTarget } from '../storage/hooks/hook-control.ts';
+import type { PingTarget } from '../storage/hooks/hook-ping.ts';
 import type { Sealer } from '../storage/db/sealed.ts';
 import {
   deliveryHeaders,

@@ -1,7 +1,12 @@
 import type { Request } from 'express';
 import * as z from 'zod';
 import { KlatchError } from '../errors.ts';
-import { hookOptionChanges, hookOptionsSchema, newHookOptions } from '../operations/hooks/hook-options.ts';
+import {
+  hookDescriptionSchema,
+  hookOptionChanges,
+  hookOptionsSchema,
+  newHookOptions,
+} from '../operations/hooks/hook-options.ts';
 import type { HookChangesAndSecretRotation } from '../operations/hooks/hook-update.ts';
 import { MAX_LOG_PAGE_SIZE, type HookLogPageRequest } from '../operations/hooks/hook-delivery-log.ts';
 import {
@@ -11,11 +16,9 @@ import {
 } from '../operations/hooks/hook-redeliver.ts';
 import type { RequestedHook } from '../operations/hooks/hooks.ts';
 import { HOOK_MANAGEMENT_LIMITS } from '../operations/core/input-limits.ts';
-import { countCodePoints } from '../operations/core/message-text.ts';
 import { parseJsonRepairingControls } from '../operations/core/parse-json.ts';
 import { decodeUtf8 } from './json-body.ts';
 
-const MAX_DESCRIPTION_CODE_POINTS = 200;
 /** The most mistakes in a body that the answer names. */
 const MAX_REPORTED_ISSUES = 5;
 const MAX_INT32 = 2_147_483_647;
@@ -24,13 +27,7 @@ const registrationSchema = z.object({
   url: z.string().optional(),
   /** The name of `url` in requests of the original system's clients. */
   target_url: z.string().optional(),
-  description: z
-    .string()
-    .refine(
-      (text) => countCodePoints(text) <= MAX_DESCRIPTION_CODE_POINTS,
-      `has more than ${MAX_DESCRIPTION_CODE_POINTS} characters`,
-    )
-    .nullish(),
+  description: hookDescriptionSchema.nullish(),
   ...hookOptionsSchema,
 });
 

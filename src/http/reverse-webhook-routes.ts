@@ -127,7 +127,10 @@ function addDeliveryRoutes(router: Router, services: Services, { withToken, read
         const redelivery = await readInput(req, res, parseRedelivery);
         if (redelivery === 'discard_backlog') {
           sendJson(res, 202, { status: 'Ok', skipped: await skipHookBacklog(services, hook) });
-        } else sendJson(res, 202, { status: 'Ok', ...(await redeliverMessages(services, hook, redelivery)) });
+        } else {
+          const { from, pending } = await redeliverMessages(services, hook, redelivery);
+          sendJson(res, 202, { status: 'Ok', from, pending });
+        }
       }),
     )
     .all(withToken(async (req, res) => sendMethodNotAllowed(req, res, ['POST'])));

@@ -30,7 +30,7 @@ import { updateNotifications } from './groups/notification-settings.ts';
 import { openPrivateConversation } from './groups/private-conversations.ts';
 import { createHook } from './hooks/hook-create.ts';
 import { hookLog } from './hooks/hook-delivery-log.ts';
-import { hookInfo, listAllHooks, listGroupHooks } from './hooks/hook-list.ts';
+import { hookInfo, listAllHooks, listGroupHooks, listManagedHooks } from './hooks/hook-list.ts';
 import { pingHook } from './hooks/hook-ping.ts';
 import { hookStats } from './hooks/hook-stats.ts';
 import { redeliverHook, discardHookBacklog } from './hooks/hook-redeliver.ts';
@@ -70,7 +70,7 @@ export function operationTable(): ReadonlyMap<string, Operation> {
     [openPrivateConversation],
     [listOwnConversations, showOwnConversation, syncChanges],
     [updateNotifications],
-    [createHook, listGroupHooks, listAllHooks, hookInfo, hookLog, hookStats, updateHook, pingHook],
+    [createHook, listGroupHooks, listManagedHooks, listAllHooks, hookInfo, hookLog, hookStats, updateHook, pingHook],
     [redeliverHook, discardHookBacklog, removeGroupHook, restoreRemovedHook],
     [sendMessage, messageHistory, editMessage, deleteMessage, markRead, sendTyping, searchMessages],
     [listMentions],

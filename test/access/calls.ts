@@ -210,6 +210,7 @@ const hooks: Record<string, Call> = {
   },
   'hooks.list': { input: ofGroup },
   'hooks.list (privately)': { input: ofPrivate },
+  'hooks.list-managed': { input: () => ({}) },
   'hooks.list-all': { input: () => ({}) },
   'hooks.info': { input: ofHook },
   'hooks.log': { input: ofHook },

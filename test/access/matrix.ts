@@ -110,6 +110,7 @@ hooks.create                               | unauthenticated | not_found | not_f
 hooks.create (privately)                   | unauthenticated | not_found | not_found | not_a_group | not_found      | not_a_group    | not_found      | not_found | missing_scope
 hooks.list                                 | unauthenticated | not_found | not_found | forbidden   | yes            | yes            | yes            | forbidden | missing_scope
 hooks.list (privately)                     | unauthenticated | not_found | not_found | not_a_group | not_found      | not_a_group    | not_found      | not_found | missing_scope
+hooks.list-managed                         | unauthenticated | yes       | yes       | yes         | yes            | yes            | yes            | yes       | missing_scope
 hooks.list-all                             | unauthenticated | forbidden | forbidden | forbidden   | forbidden      | forbidden      | yes            | forbidden | forbidden
 hooks.info                                 | unauthenticated | not_found | not_found | forbidden   | yes            | yes            | yes            | forbidden | missing_scope
 hooks.log                                  | unauthenticated | not_found | not_found | forbidden   | yes            | yes            | yes            | forbidden | missing_scope
@@ -174,7 +175,7 @@ groups:write   | groups.set-role groups.transfer groups.leave groups.join invite
 groups:write   | expectations.set expectations.remove
 hooks:manage   | groups.show-incoming-secret groups.set-incoming-secret groups.remove-incoming-secret
 hooks:manage   | groups.show-token groups.rotate-token hooks.create hooks.list hooks.info hooks.log hooks.stats hooks.update
-hooks:manage   | hooks.ping hooks.redeliver hooks.discard-backlog hooks.remove hooks.restore
+hooks:manage   | hooks.list-managed hooks.ping hooks.redeliver hooks.discard-backlog hooks.remove hooks.restore
 account        | profile.show profile.update sessions.list sessions.end sessions.end-others
 none           | auth.start auth.verify auth.sign-up sessions.create invites.preview live.authenticate live.ping
 none           | blocks.add blocks.remove blocks.list devices.register devices.list devices.remove live.foreground

@@ -69,7 +69,7 @@ const roomsOf: Readonly<Record<string, Readonly<Record<string, readonly string[]
     data: ['core'],
     group: ['core'],
     hook: ['core', 'group'],
-    health: ['core', 'hook'],
+    health: ['core'],
     'send.ts': ['core', 'group'],
     setup: ['core'],
     'serve.ts': ['core', 'setup'],

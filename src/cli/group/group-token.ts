@@ -2,19 +2,20 @@ import type { Command } from 'commander';
 import { rotateIntegrationToken, showIntegrationToken } from '../../operations/groups/group-token.ts';
 import type { CommandContext } from '../core/context.ts';
 import { GROUP_ARGUMENT_HELP, groupOnlyAction } from './group-argument.ts';
-import { formatFields } from '../../../client/terminal/table.ts';
+import { ago, formatFields } from '../../../client/terminal/table.ts';
 import { withExamples, withJson } from '../core/options.ts';
 
-type Token = Awaited<ReturnType<(typeof showIntegrationToken)['run']>>;
+type ShownToken = Awaited<ReturnType<(typeof showIntegrationToken)['run']>>;
+type Token = Awaited<ReturnType<(typeof rotateIntegrationToken)['run']>>;
 
 export function addTokenCommands(group: Command, context: CommandContext): void {
   const token = group.command('token').description('show or replace the integration token of a group');
   withExamples(token, ['klatch group token show Operations', 'klatch group token rotate Operations']);
   const showCommand = token
     .command('show')
-    .description('print the integration token of a group: whoever has it can post')
+    .description('print the integration token of a group, with which a program posts, and its last use')
     .argument('<group>', GROUP_ARGUMENT_HELP)
-    .action(groupOnlyAction(context, showIntegrationToken, tokenLines));
+    .action(groupOnlyAction(context, showIntegrationToken, shownTokenLines));
   withExamples(withJson(showCommand), ['klatch group token show Operations']);
   const rotateCommand = token
     .command('rotate')
@@ -29,6 +30,16 @@ function rotatedLines(result: Token): string[] {
     ...tokenLines(result),
     '',
     'The old URL has stopped working: give the new one to everybody who posts. The reverse webhooks stay.',
+  ];
+}
+
+function shownTokenLines({ last_post_at: lastPostAt, posts_last_day: postsLastDay, ...token }: ShownToken): string[] {
+  return [
+    ...tokenLines(token),
+    ...formatFields([
+      ['last post', lastPostAt === null ? 'none' : ago(lastPostAt, Date.now())],
+      ['last 24 h', postsLastDay === 1 ? '1 post' : `${postsLastDay} posts`],
+    ]),
   ];
 }
 

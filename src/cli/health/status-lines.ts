@@ -2,7 +2,7 @@ import type { z } from 'zod';
 import type { Finding } from '../../doctor/finding.ts';
 import type { serverStatus } from '../../operations/server/server-status.ts';
 import { offlineSentence, type OfflineStatus } from './offline-status.ts';
-import { errorSentence } from '../hook/hook-format.ts';
+import { errorSentence } from '../../../client/core/delivery-sentences.ts';
 import { replaceControlCharacters } from '../../../client/core/safe-text.ts';
 import { formatDuration, formatFields } from '../../../client/terminal/table.ts';
 

@@ -1,6 +1,7 @@
 import type { hookInfo } from '../../operations/hooks/hook-list.ts';
-import { ago, attemptedRange, errorSentence } from './hook-format.ts';
-import { formatDuration, formatFields, formatTable } from '../../../client/terminal/table.ts';
+import { errorSentence } from '../../../client/core/delivery-sentences.ts';
+import { attemptedRange } from './hook-format.ts';
+import { ago, formatDuration, formatFields, formatTable } from '../../../client/terminal/table.ts';
 
 type HookInfo = Awaited<ReturnType<(typeof hookInfo)['run']>>;
 

@@ -1,19 +1,14 @@
-import type { Command } from 'commander';
+import { Option, type Command } from 'commander';
 import { hookLog, MAX_LOG_PAGE_SIZE } from '../../operations/hooks/hook-delivery-log.ts';
 import { redeliverHook, discardHookBacklog } from '../../operations/hooks/hook-redeliver.ts';
 import { parseTimestamp } from '../../operations/core/timestamp.ts';
+import { deliveryOutcomes, type DeliveryOutcome } from '../../model/delivery-outcome.ts';
 import type { CommandContext } from '../core/context.ts';
 import { exitCodes } from '../core/exit-codes.ts';
 import { CommandError } from '../core/failure.ts';
-import {
-  ago,
-  attemptedRange,
-  errorSentence,
-  hookNumberArgument,
-  messageCountWithVerb,
-  replyProblemSentence,
-} from './hook-format.ts';
-import { formatTable } from '../../../client/terminal/table.ts';
+import { attemptedRange, hookNumberArgument, messageCountWithVerb } from './hook-format.ts';
+import { errorSentence, replyProblemSentence } from '../../../client/core/delivery-sentences.ts';
+import { ago, formatTable } from '../../../client/terminal/table.ts';
 import { wholeNumber, withExamples, withJson } from '../core/options.ts';
 import { callAndPrint, nextPageHint } from '../core/call.ts';
 
@@ -24,6 +19,9 @@ type Redelivered = Awaited<ReturnType<(typeof redeliverHook)['run']>>;
 interface LogOptions {
   readonly before?: string;
   readonly limit: number;
+  readonly outcome?: DeliveryOutcome[];
+  readonly since?: string;
+  readonly message?: string;
   readonly json?: boolean;
 }
 
@@ -41,12 +39,22 @@ export function addLog(hook: Command, context: CommandContext): void {
       wholeNumber(1, MAX_LOG_PAGE_SIZE),
       DEFAULT_LOG_LIMIT,
     )
-    .action((id: number, { before, limit, json }: LogOptions, self: Command) =>
-      callAndPrint(context, self, { operation: hookLog, input: { hook: id, before, limit }, json, lines: logLines }),
-    );
+    .addOption(
+      new Option('--outcome <outcomes...>', 'show only attempts with one of these outcomes').choices(deliveryOutcomes),
+    )
+    .option('--since <place>', 'show only attempts from a time on (2026-11-20T08:00:00Z), or of the last 1h')
+    .option('--message <id>', 'show only attempts of this message (7:42) and of its events')
+    .action((id: number, { json, since, ...options }: LogOptions, self: Command) => {
+      const sinceTime = since === undefined ? undefined : parseAgeOrTime(since, Date.now());
+      if (sinceTime === null) throw new CommandError(exitCodes.usage, `--since: give ${TIME_OR_AGE}`);
+      const input = { hook: id, ...options, since: sinceTime };
+      return callAndPrint(context, self, { operation: hookLog, input, json, lines: logLines });
+    });
   withExamples(withJson(logCommand), [
     'klatch hook log 5',
     'klatch hook log 5 --before 2026-11-20T08:00:00Z --limit 100 --json',
+    'klatch hook log 5 --outcome failed dead_lettered --since 1h',
+    'klatch hook log 5 --message 7:42',
   ]);
 }
 
@@ -85,6 +93,7 @@ function describeResult(attempt: LoggedAttempt): string {
 interface RedeliverOptions {
   readonly from?: string;
   readonly only?: string;
+  readonly dryRun?: boolean;
   readonly json?: boolean;
 }
 
@@ -98,36 +107,51 @@ export function addRedeliver(hook: Command, context: CommandContext): void {
       'all from this message on (7:42), from a time on (2026-11-20T08:00:00Z), or of the last 1h',
     )
     .option('--only <messages>', 'these messages, with commas between them, apart from the order of the others')
-    .action((id: number, { from, only, json }: RedeliverOptions, self: Command) => {
+    .option('--dry-run', 'send nothing, and tell what would be sent')
+    .action((id: number, { from, only, dryRun = false, json }: RedeliverOptions, self: Command) => {
       if ((from === undefined) === (only === undefined)) {
         throw new CommandError(exitCodes.usage, 'give one of --from and --only');
       }
       const selection =
         from === undefined ? { only: only!.split(',') } : { from: parseRedeliverFrom(from, Date.now()) };
-      const lines = from === undefined ? redeliverChosenMessagesLines : redeliverFromLines;
-      return callAndPrint(context, self, { operation: redeliverHook, input: { hook: id, ...selection }, json, lines });
+      const lines = dryRun ? previewLines : from === undefined ? redeliverChosenMessagesLines : redeliverFromLines;
+      const input = { hook: id, ...selection, dry_run: dryRun };
+      return callAndPrint(context, self, { operation: redeliverHook, input, json, lines });
     });
   withExamples(withJson(redeliverCommand), [
     'klatch hook redeliver 5 --from 1h',
     'klatch hook redeliver 5 --from 7:42',
     'klatch hook redeliver 5 --only 7:42,7:45',
+    'klatch hook redeliver 5 --from 1h --dry-run',
   ]);
 }
 
 const UNITS_MS: Readonly<Record<string, number>> = { s: 1_000, min: 60_000, h: 3_600_000, d: 86_400_000 };
 
-/**
- * Converts an age such as `30min` into a time. Returns a message id or a time unchanged. Refuses other texts here: the
- * server does not know ages, so its error would not mention them.
- */
-function parseRedeliverFrom(text: string, nowMs: number): string {
+const TIME_OR_AGE = 'a time with its zone such as 2026-11-20T08:00:00Z, or how long ago such as 1h (s, min, h or d)';
+
+/** Converts an age such as `30min` into a time, and returns a time unchanged. Null: the text is neither. */
+function parseAgeOrTime(text: string, nowMs: number): string | null {
   const [, count, unit] = /^(\d{1,6}) ?(s|min|h|d)$/.exec(text) ?? [];
   if (unit !== undefined) return new Date(nowMs - Number(count) * UNITS_MS[unit]!).toISOString();
-  if (/^\d+:\d+(?:\.\d+)?$/.test(text) || parseTimestamp(text) !== null) return text;
-  const sentence =
-    '--from: give the id of a message such as 7:42, a time with its zone such as 2026-11-20T08:00:00Z, ' +
-    'or how long ago such as 1h (s, min, h or d)';
-  throw new CommandError(exitCodes.usage, sentence);
+  return parseTimestamp(text) === null ? null : text;
+}
+
+/**
+ * Converts an age into a time, and returns a message id or a time unchanged. Refuses other texts here: the server does
+ * not know ages, so its error would not mention them.
+ */
+function parseRedeliverFrom(text: string, nowMs: number): string {
+  if (/^\d+:\d+(?:\.\d+)?$/.test(text)) return text;
+  const time = parseAgeOrTime(text, nowMs);
+  if (time !== null) return time;
+  throw new CommandError(exitCodes.usage, `--from: give the id of a message such as 7:42, ${TIME_OR_AGE}`);
+}
+
+function previewLines({ id, group, from, messages }: Redelivered): string[] {
+  if (from === null) return [`Group ${group} has no message so late: nothing would be sent.`];
+  const count = messages === 1 ? '1 message' : `${messages} messages`;
+  return [`Reverse webhook ${id} of group ${group} would send ${count}, the first one ${from}. Nothing was sent.`];
 }
 
 function redeliverFromLines({ id, group, from, pending }: Redelivered): string[] {

@@ -6,8 +6,9 @@ import { GROUP_ARGUMENT_HELP } from '../group/group-argument.ts';
 import { hookLines } from './hook-info.ts';
 import { addLog, addRedeliver, addDiscardBacklog } from './hook-log.ts';
 import { addPause, addPing, addRemove, addResume, addRotateSecret } from './hook-control.ts';
-import { ago, errorSentence, hookNumberArgument } from './hook-format.ts';
-import { formatDuration, formatTable } from '../../../client/terminal/table.ts';
+import { errorSentence } from '../../../client/core/delivery-sentences.ts';
+import { hookNumberArgument } from './hook-format.ts';
+import { ago, formatDuration, formatTable } from '../../../client/terminal/table.ts';
 import { withExamples, withJson, withPageOptions, type PageOptions } from '../core/options.ts';
 import { callAndPrint, nextPageHint } from '../core/call.ts';
 
@@ -60,7 +61,7 @@ function addList(hook: Command, context: CommandContext): void {
         ? callAndPrint(context, self, { operation: listAllHooks, input: { after, limit, state }, ...outputOptions })
         : callAndPrint(context, self, {
             operation: listGroupHooks,
-            input: { group, after, limit, state },
+            input: { group, after, limit, state, requests: false },
             ...outputOptions,
           });
     });

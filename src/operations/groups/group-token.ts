@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import type { ConversationId } from '../../model/ids.ts';
 import { replaceIntegrationToken } from '../../storage/groups/integrations.ts';
+import { countRecentPosts } from '../../storage/groups/recent-posts.ts';
 import { newIntegrationToken } from '../core/access.ts';
 import { translateCommitUnknown } from '../core/database-errors.ts';
 import { withLockedGroup, type LockedGroup } from '../core/group-transaction.ts';
@@ -16,23 +17,40 @@ const groupTokenSchema = z.object({
   webhook: z.string().describe('Where to post: it holds the token.'),
 });
 
+const shownTokenSchema = groupTokenSchema.extend({
+  last_post_at: z
+    .string()
+    .nullable()
+    .describe('Time of the newest post, also with an earlier token; null: none of the newest messages is a post.'),
+  posts_last_day: z.int().describe('Posts of the last 24 hours among the 10,000 newest messages.'),
+});
+
 export const showIntegrationToken = defineTargetedOperation({
   name: 'groups.show-token',
-  summary: "Show a group's integration token and webhook URL.",
+  summary: "Show a group's integration token and webhook URL, and when a program last posted.",
   input: z.strictObject({ group: groupReference }),
-  output: groupTokenSchema,
+  output: shownTokenSchema,
   who: 'group-admin',
   on: 'group',
   scope: 'hooks:manage',
   errors: [],
   run: async (services, _input, caller, access) => {
     const { conversationId } = access;
-    const token = await readThenRecheckRole(
+    const request = { access, caller, on: 'group', requiredRole: 'group-admin' } as const;
+    const [token, posts] = await readThenRecheckRole(
       services,
-      { access, caller, on: 'group', requiredRole: 'group-admin' },
-      (sql) => readIntegrationToken(services, sql, conversationId),
+      request,
+      async (sql) =>
+        [
+          await readIntegrationToken(services, sql, conversationId),
+          await countRecentPosts(sql, conversationId),
+        ] as const,
     );
-    return tokenResponse(services, conversationId, token);
+    return {
+      ...tokenResponse(services, conversationId, token),
+      last_post_at: posts.lastPostAt?.toISOString() ?? null,
+      posts_last_day: posts.lastDayCount,
+    };
   },
 });
 

@@ -1,13 +1,11 @@
 import * as z from 'zod';
 import { actorByAccess } from './hook-actor.ts';
-import { hookOptionsSchema, newHookOptions } from './hook-options.ts';
+import { hookDescriptionSchema, hookOptionsSchema, newHookOptions } from './hook-options.ts';
 import { MAX_URL_CHARACTERS } from './hook-url.ts';
 import { limitGroupHookRegistrations, registerNewHook } from './hooks.ts';
-import { countCodePoints } from '../core/message-text.ts';
 import { defineTargetedOperation } from '../core/operation.ts';
 import { groupField, groupReference, hookField } from '../core/schemas.ts';
 
-const MAX_DESCRIPTION_LENGTH = 200;
 /** Bounds the URL before it is normalised; the normalised URL has a bound of its own. */
 const MAX_RAW_URL_LENGTH = 8_192;
 
@@ -24,15 +22,7 @@ export const createHook = defineTargetedOperation({
         'The target: an absolute http or https URL, without a user, a password, a `#` and port 0. ' +
           `Normalised, it has at most ${MAX_URL_CHARACTERS} characters.`,
       ),
-    description: z
-      .string()
-      .max(2 * MAX_DESCRIPTION_LENGTH)
-      .refine(
-        (text) => countCodePoints(text) <= MAX_DESCRIPTION_LENGTH,
-        `has more than ${MAX_DESCRIPTION_LENGTH} characters`,
-      )
-      .optional()
-      .describe('Purpose, for people to read.'),
+    description: hookDescriptionSchema.optional(),
     ...hookOptionsSchema,
   }),
   output: z.object({

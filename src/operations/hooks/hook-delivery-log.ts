@@ -1,7 +1,8 @@
 import * as z from 'zod';
 import { KlatchError } from '../../errors.ts';
-import { messageId, type ConversationId, type Rev, type Seq } from '../../model/ids.ts';
-import { readLogPage, type LoggedAttempt, type LogPosition } from '../../storage/hooks/delivery-log.ts';
+import { deliveryOutcomes, type DeliveryOutcome } from '../../model/delivery-outcome.ts';
+import { messageId, parseMessageId, type ConversationId, type Rev, type Seq } from '../../model/ids.ts';
+import { readLogPage, type LogFilter, type LoggedAttempt, type LogPosition } from '../../storage/hooks/delivery-log.ts';
 import type { HookReference } from '../../storage/hooks/hook-control.ts';
 import { findHooks } from '../../storage/hooks/hooks.ts';
 import { translateLostRead } from '../core/database-errors.ts';
@@ -107,6 +108,27 @@ function serializeLogPage(conversationId: ConversationId, rows: readonly LoggedA
   return { attempts: page.map((row) => serializeAttempt(conversationId, row)), next };
 }
 
+interface LogFilterInput {
+  readonly outcome?: readonly DeliveryOutcome[] | undefined;
+  readonly since?: string | undefined;
+  readonly message?: string | undefined;
+}
+
+/** Throws `invalid_input` for a time that is none, and for a message of another group. */
+function logFilterOf(conversationId: ConversationId, { outcome, since, message }: LogFilterInput): LogFilter {
+  const sinceTime = since === undefined ? null : parseTimestamp(since);
+  if (since !== undefined && sinceTime === null) {
+    const sentence = 'since: must be a time with its zone such as "2026-11-20T08:00:00Z"';
+    throw new KlatchError('invalid_input', { sentence });
+  }
+  const position = message === undefined ? null : parseMessageId(message);
+  if (message !== undefined && position?.conversationId !== conversationId) {
+    const sentence = `message: must be the id of a message of this group, such as "${conversationId}:42"`;
+    throw new KlatchError('invalid_input', { sentence });
+  }
+  return { outcomes: outcome ?? null, since: sinceTime, seq: position?.seq ?? null };
+}
+
 export const hookLog = defineTargetedOperation({
   name: 'hooks.log',
   summary: 'Show the delivery log of a reverse webhook, also of a removed one, newest first, a page at a time.',
@@ -114,6 +136,14 @@ export const hookLog = defineTargetedOperation({
     hook: hookNumber,
     before: z.string().max(100).optional().describe('`next` of the page before, or a time; not given: the newest.'),
     limit: pageLimit(MAX_LOG_PAGE_SIZE, MAX_LOG_PAGE_SIZE),
+    outcome: z
+      .array(z.enum(deliveryOutcomes))
+      .min(1)
+      .max(deliveryOutcomes.length)
+      .optional()
+      .describe('Only attempts with one of these outcomes.'),
+    since: z.string().max(40).optional().describe('Only attempts of this time or later.'),
+    message: z.string().max(100).optional().describe('Only attempts of this message and of its events, by its id.'),
   }),
   output: z.object({
     id: hookField,
@@ -125,8 +155,9 @@ export const hookLog = defineTargetedOperation({
   on: 'hook',
   scope: 'hooks:manage',
   errors: [],
-  run: async (services, { hook: id, before, limit }, _caller, { conversationId, hookId }) => {
-    const request = { before: positionOf({ before, limit }), limit: limit + 1 };
+  run: async (services, { hook: id, before, limit, ...filter }, _caller, { conversationId, hookId }) => {
+    const position = positionOf({ before, limit });
+    const request = { before: position, limit: limit + 1, filter: logFilterOf(conversationId, filter) };
     const rows = await translateLostRead(services.database.general.run((sql) => readLogPage(sql, hookId!, request)));
     return { id, group: conversationId, ...serializeLogPage(conversationId, rows, limit) };
   },

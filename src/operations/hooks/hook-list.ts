@@ -2,10 +2,13 @@ import * as z from 'zod';
 import { changeEventKinds } from '../../model/change-event.ts';
 import { hookFormats } from '../../model/hook-format.ts';
 import { criteriaByHookState } from '../../model/hook.ts';
-import type { ConversationId } from '../../model/ids.ts';
+import type { AccountId, ConversationId, HookId } from '../../model/ids.ts';
 import { readLogPage } from '../../storage/hooks/delivery-log.ts';
 import { listHooks, type HookDetails, type ListedHook } from '../../storage/hooks/hook-list.ts';
+import { readHourlyRequests } from '../../storage/hooks/hook-stats.ts';
+import type { Sql } from '../../storage/db/connection.ts';
 import { resolveHookEvenRemoved } from '../core/access.ts';
+import { requireAccount } from '../core/caller.ts';
 import { translateLostRead } from '../core/database-errors.ts';
 import { loggedAttemptSchema, serializeAttempt } from './hook-delivery-log.ts';
 import { restorableUntil } from './hook-restore.ts';
@@ -46,6 +49,28 @@ const listedHookSchema = hookHealthSchema.extend({
   removed: pastRemovalSchema.nullable().describe('Null: it is not removed.'),
 });
 
+const DAY_MS = 86_400_000;
+/** The most hooks on a page with counts of requests: up to 24 counts a hook. */
+const MAX_HOOKS_WITH_REQUESTS = 100;
+
+/** A hook in a list for the people who manage it. */
+const managedHookSchema = listedHookSchema.extend({
+  group_title: titleField,
+  url: z.string().describe('The whole target.'),
+  description: z.string().nullable().describe('Purpose, for people to read; null: none is given.'),
+  order: z.enum(['strict', 'none']).describe('`strict`: one request after the other, in the order of the messages.'),
+  last_day: z
+    .array(
+      z.object({
+        at: z.string().describe('Start of the hour, in UTC.'),
+        delivered: z.int().describe('Requests, not messages: a batch is one.'),
+        failed: z.int().describe('Requests that failed.'),
+      }),
+    )
+    .optional()
+    .describe('With `requests`: its requests of the last 24 hours; hours without one are left out.'),
+});
+
 const hookPageInput = {
   after: z.int().min(0).max(2_147_483_647).default(0).describe('`next` of the page before; 0: the first.'),
   limit: limitSchema,
@@ -56,6 +81,24 @@ const hookPageOutput = z.object({
   next: nextNumberSchema,
 });
 
+const managedPageInput = {
+  ...hookPageInput,
+  requests: z
+    .boolean()
+    .default(false)
+    .describe(`Count the requests of the last 24 hours too; then \`limit\` is at most ${MAX_HOOKS_WITH_REQUESTS}.`),
+};
+const managedPageOutput = z.object({
+  hooks: z.array(managedHookSchema).describe('The reverse webhooks, by number.'),
+  next: nextNumberSchema,
+});
+const fitsRequests = ({ requests, limit }: { requests: boolean; limit: number }): boolean =>
+  !requests || limit <= MAX_HOOKS_WITH_REQUESTS;
+const TOO_MANY_FOR_REQUESTS = {
+  path: ['limit'],
+  error: `must be at most ${MAX_HOOKS_WITH_REQUESTS} with "requests"`,
+};
+
 export const listAllHooks = defineOperation({
   name: 'hooks.list-all',
   summary: 'List the reverse webhooks of all groups, a page at a time; removed ones only on request.',
@@ -64,33 +107,92 @@ export const listAllHooks = defineOperation({
   who: 'administrator',
   scope: null,
   errors: [],
-  run: (services, request) => listHookPage(services, null, request),
+  run: async (services, request) => {
+    const { page, next } = await readHookPage(services, request, { conversationId: null, manager: null });
+    return { hooks: page.map((hook) => serializeListedHook(services, hook)), next };
+  },
 });
 
 export const listGroupHooks = defineTargetedOperation({
   name: 'hooks.list',
   summary: 'List the reverse webhooks of a group, a page at a time; removed ones only on request.',
-  input: z.strictObject({ group: groupReference, ...hookPageInput }),
-  output: hookPageOutput,
+  input: z.strictObject({ group: groupReference, ...managedPageInput }).refine(fitsRequests, TOO_MANY_FOR_REQUESTS),
+  output: managedPageOutput,
   who: 'group-admin',
   on: 'group',
   scope: 'hooks:manage',
   errors: [],
-  run: (services, request, _caller, { conversationId }) => listHookPage(services, conversationId, request),
+  run: (services, request, _caller, { conversationId }) =>
+    readManagedHookPage(services, request, { conversationId, manager: null }),
 });
 
-async function listHookPage(
+export const listManagedHooks = defineOperation({
+  name: 'hooks.list-managed',
+  summary: 'List the reverse webhooks of all groups that the caller owns or administers, a page at a time.',
+  input: z.strictObject(managedPageInput).refine(fitsRequests, TOO_MANY_FOR_REQUESTS),
+  output: managedPageOutput,
+  who: 'account',
+  scope: 'hooks:manage',
+  errors: [],
+  run: (services, request, caller) =>
+    readManagedHookPage(services, request, { conversationId: null, manager: requireAccount(caller).accountId }),
+});
+
+interface HookPageRequest {
+  readonly after: number;
+  readonly limit: number;
+  readonly state?: z.infer<typeof listedStateSchema> | undefined;
+}
+
+/** The hooks that a list may show; null: those of all groups. */
+interface HookSelection {
+  readonly conversationId: ConversationId | null;
+  readonly manager: AccountId | null;
+}
+
+async function readManagedHookPage(
   services: Services,
-  conversationId: ConversationId | null,
-  { after, limit, state }: { after: number; limit: number; state?: z.infer<typeof listedStateSchema> | undefined },
-): Promise<z.infer<typeof hookPageOutput>> {
+  request: HookPageRequest & { readonly requests: boolean },
+  selection: HookSelection,
+): Promise<z.infer<typeof managedPageOutput>> {
+  const { page, next } = await readHookPage(services, request, selection);
+  const lastDays = request.requests ? await readLastDays(services, page) : null;
+  const hooks = page.map((hook) => ({
+    ...serializeListedHook(services, hook),
+    group_title: hook.title,
+    url: hook.url,
+    description: hook.description,
+    order: hook.order,
+    ...(lastDays === null ? {} : { last_day: lastDays.get(hook.id) ?? [] }),
+  }));
+  return { hooks, next };
+}
+
+/** The requests of the last 24 hours, by hour and by hook. */
+async function readLastDays({ database }: Services, hooks: readonly ListedHook[]) {
+  const references = hooks.map(({ id, conversationId }) => ({ hookId: id, conversationId }));
+  const since = new Date(Date.now() - DAY_MS);
+  const read = (sql: Sql) => readHourlyRequests(sql, references, since);
+  const lastDays = new Map<HookId, { at: string; delivered: number; failed: number }[]>();
+  for (const { hookId, at, delivered, failed } of await translateLostRead(database.general.run(read))) {
+    const hours = lastDays.get(hookId) ?? [];
+    hours.push({ at: at.toISOString(), delivered, failed });
+    lastDays.set(hookId, hours);
+  }
+  return lastDays;
+}
+
+async function readHookPage(
+  services: Services,
+  { after, limit, state }: HookPageRequest,
+  selection: HookSelection,
+): Promise<{ page: readonly ListedHook[]; next: number | null }> {
   const longFailingBefore = new Date(Date.now() - services.config.delivery.parkAfterMs);
   const removed = state === 'removed';
   const stateCriteria = state === undefined || removed ? null : { ...criteriaByHookState[state], longFailingBefore };
-  const pageRequest = { after, limit: limit + 1, conversationId, removed, stateCriteria };
+  const pageRequest = { after, limit: limit + 1, ...selection, removed, stateCriteria };
   const rows = await translateLostRead(services.database.general.run((sql) => listHooks(sql, pageRequest)));
-  const { page, next } = pageOf(rows, limit, (hook) => hook.id);
-  return { hooks: page.map((hook) => serializeListedHook(services, hook)), next };
+  return pageOf(rows, limit, (hook) => hook.id);
 }
 
 const hookInfoSchema = listedHookSchema.extend({

@@ -13,13 +13,24 @@ import {
 import { hookSecretKey, hookToken } from '../../model/hook-secret.ts';
 import { receiverFormat } from '../../receivers/formats.ts';
 import type { NewHook } from '../../storage/hooks/hooks.ts';
+import { countCodePoints } from '../core/message-text.ts';
 
 const MAX_BATCH_MESSAGES = 100;
+const MAX_DESCRIPTION_CODE_POINTS = 200;
+const DESCRIPTION_TOO_LONG = `has more than ${MAX_DESCRIPTION_CODE_POINTS} characters`;
 const ONE_WORD = /^\S+$/;
 
 const oneOf = <const Value extends string>(values: readonly Value[]) =>
   z.enum(values, { error: `must be one of ${values.join(', ')}` });
 const withoutRepeats = <Value>(values: readonly Value[]): Value[] => [...new Set(values)];
+
+/** The purpose of a hook. It is for people to read and changes nothing about deliveries. */
+export const hookDescriptionSchema = z
+  .string()
+  // A character has at most two UTF-16 units.
+  .max(2 * MAX_DESCRIPTION_CODE_POINTS, { error: DESCRIPTION_TOO_LONG, abort: true })
+  .refine((text) => countCodePoints(text) <= MAX_DESCRIPTION_CODE_POINTS, DESCRIPTION_TOO_LONG)
+  .describe('Purpose, for people to read.');
 
 /** The options of a hook, as every interface accepts them. */
 export const hookOptionsSchema = {

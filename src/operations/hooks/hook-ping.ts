@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import { KlatchError } from '../../errors.ts';
-import { claimPing, type HookReference } from '../../storage/hooks/hook-control.ts';
+import type { HookReference } from '../../storage/hooks/hook-control.ts';
+import { claimPing } from '../../storage/hooks/hook-ping.ts';
 import { translateLostRead } from '../core/database-errors.ts';
 import { hookByAccess } from './hook-actor.ts';
 import { defineTargetedOperation } from '../core/operation.ts';

@@ -2,9 +2,11 @@ import { setTimeout as wait } from 'node:timers/promises';
 import * as z from 'zod';
 import { KlatchError } from '../../errors.ts';
 import { messageId, parseMessageId, type LogEpoch, type Seq } from '../../model/ids.ts';
-import type { Transaction } from '../../storage/db/connection.ts';
+import type { Sql, Transaction } from '../../storage/db/connection.ts';
 import {
   findHookCursor,
+  findHookUnlocked,
+  firstRedeliveredSeq,
   firstSeqSince,
   redeliverFrom,
   redeliverSelectedUnlessTooMany,
@@ -51,6 +53,8 @@ export type RedeliveryRequest =
 interface RedeliveryResult {
   /** The id of the first message that is redelivered; null: the group has no message at or after the start. */
   readonly from: string | null;
+  /** The number of messages that are sent again, with those after the start that were pending before. */
+  readonly messages: number;
   /** The number of messages and events that the hook has to deliver now. */
   readonly pending: number;
 }
@@ -70,15 +74,62 @@ export async function redeliverMessages(
   return changeLockedHookAndAnnounce(services, hook, {
     unknownOutcomeSentence: OUTCOME_UNKNOWN_SENTENCE,
     work: async (tx, lockedHook) => {
-      const firstSeq =
-        request.from === undefined
-          ? await redeliverByIds(tx, lockedHook, request.only)
-          : await redeliverSince(tx, lockedHook, request.from);
-      const [info] = await findHooks(tx, hook.conversationId, hook.hookId);
-      const hasMessageFromStart = firstSeq <= lockedHook.lastSeq;
-      return { from: hasMessageFromStart ? await idOfMessage(tx, lockedHook, firstSeq) : null, pending: info!.pending };
+      const plan = await planRedelivery(tx, lockedHook, request);
+      await startRedelivery(tx, lockedHook, plan);
+      return redeliveryResult(tx, lockedHook, plan);
     },
   });
+}
+
+/** Says what `redeliverMessages` would send now, and changes nothing. Throws the same errors. */
+function previewRedelivery(
+  services: Services,
+  hook: HookReference,
+  request: RedeliveryRequest,
+): Promise<RedeliveryResult> {
+  return translateLostRead(
+    services.database.general.run(async (sql) => {
+      const found = await findHookUnlocked(sql, hook);
+      if (found === null) throw new KlatchError('hook_not_found');
+      return redeliveryResult(sql, found, await planRedelivery(sql, found, request));
+    }),
+  );
+}
+
+/** The messages that a redelivery sends: all from a start on (`start`), or single ones by their seqs (`only`). */
+type RedeliveryPlan =
+  | { readonly start: RedeliveryStart; readonly only?: undefined }
+  | { readonly only: readonly Seq[]; readonly start?: undefined };
+
+async function planRedelivery(
+  sql: Sql | Transaction,
+  hook: LockedHook,
+  { from, only }: RedeliveryRequest,
+): Promise<RedeliveryPlan> {
+  if (from === undefined) return { only: await requireRedeliverable(sql, hook, only) };
+  return { start: await findRedeliveryStart(sql, hook, from) };
+}
+
+async function startRedelivery(tx: Transaction, hook: LockedHook, { start, only }: RedeliveryPlan): Promise<void> {
+  if (start !== undefined) await redeliverFrom(tx, hook, start);
+  else if (!(await redeliverSelectedUnlessTooMany(tx, hook, only))) {
+    const sentence = `This reverse webhook has too many messages to repeat: at most ${MAX_RETRY_ROWS} at a time; nothing was done, please repeat it later`;
+    throw new KlatchError('too_many_retries', { sentence });
+  }
+}
+
+async function redeliveryResult(
+  sql: Sql | Transaction,
+  hook: LockedHook,
+  { start, only }: RedeliveryPlan,
+): Promise<RedeliveryResult> {
+  const firstSeq = start === undefined ? (Math.min(...only) as Seq) : firstRedeliveredSeq(hook, start.seq);
+  const [info] = await findHooks(sql, hook.conversationId, hook.hookId);
+  return {
+    from: firstSeq <= hook.lastSeq ? await idOfMessage(sql, hook, firstSeq) : null,
+    messages: only === undefined ? Math.max(0, hook.lastSeq - firstSeq + 1) : only.length,
+    pending: info?.pending ?? 0,
+  };
 }
 
 /**
@@ -95,13 +146,9 @@ async function awaitSettlement({ database }: Services, hook: HookReference, ids:
   }
 }
 
-async function redeliverSince(tx: Transaction, hook: LockedHook, from: string): Promise<Seq> {
-  return redeliverFrom(tx, hook, await findRedeliveryStart(tx, hook, from));
-}
-
-async function findRedeliveryStart(tx: Transaction, hook: LockedHook, from: string): Promise<RedeliveryStart> {
+async function findRedeliveryStart(sql: Sql | Transaction, hook: LockedHook, from: string): Promise<RedeliveryStart> {
   if (/^\d+:\d+(?:\.\d+)?$/.test(from)) {
-    const [seq] = await findSeqs(tx, hook, { key: 'from', ids: [from] });
+    const [seq] = await findSeqs(sql, hook, { key: 'from', ids: [from] });
     return { seq: seq!, since: null };
   }
   const timestamp = parseTimestamp(from);
@@ -112,32 +159,33 @@ async function findRedeliveryStart(tx: Transaction, hook: LockedHook, from: stri
   }
   const { conversationId, startAfterSeq, firstSeq, lastSeq } = hook;
   const after = Math.max(startAfterSeq, firstSeq - 1) as Seq;
-  return { seq: await firstSeqSince(tx, { conversationId, after, lastSeq }, timestamp), since: timestamp };
+  return { seq: await firstSeqSince(sql, { conversationId, after, lastSeq }, timestamp), since: timestamp };
 }
 
-async function redeliverByIds(tx: Transaction, hook: LockedHook, ids: readonly string[]): Promise<Seq> {
-  const seqs = await findSeqs(tx, hook, { key: 'only', ids });
+/** The seqs of the messages with these ids. Throws `invalid_input` if one of them cannot be sent to the hook. */
+async function requireRedeliverable(
+  sql: Sql | Transaction,
+  hook: LockedHook,
+  ids: readonly string[],
+): Promise<readonly Seq[]> {
+  const seqs = await findSeqs(sql, hook, { key: 'only', ids });
   const seqBeforeHook = seqs.find((seq) => seq <= hook.startAfterSeq);
   if (seqBeforeHook !== undefined) {
-    const id = await idOfMessage(tx, hook, seqBeforeHook);
+    const id = await idOfMessage(sql, hook, seqBeforeHook);
     const sentence = `only: ${id} is older than the reverse webhook, which never gets it; leave it out`;
     throw new KlatchError('invalid_input', { sentence });
   }
   const removedSeq = seqs.find((seq) => seq < hook.firstSeq);
   if (removedSeq !== undefined) {
-    const id = await idOfMessage(tx, hook, removedSeq);
-    const sentence = `only: ${id} was removed by a retention rule; the group begins with ${await idOfMessage(tx, hook, hook.firstSeq)}`;
+    const id = await idOfMessage(sql, hook, removedSeq);
+    const sentence = `only: ${id} was removed by a retention rule; the group begins with ${await idOfMessage(sql, hook, hook.firstSeq)}`;
     throw new KlatchError('invalid_input', { sentence });
   }
-  if (!(await redeliverSelectedUnlessTooMany(tx, hook, seqs))) {
-    const sentence = `This reverse webhook has too many messages to repeat: at most ${MAX_RETRY_ROWS} at a time; nothing was done, please repeat it later`;
-    throw new KlatchError('too_many_retries', { sentence });
-  }
-  return Math.min(...seqs) as Seq;
+  return seqs;
 }
 
-async function idOfMessage(tx: Transaction, { conversationId }: LockedHook, seq: Seq): Promise<string> {
-  const epochs = await findMessageEpochs(tx, conversationId, [seq]);
+async function idOfMessage(sql: Sql | Transaction, { conversationId }: LockedHook, seq: Seq): Promise<string> {
+  const epochs = await findMessageEpochs(sql, conversationId, [seq]);
   return messageId(conversationId, seq, epochs.get(seq) ?? (0 as LogEpoch));
 }
 
@@ -147,13 +195,13 @@ async function idOfMessage(tx: Transaction, { conversationId }: LockedHook, seq:
  * now.
  */
 async function findSeqs(
-  tx: Transaction,
+  sql: Sql | Transaction,
   { conversationId, lastSeq }: LockedHook,
   { key: inputField, ids }: { key: 'from' | 'only'; ids: readonly string[] },
 ): Promise<Seq[]> {
   const positions = ids.map((id) => ({ id, position: parseMessageId(id) }));
   const epochs = await findMessageEpochs(
-    tx,
+    sql,
     conversationId,
     positions.flatMap(({ position }) => position?.seq ?? []),
   );
@@ -182,22 +230,31 @@ export const redeliverHook = defineTargetedOperation({
   name: 'hooks.redeliver',
   summary: 'Send messages to a reverse webhook again: all from a message or time on, or single ones.',
   input: z
-    .strictObject({ hook: hookNumber, from: redeliveryStartSchema.optional(), only: redeliveredIdsSchema.optional() })
+    .strictObject({
+      hook: hookNumber,
+      from: redeliveryStartSchema.optional(),
+      only: redeliveredIdsSchema.optional(),
+      dry_run: z.boolean().default(false).describe('True: nothing is sent, and the answer says what would be sent.'),
+    })
     .refine(({ from, only }) => (from === undefined) !== (only === undefined), 'give one of "from" and "only"'),
   output: z.object({
     id: hookField,
     group: groupField,
     from: z.string().nullable().describe('The id of the first message that is sent; null: there is none.'),
+    messages: z.int().describe('How many messages are sent, with those from there on that it has not got yet.'),
     pending: pendingSchema,
   }),
   who: 'group-admin',
   on: 'hook',
   scope: 'hooks:manage',
   errors: ['hook_not_found', 'too_many_retries', 'token_rate_limited', 'change_unconfirmed'],
-  run: async (services, { hook: id, from, only }, caller, access) => {
+  run: async (services, { hook: id, from, only, dry_run: isDryRun }, caller, access) => {
     const hook = await hookByAccess(services, access, caller);
     limitGroupHookChanges(services, hook);
-    const redelivery = await redeliverMessages(services, hook, from === undefined ? { only: only! } : { from });
+    const request = from === undefined ? { only: only! } : { from };
+    const redelivery = isDryRun
+      ? await previewRedelivery(services, hook, request)
+      : await redeliverMessages(services, hook, request);
     return { id, group: hook.conversationId, ...redelivery };
   },
 });

@@ -15,6 +15,7 @@ import { translateCommitUnknown } from '../core/database-errors.ts';
 import { limitGroupHookChanges, hookByAccess, type HookAccess } from './hook-actor.ts';
 import { withAnnouncedHookChange } from './hook-announce.ts';
 import {
+  hookDescriptionSchema,
   hookOptionChanges,
   hookOptionsSchema,
   optionsAfterChange,
@@ -92,7 +93,8 @@ export async function applyHookUpdate(
   const work = async (tx: Transaction, locked: LockedHook): Promise<HookUpdateResult> => {
     const options = optionsAfterChange(locked, changes);
     requireOptionsOfFormat(locked.url, options);
-    await applyHookChanges(tx, locked, { ...options, paused: changes.paused, secretSealed });
+    const { paused, description } = changes;
+    await applyHookChanges(tx, locked, { ...options, paused, description, secretSealed });
     // The health is read in the same transaction: if a read after the commit failed, nobody would learn the new secret.
     const [info] = await findHooks(tx, hook.conversationId, hook.hookId);
     const isTokenNew = secret !== null || options.format !== locked.format;
@@ -148,13 +150,14 @@ export async function unregisterHook(services: Services, hook: HookAccess): Prom
 
 const hookChangesSchema = {
   paused: z.boolean().optional().describe('True: nothing is sent; false: it is sent again.'),
+  description: hookDescriptionSchema.nullable().optional().describe('Purpose, for people to read; null: none.'),
   ...hookOptionsSchema,
   rotate_secret: z.boolean().optional().describe('Make a new secret in the place of the present one.'),
 };
 
 export const updateHook = defineTargetedOperation({
   name: 'hooks.update',
-  summary: 'Pause or resume a reverse webhook, change how it delivers, or replace its secret.',
+  summary: 'Pause or resume a reverse webhook, change how it delivers or what it is for, or replace its secret.',
   input: z.strictObject({ hook: hookNumber, ...hookChangesSchema }),
   output: hookHealthSchema.extend({
     id: hookField,
@@ -169,10 +172,11 @@ export const updateHook = defineTargetedOperation({
   on: 'hook',
   scope: 'hooks:manage',
   errors: ['hook_not_found', 'invalid_hook_url', 'no_server_key', 'token_rate_limited', 'change_unconfirmed'],
-  run: async (services, { hook: id, rotate_secret: rotateSecret = false, paused, ...options }, caller, access) => {
+  run: async (services, { hook: id, rotate_secret: rotateSecret = false, ...input }, caller, access) => {
+    const { paused, description, ...options } = input;
     const hook = await hookByAccess(services, access, caller);
     limitGroupHookChanges(services, hook);
-    const changes = { ...hookOptionChanges(options), paused, rotateSecret };
+    const changes = { ...hookOptionChanges(options), paused, description, rotateSecret };
     const { health, newSecrets: shown } = await applyHookUpdate(services, hook, changes);
     return { id, group: hook.conversationId, ...health, ...shown };
   },

@@ -1,3 +1,4 @@
+import type { DeliveryOutcome } from '../../model/delivery-outcome.ts';
 import type { HookId, LogEpoch, Rev, Seq } from '../../model/ids.ts';
 import type { Sql } from '../db/connection.ts';
 
@@ -21,6 +22,16 @@ export interface LoggedAttempt {
 /** A position in a hook's delivery log, newest first: the last row of a page, after which the next page begins. */
 export type LogPosition = Pick<LoggedAttempt, 'at' | 'firstSeq' | 'rev' | 'attempt'>;
 
+/** The rows to select; a field that is null selects all rows. */
+export interface LogFilter {
+  readonly outcomes: readonly DeliveryOutcome[] | null;
+  readonly since: Date | null;
+  /** Only rows about this message: its deliveries and those of its events. */
+  readonly seq: Seq | null;
+}
+
+const EVERY_ROW: LogFilter = { outcomes: null, since: null, seq: null };
+
 /**
  * A page of a hook's delivery log, newest first. Rows of the same time are sorted by seq, rev and attempt, so that no
  * row appears on two pages.
@@ -28,9 +39,9 @@ export type LogPosition = Pick<LoggedAttempt, 'at' | 'firstSeq' | 'rev' | 'attem
 export async function readLogPage(
   sql: Sql,
   hookId: HookId,
-  page: { before: LogPosition | null; limit: number },
+  page: { before: LogPosition | null; limit: number; filter?: LogFilter },
 ): Promise<LoggedAttempt[]> {
-  const { before, limit } = page;
+  const { before, limit, filter: { outcomes, since, seq } = EVERY_ROW } = page;
   return sql<LoggedAttempt[]>`
     select seq as "firstSeq", last_seq as "lastSeq", rev, last_rev as "lastRev", attempt, at, outcome, category, code,
       duration_ms as "durationMs", coalesce((
@@ -38,5 +49,8 @@ export async function readLogPage(
     from delivery_attempt d
     where hook_id = ${hookId}
       ${before === null ? sql`` : sql`and (at, seq, rev, attempt) < (${before.at}, ${before.firstSeq}, ${before.rev}, ${before.attempt})`}
+      ${outcomes === null ? sql`` : sql`and outcome = any(${[...outcomes]}::text[])`}
+      ${since === null ? sql`` : sql`and at >= ${since}`}
+      ${seq === null ? sql`` : sql`and (seq = ${seq} or rev = 0 and seq < ${seq} and last_seq >= ${seq})`}
     order by at desc, seq desc, rev desc, attempt desc limit ${limit}`;
 }

@@ -1,7 +1,7 @@
 import type { ChangeEventKind } from '../../model/change-event.ts';
 import type { HookFilter, HookFormat } from '../../model/hook-format.ts';
 import type { ConversationId, HookId, Rev, Seq } from '../../model/ids.ts';
-import type { Sql, Transaction } from '../db/connection.ts';
+import type { Fragment, Sql, Transaction } from '../db/connection.ts';
 import type { HookOrder, HookSignature } from './hooks.ts';
 import { MAX_RETRY_ROWS, type RetryRangeWithAttempts } from './retries.ts';
 import { updateWantsEvents } from './wants-events.ts';
@@ -16,6 +16,7 @@ export interface HookReference {
 export interface LockedHook extends HookReference, HookFilter {
   readonly url: string;
   readonly secretSealed: string;
+  readonly description: string | null;
   readonly format: HookFormat;
   readonly paused: boolean;
   readonly failures: number;
@@ -39,6 +40,8 @@ type OptionalHookFilter = { readonly [Key in keyof HookFilter]?: HookFilter[Key]
 /** Changes of a hook; fields that are left out keep their value. */
 export interface HookOptionsAndPauseChanges extends OptionalHookFilter {
   readonly paused?: boolean | undefined;
+  /** Null: the hook has no description after the change. */
+  readonly description?: string | null | undefined;
   readonly format?: HookFormat | undefined;
   readonly order?: HookOrder | undefined;
   readonly batch?: number | undefined;
@@ -53,17 +56,29 @@ export interface HookOptionsAndPauseChanges extends OptionalHookFilter {
  * Locks a hook until the transaction ends; null when the group has no such hook, or it is removed. It locks only the
  * hook's own row. A settlement, which locks the lease before the hook, waits for this lock; posts do not wait.
  */
-export async function lockHook(tx: Transaction, { conversationId, hookId }: HookReference): Promise<LockedHook | null> {
-  const [row] = await tx<Omit<LockedHook, 'firstSeq' | 'lastSeq' | 'lastRev'>[]>`
+export function lockHook(tx: Transaction, hook: HookReference): Promise<LockedHook | null> {
+  return findHookForChange(tx, hook, tx`for no key update`);
+}
+
+/** The hook as `lockHook` returns it, without a lock: what a change would find now. */
+export function findHookUnlocked(sql: Sql, hook: HookReference): Promise<LockedHook | null> {
+  return findHookForChange(sql, hook, sql``);
+}
+
+async function findHookForChange(
+  sql: Sql | Transaction,
+  { conversationId, hookId }: HookReference,
+  lock: Fragment,
+): Promise<LockedHook | null> {
+  const [row] = await sql<Omit<LockedHook, 'firstSeq' | 'lastSeq' | 'lastRev'>[]>`
     select id as "hookId", conversation_id as "conversationId", paused_at is not null as paused, failures,
-      url, secret_sealed as "secretSealed", format, ordering as "order", batch, signature, to_json(skip) as skip, to_json(triggers) as triggers,
+      url, secret_sealed as "secretSealed", description, format, ordering as "order", batch, signature, to_json(skip) as skip, to_json(triggers) as triggers,
       max_age as "maxAgeS", start_seq as "startAfterSeq", cursor,
       to_json(events) as events, event_start_rev as "eventStartAfterRev", event_cursor as "eventCursor"
-    from reverse_hook where id = ${hookId} and conversation_id = ${conversationId} and removed_at is null
-    for no key update`;
+    from reverse_hook where id = ${hookId} and conversation_id = ${conversationId} and removed_at is null ${lock}`;
   if (row === undefined) return null;
   // A separate statement: the first one may have waited for its lock, and would return the head of before that wait.
-  const [head] = await tx<Pick<LockedHook, 'firstSeq' | 'lastSeq' | 'lastRev'>[]>`
+  const [head] = await sql<Pick<LockedHook, 'firstSeq' | 'lastSeq' | 'lastRev'>[]>`
     select first_seq as "firstSeq", last_seq as "lastSeq", last_rev as "lastRev" from conversation_head
     where conversation_id = ${conversationId}`;
   return { ...row, ...head! };
@@ -83,6 +98,7 @@ export async function applyHookChanges(
   changes: HookOptionsAndPauseChanges,
 ): Promise<boolean> {
   const {
+    description = hook.description,
     format = hook.format,
     order = hook.order,
     batch = hook.batch,
@@ -96,6 +112,7 @@ export async function applyHookChanges(
   const resumes = changes.paused === false;
   const hurried = resumes ? await makeRetryRowsDue(tx, hook.hookId) : 0;
   const differs =
+    description !== hook.description ||
     format !== hook.format ||
     order !== hook.order ||
     batch !== hook.batch ||
@@ -109,7 +126,7 @@ export async function applyHookChanges(
     (resumes && (hook.paused || hook.failures > 0 || hurried > 0));
   if (!differs) return false;
   await tx`
-    update reverse_hook set generation = generation + 1, format = ${format}, ordering = ${order}, batch = ${batch},
+    update reverse_hook set generation = generation + 1, description = ${description}, format = ${format}, ordering = ${order}, batch = ${batch},
       signature = ${signature}, skip = ${[...skip]}::text[], triggers = ${[...triggers]}::text[], max_age = ${maxAgeS}
       ${changes.paused === true ? tx`, paused_at = coalesce(paused_at, now())` : tx``}
       ${resumes ? tx`, paused_at = null, ${resetFailureColumns(tx)}` : tx``}
@@ -167,14 +184,19 @@ export interface RedeliveryStart {
  * a retention rule removed, and records that. Returns the first seq that the lane sends next.
  */
 export async function redeliverFrom(tx: Transaction, hook: LockedHook, { seq, since }: RedeliveryStart): Promise<Seq> {
-  const { hookId, startAfterSeq, cursor, firstSeq } = hook;
-  const first = Math.min(Math.max(seq, startAfterSeq + 1, firstSeq), Math.max(cursor + 1, firstSeq)) as Seq;
+  const { hookId, cursor } = hook;
+  const first = firstRedeliveredSeq(hook, seq);
   const eventCursor = await eventCursorForRedelivery(tx, hook, { seq: first, since });
   await tx`
     delete from delivery_retry
     where hook_id = ${hookId} and (seq >= ${first} or rev > ${eventCursor ?? Number.MAX_SAFE_INTEGER})`;
   await setCursorsAndResetFailures(tx, hook, { cursor: Math.min(first - 1, cursor), eventCursor });
   return first;
+}
+
+/** The first seq that the lane sends after `redeliverFrom` with this start. */
+export function firstRedeliveredSeq({ startAfterSeq, cursor, firstSeq }: LockedHook, seq: number): Seq {
+  return Math.min(Math.max(seq, startAfterSeq + 1, firstSeq), Math.max(cursor + 1, firstSeq)) as Seq;
 }
 
 /** The event cursor to which a redelivery moves the hook back; null in a hook that asks for no events. */
@@ -354,38 +376,4 @@ export async function firstSeqSince(
     )
     select low as seq from search order by high - low limit 1`;
   return found!.seq;
-}
-
-/** The fields of a hook that a ping needs. */
-export interface PingTarget extends HookReference {
-  readonly title: string;
-  readonly url: string;
-  readonly format: HookFormat;
-  readonly signature: HookSignature;
-  readonly secretSealed: string;
-  readonly oldSecretSealed: string | null;
-  readonly oldSecretUntil: Date | null;
-}
-
-/**
- * Claims the right to ping a hook now. All processes together get it at most once in `intervalS` seconds. Null: the
- * last ping is too recent; `undefined`: the group has no such hook, or it is removed.
- */
-export async function claimPing(
-  sql: Sql,
-  { conversationId, hookId }: HookReference,
-  intervalS: number,
-): Promise<PingTarget | null | undefined> {
-  // A `pinged_at` in the future was written before the clock was set back: it blocks no ping.
-  const [claimed] = await sql<PingTarget[]>`
-    update reverse_hook r set pinged_at = now()
-    from conversation c
-    where r.id = ${hookId} and r.conversation_id = ${conversationId} and r.removed_at is null and c.id = r.conversation_id
-      and (r.pinged_at is null or r.pinged_at > now() or r.pinged_at <= now() - make_interval(secs => ${intervalS}))
-    returning r.id as "hookId", r.conversation_id as "conversationId", c.title, r.url, r.format, r.signature,
-      r.secret_sealed as "secretSealed", r.old_secret_sealed as "oldSecretSealed", r.old_secret_until as "oldSecretUntil"`;
-  if (claimed !== undefined) return claimed;
-  const [found] = await sql`
-    select from reverse_hook where id = ${hookId} and conversation_id = ${conversationId} and removed_at is null`;
-  return found === undefined ? undefined : null;
 }

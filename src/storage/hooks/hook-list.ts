@@ -1,7 +1,7 @@
 import type { ChangeEventKind } from '../../model/change-event.ts';
 import type { HookStateCriteria } from '../../model/hook.ts';
 import type { HookFilter, HookFormat } from '../../model/hook-format.ts';
-import type { ConversationId, Rev, Seq } from '../../model/ids.ts';
+import type { AccountId, ConversationId, Rev, Seq } from '../../model/ids.ts';
 import type { Sql, Transaction } from '../db/connection.ts';
 import { hookColumns, hookJoins, type HookInfo, type HookOrder, type HookSignature } from './hooks.ts';
 
@@ -13,15 +13,15 @@ export interface ListedHook extends HookInfo {
   readonly conversationId: ConversationId;
   readonly format: HookFormat;
   readonly events: readonly ChangeEventKind[];
+  readonly title: string;
+  readonly description: string | null;
+  readonly order: HookOrder;
   readonly removedAt: Date | null;
   readonly removedBy: RemovedBy | null;
 }
 
 /** All fields of a hook except its secrets. */
 export interface HookDetails extends ListedHook, HookFilter {
-  readonly title: string;
-  readonly description: string | null;
-  readonly order: HookOrder;
   readonly batch: number;
   readonly signature: HookSignature;
   readonly oldSecretUntil: Date | null;
@@ -38,6 +38,8 @@ export interface HookPageRequest {
   readonly after: number;
   readonly limit: number;
   readonly conversationId: ConversationId | null;
+  /** Only hooks of groups in which this account is owner or admin; null: of all groups. */
+  readonly manager: AccountId | null;
   /** True: hooks that were removed and whose rows still exist; false: hooks that were not removed. */
   readonly removed: boolean;
   /**
@@ -53,17 +55,24 @@ const MAX_LISTED_HOOKS = 1_001;
  * Lists hooks of all groups or of one, in the order of their ids. The query cuts the page before it joins other tables.
  */
 export async function listHooks(sql: Sql, page: HookPageRequest): Promise<ListedHook[]> {
-  const { conversationId } = page;
+  const { conversationId, manager } = page;
   return sql<ListedHook[]>`
     select ${hookColumns(sql)}, r.conversation_id as "conversationId", r.format, to_json(r.events) as events,
-      r.removed_at as "removedAt", r.removed_by as "removedBy"
+      c.title, r.description, r.ordering as "order", r.removed_at as "removedAt", r.removed_by as "removedBy"
     from (
       select * from reverse_hook r
       where r.id > ${page.after} and r.removed_at is ${page.removed ? sql`not null` : sql`null`}
         ${conversationId === null ? sql`` : sql`and r.conversation_id = ${conversationId}`}
+        ${
+          manager === null
+            ? sql``
+            : sql`and r.conversation_id = any(array(
+          select m.conversation_id from membership m where m.account_id = ${manager} and m.role in ('owner', 'admin')))`
+        }
         ${stateCriteriaSql(sql, page.stateCriteria)}
       order by r.id limit ${Math.min(page.limit, MAX_LISTED_HOOKS)}
     ) r ${hookJoins(sql)}
+    cross join lateral (select c.title from conversation c where c.id = r.conversation_id limit 1) c
     order by r.id`;
 }
 

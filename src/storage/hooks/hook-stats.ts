@@ -1,5 +1,6 @@
 import { DURATION_BOUNDS_MS } from '../../model/hook-stats.ts';
 import type { Fragment, Sql } from '../db/connection.ts';
+import type { HookId } from '../../model/ids.ts';
 import type { HookReference } from './hook-control.ts';
 
 const FIVE_MINUTES_S = 300;
@@ -62,6 +63,29 @@ export async function readHookStats(
     from hook_stats
     where conversation_id = ${conversationId} and hook_id = ${hookId} and five_minutes >= ${since}
     group by 1 order by 1`;
+}
+
+/** The requests to a hook in an hour that begins at this moment. */
+interface HourlyRequests {
+  readonly hookId: HookId;
+  readonly at: Date;
+  readonly delivered: number;
+  readonly failed: number;
+}
+
+/** The requests to some hooks since a moment, by hour and in the order of time; hours without a request are left out. */
+export async function readHourlyRequests(
+  sql: Sql,
+  hooks: readonly HookReference[],
+  since: Date,
+): Promise<HourlyRequests[]> {
+  return sql<HourlyRequests[]>`
+    select s.hook_id as "hookId", date_trunc('hour', s.five_minutes, 'UTC') as at,
+      sum(s.delivered) as delivered, sum(s.failed) as failed
+    from unnest(${hooks.map(({ conversationId }) => conversationId)}::bigint[],
+        ${hooks.map(({ hookId }) => hookId)}::bigint[]) as h (conversation_id, hook_id)
+      join hook_stats s on s.conversation_id = h.conversation_id and s.hook_id = h.hook_id and s.five_minutes >= ${since}
+    group by 1, 2 order by 1, 2`;
 }
 
 /** A hook, and the number of requests from which retention tells whether its delivery log may have too many rows. */

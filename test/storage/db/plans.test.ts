@@ -7,17 +7,19 @@ import { listGroups } from '../../../src/storage/groups/groups.ts';
 import { readLogPage, type LogPosition } from '../../../src/storage/hooks/delivery-log.ts';
 import {
   applyHookChanges,
-  claimPing,
   firstSeqSince,
   lockHook,
   redeliverFrom,
   redeliverSelectedUnlessTooMany,
   skipBacklog,
 } from '../../../src/storage/hooks/hook-control.ts';
+import { claimPing } from '../../../src/storage/hooks/hook-ping.ts';
 import type { HookReference, LockedHook } from '../../../src/storage/hooks/hook-control.ts';
 import { findHookDetails, listHooks, type HookPageRequest } from '../../../src/storage/hooks/hook-list.ts';
 import { readDeliveryEvents } from '../../../src/storage/hooks/hook-events.ts';
 import { findHooks } from '../../../src/storage/hooks/hooks.ts';
+import { readHourlyRequests } from '../../../src/storage/hooks/hook-stats.ts';
+import { countRecentPosts } from '../../../src/storage/groups/recent-posts.ts';
 import { findIntegration } from '../../../src/storage/groups/integrations.ts';
 import {
   conversationsWithPendingEvents,
@@ -36,56 +38,11 @@ import { searchMessagesByWords } from '../../../src/storage/messages/search.ts';
 import { Pool } from '../../../src/storage/db/pool.ts';
 import type { Settlement } from '../../../src/storage/hooks/settlement.ts';
 import { settle, UNTROUBLED } from '../fixture.ts';
+import { FILL, GROUPS, MESSAGES } from './large-installation.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
-
-const GROUPS = 20_000;
-const MESSAGES = 5;
 
 let database: TestDatabase;
 let pool: Pool;
-
-/** A large installation that is idle except for one group in a thousand. */
-const FILL = `
-  insert into account (kind, name) select 'webhook', 'sender' from generate_series(1, ${GROUPS});
-  insert into account (kind, nick, name) select 'user', 'nick ' || n, 'person' from generate_series(1, ${GROUPS}) n;
-  insert into conversation (kind, title) select 'group', 'group ' || n from generate_series(1, ${GROUPS}) n;
-  insert into conversation_head (conversation_id, last_seq, last_rev, last_at)
-    select n, ${MESSAGES}, ${MESSAGES}, case when n % 1000 = 0 then now() else now() - interval '1 day' end
-    from generate_series(1, ${GROUPS}) n;
-  insert into membership (conversation_id, account_id, role)
-    select n, ${GROUPS} + n, 'member' from generate_series(1, ${GROUPS}) n;
-  insert into integration (conversation_id, account_id, token_hash, token_sealed)
-    select n, n, 'hash ' || n, '-' from generate_series(1, ${GROUPS}) n;
-  insert into message (conversation_id, seq, rev, sender_id, text, sent_at)
-    select n, m, m, n, 'text', now() from generate_series(1, ${GROUPS}) n, generate_series(1, ${MESSAGES}) m;
-  insert into notice (conversation_id, rev, kind)
-    select n, 100 + m, 'joined' from generate_series(1, ${GROUPS}) n, generate_series(1, 2) m;
-  insert into search_index_progress (conversation_id, indexed_rev) select n, ${MESSAGES} from generate_series(1, ${GROUPS}) n;
-  insert into search_index (conversation_id, seq, sent_at, document)
-    select n, m, now() - n * interval '1 s', to_tsvector('simple', 'common' || case when n % 1000 = 0 then ' rare' else '' end)
-    from generate_series(1, ${GROUPS}) n, generate_series(1, ${MESSAGES}) m;
-  insert into mention (account_id, conversation_id, seq)
-    select ${GROUPS} + n, n, m from generate_series(1, ${GROUPS}) n, generate_series(1, ${MESSAGES}) m;
-  insert into idempotency_key (conversation_id, key, seq, body_hash)
-    select n, 'key ' || m, m, '-' from generate_series(1, ${GROUPS}) n, generate_series(1, ${MESSAGES}) m;
-  insert into alert (conversation_id, source, key, seq, state, since)
-    select n, 'test', 'alert ' || m, m, 'firing', now() from generate_series(1, ${GROUPS}) n, generate_series(1, ${MESSAGES}) m;
-  insert into file (id, owner_id, name, type, size, received, state, conversation_id, seq)
-    select lpad(n || case when m = 0 then 'f' else 'a' end, 22, '0'), n, 'name', 'text/plain', 1, 1, 'stored',
-      case when m > 0 then n end, case when m > 0 then m end
-    from generate_series(1, ${GROUPS}) n, generate_series(0, 1) m;
-  insert into reverse_hook (conversation_id, url, secret_sealed, start_seq, cursor)
-    select n, 'http://example.org/', '-', 0, ${MESSAGES} from generate_series(1, ${GROUPS}) n;
-  update reverse_hook set events = array['message.updated'], event_start_rev = 0, event_cursor = 0 where id % 100 = 0;
-  insert into hook_event (conversation_id, rev, after_seq, seq, kind, actor_id, at)
-    select n, m, m, m, 'message.updated', n, now() from generate_series(100, ${GROUPS}, 100) n, generate_series(1, 5) m;
-  insert into delivery_retry (conversation_id, hook_id, seq, last_seq, attempts, next_at)
-    select n, n, m, m, 1, now() from generate_series(1, ${GROUPS}) n, generate_series(1, 2) m;
-  insert into delivery_attempt (conversation_id, hook_id, seq, last_seq, attempt, at, outcome, duration_ms)
-    select n, n, m, m, 1, now(), 'delivered', 1 from generate_series(1, ${GROUPS}) n, generate_series(1, ${MESSAGES}) m;
-  insert into hook_stats (conversation_id, hook_id, five_minutes, delivered, failed, durations)
-    select n, n, to_timestamp(floor(extract(epoch from now()) / 300) * 300), ${MESSAGES}, 0, array_fill(0, array[12])
-    from generate_series(1, ${GROUPS}) n`;
 
 /** Disables autovacuum on all tables, and on each partition of the partitioned ones. */
 const STILL = `
@@ -183,7 +140,14 @@ const settlements: Settlement[] = Array.from({ length: 50 }, (_, i) => ({
   attempts: [],
 }));
 
-const allHooks: HookPageRequest = { after: 0, limit: 101, conversationId: null, removed: false, stateCriteria: null };
+const allHooks: HookPageRequest = {
+  after: 0,
+  limit: 101,
+  conversationId: null,
+  manager: null,
+  removed: false,
+  stateCriteria: null,
+};
 const allAccounts: AccountPageRequest = { after: '', limit: 101, role: null, conversationId: null };
 
 const hookOf = (index: number): HookReference => ({
@@ -288,6 +252,12 @@ const statements: [string, (sql: Sql) => Promise<unknown>][] = [
   ["a page of one group's hooks", (sql) => listHooks(sql, { ...allHooks, conversationId: conversation(5) })],
   ['everything about a hook', (sql) => findHookDetails(sql, conversation(5))],
   ['the newest attempts of a hook', (sql) => readLogPage(sql, hookOf(5).hookId, { before: null, limit: 101 })],
+  [
+    'the hooks that an account manages',
+    (sql) => listHooks(sql, { ...allHooks, manager: conversation(5) as number as AccountId }),
+  ],
+  ['the requests to hooks by hour', (sql) => readHourlyRequests(sql, [hookOf(5), hookOf(6)], new Date())],
+  ['the recent posts of a group', (sql) => countRecentPosts(sql, conversation(5))],
   ['a page of the delivery log', (sql) => readLogPage(sql, hookOf(5).hookId, { before: logPlace, limit: 101 })],
   ['a ping', (sql) => claimPing(sql, hookOf(106), 5)],
   ['a pause', locked(107, (tx, hook) => applyHookChanges(tx, hook, { paused: true }))],

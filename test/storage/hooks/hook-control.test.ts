@@ -3,7 +3,6 @@ import type { HookId, Seq } from '../../../src/model/ids.ts';
 import type { Transaction } from '../../../src/storage/db/connection.ts';
 import {
   applyHookChanges,
-  claimPing,
   firstSeqSince,
   lockHook,
   redeliverFrom,
@@ -11,6 +10,7 @@ import {
   skipBacklog,
   type LockedHook,
 } from '../../../src/storage/hooks/hook-control.ts';
+import { claimPing } from '../../../src/storage/hooks/hook-ping.ts';
 import { findHooks, markHookRemovedByClient } from '../../../src/storage/hooks/hooks.ts';
 import { claimPartitions } from '../../../src/storage/hooks/leases.ts';
 import type { Pool } from '../../../src/storage/db/pool.ts';
