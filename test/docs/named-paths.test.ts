@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 
@@ -8,6 +8,12 @@ const root = join(import.meta.dirname, '../..');
  * no file.
  */
 const PATH = /`((?:bench|client|debian|docs|etc|faults|packages|scripts|src|systemd|test|web)\/[\w./-]*)`/g;
+
+test('DEVELOPING.md names the number of the next migration', () => {
+  const numbers = readdirSync(join(root, 'src/storage/migrations')).map((name) => Number(name.slice(0, 3)));
+  const next = String(Math.max(...numbers) + 1).padStart(3, '0');
+  expect(readFileSync(join(root, 'DEVELOPING.md'), 'utf8')).toContain(`src/storage/migrations/${next}-<name>.sql`);
+});
 
 describe.each(['ARCHITECTURE.md', 'DEVELOPING.md', 'GLOSSARY.md'])('%s', (name) => {
   test('names files and folders that exist', () => {

@@ -61,10 +61,10 @@ export class Navigation {
     }
   }
 
-  /** Goes from a part of the settings to the list of the parts. */
-  goToSettingsList(): void {
+  /** Goes from a part of a panel to the list of the parts, at the route `list`. */
+  goToPanelList(list: Route): void {
     if (this.#isLeavingPanel) return;
-    if (panelStepsIn(history.state) < 2) this.go({ screen: 'settings', part: null }, { replaces: true });
+    if (panelStepsIn(history.state) < 2) this.go(list, { replaces: true });
     else {
       this.#isLeavingPanel = true;
       history.back();

@@ -23,8 +23,13 @@ export type ScreenBelow =
       /** The message to show; null: the first unread one, or the end where all is read. */
       readonly seq: number | null;
       /** The panel that is open over the conversation, if any. */
-      readonly panel?: 'about';
+      readonly panel?: ConversationPanel;
+      /** The reverse webhook that the panel `hooks` shows; without it: the list. */
+      readonly hook?: number;
     };
+
+const conversationPanels = ['about', 'integration', 'hooks'] as const;
+export type ConversationPanel = (typeof conversationPanels)[number];
 
 interface SettingsRoute {
   readonly screen: 'settings';
@@ -32,7 +37,8 @@ interface SettingsRoute {
   readonly part: SettingsPart | null;
 }
 
-const CONVERSATION_PATH = /^c\/([1-9]\d{0,14})(?:\/([1-9]\d{0,14}))?(\/about)?$/;
+const CONVERSATION_PATH =
+  /^c\/([1-9]\d{0,14})(?:\/([1-9]\d{0,14}))?(?:\/(about|integration|hooks)(?:(?<=hooks)\/([1-9]\d{0,9}))?)?$/;
 const SETTINGS_PATH = /^settings(?:\/([a-z-]{1,30}))?$/;
 
 /** Reads a path of the page below its base; unknown paths lead to the list of conversations. */
@@ -46,7 +52,9 @@ function conversationRoute(path: string): Route | null {
   if (found === null) return null;
   const seq = found[2] === undefined ? null : Number(found[2]);
   const route = { screen: 'conversation', conversation: Number(found[1]), seq } as const;
-  return found[3] === undefined ? route : { ...route, panel: 'about' };
+  const panel = conversationPanels.find((each) => each === found[3]);
+  if (panel === undefined) return route;
+  return found[4] === undefined ? { ...route, panel } : { ...route, panel, hook: Number(found[4]) };
 }
 
 function settingsRoute(path: string): Route | null {
@@ -61,8 +69,9 @@ function settingsRoute(path: string): Route | null {
 export function pathOf(route: Route, basePathname: string): string {
   if (route.screen === 'list') return basePathname;
   if (route.screen === 'settings') return `${basePathname}settings${route.part === null ? '' : `/${route.part}`}`;
-  const { conversation, seq, panel } = route;
-  return `${basePathname}c/${conversation}${seq === null ? '' : `/${seq}`}${panel === undefined ? '' : `/${panel}`}`;
+  const { conversation, seq, panel, hook } = route;
+  const parts = [conversation, seq, panel, hook].filter((part) => part !== null && part !== undefined);
+  return `${basePathname}c/${parts.join('/')}`;
 }
 
 /** Whether a panel is open over another screen. */

@@ -1,4 +1,5 @@
 import { useMemo } from 'preact/hooks';
+import type { AppState } from '../core/app-state.ts';
 import type { ChatState } from '../core/chat-state.ts';
 import { GroupApi } from '../core/group-api.ts';
 import type { ConversationEntry } from '../core/unread.ts';
@@ -13,16 +14,36 @@ import { NotificationSettings } from './notification-settings.tsx';
 import type { PanelPartProps } from './panel-part.ts';
 import { panelPartPropsOf } from './people/member-actions.tsx';
 import { PersonCard } from './people/person-card.tsx';
-import { PostingHint } from './posting-hint.tsx';
+import { useLoaded } from './loaded.ts';
+import { RouteLink } from './route-link.tsx';
 
 interface GroupPanelProps {
+  readonly state: AppState;
   readonly chat: ChatState;
   readonly entry: ConversationEntry;
   readonly onClose: () => void;
 }
 
 /** The details of a conversation: its description, its members, and the settings that the account may change. */
-export function GroupPanel({ chat, entry, onClose }: GroupPanelProps) {
+export function GroupPanel(props: GroupPanelProps) {
+  const route = props.state.route.value;
+  const panel = route.screen === 'conversation' ? route.panel : undefined;
+  return panel === undefined || panel === 'about' ? <Details {...props} /> : <LoadedWebhooks {...props} />;
+}
+
+const loadWebhooks = async () => (await import('./webhooks/webhooks-panel.tsx')).WebhooksPanel;
+
+function LoadedWebhooks({ state, chat, entry }: GroupPanelProps) {
+  const { part: Panel, hasFailed } = useLoaded(loadWebhooks);
+  return (
+    <>
+      {Panel === null ? null : <Panel state={state} chat={chat} entry={entry} />}
+      <Problem sentence={hasFailed ? words.cannotLoad : null} />
+    </>
+  );
+}
+
+function Details({ state, chat, entry, onClose }: GroupPanelProps) {
   const { id, kind, peer } = entry.info;
   const api = useMemo(() => new GroupApi(chat.api, id), [chat, id]);
   const part = panelPartPropsOf(chat, entry, api);
@@ -46,16 +67,39 @@ export function GroupPanel({ chat, entry, onClose }: GroupPanelProps) {
           {part.mayManage && !entry.info.archived ? (
             <>
               <GroupInvites {...part} />
-              <section>
-                <h3>{words.programs}</h3>
-                <PostingHint chat={chat} group={id} />
-              </section>
+              <WebhookLinks state={state} conversation={id} />
             </>
           ) : null}
           <LeaveSection {...part} onClose={onClose} />
         </>
       )}
     </>
+  );
+}
+
+function WebhookLinks({ state, conversation }: { readonly state: AppState; readonly conversation: number }) {
+  const panels = ['integration', 'hooks'] as const;
+  const shown = state.route.value;
+  const seq = shown.screen === 'conversation' ? shown.seq : null;
+  return (
+    <section>
+      <h3>{words.webhooks}</h3>
+      <ul class="webhook-links">
+        {panels.map((panel) => {
+          const route = { screen: 'conversation', conversation, seq, panel } as const;
+          return (
+            <li key={panel}>
+              <RouteLink
+                state={state}
+                route={route}
+                label={words.webhookPanels[panel]}
+                onFollow={() => state.go(route)}
+              />
+            </li>
+          );
+        })}
+      </ul>
+    </section>
   );
 }
 

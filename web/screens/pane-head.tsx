@@ -16,7 +16,7 @@ interface PaneHeadProps {
 /** The title of a conversation, with the button for its details. */
 export function PaneHead({ state, chat, entry }: PaneHeadProps) {
   const route = state.route.value;
-  const isOpen = route.screen === 'conversation' && route.panel === 'about';
+  const panel = route.screen === 'conversation' ? route.panel : undefined;
   const showDetails = (conversation: number): void => {
     const seq = route.screen === 'conversation' ? route.seq : null;
     state.go({ screen: 'conversation', conversation, seq, panel: 'about' });
@@ -34,8 +34,8 @@ export function PaneHead({ state, chat, entry }: PaneHeadProps) {
           </button>
         )}
       </header>
-      {isOpen && entry !== undefined ? (
-        <Details chat={chat} entry={entry} onClose={() => state.navigation.leavePanel()} />
+      {panel !== undefined && entry !== undefined ? (
+        <Details state={state} chat={chat} entry={entry} onClose={() => state.navigation.leavePanel()} />
       ) : null}
     </>
   );
@@ -71,16 +71,17 @@ function PeerOnline({ chat, account }: { readonly chat: ChatState; readonly acco
 const loadPanel = async () => (await import('./panels.ts')).GroupPanel;
 
 interface DetailsProps {
+  readonly state: AppState;
   readonly chat: ChatState;
   readonly entry: ConversationEntry;
   readonly onClose: () => void;
 }
 
-function Details({ chat, entry, onClose }: DetailsProps) {
+function Details({ state, chat, entry, onClose }: DetailsProps) {
   const { part: Panel, hasFailed } = useLoaded(loadPanel);
   return (
     <Modal title={conversationTitle(entry)} isDrawer onClose={onClose}>
-      {Panel === null ? null : <Panel chat={chat} entry={entry} onClose={onClose} />}
+      {Panel === null ? null : <Panel state={state} chat={chat} entry={entry} onClose={onClose} />}
       <Problem sentence={hasFailed ? words.cannotLoad : null} />
     </Modal>
   );

@@ -27,11 +27,12 @@ interface RemoteOptions {
   readonly key?: unknown;
   /** True: the value is read again on each new connection. False: only on a new connection after a failure. */
   readonly rereadsOnReconnect?: boolean;
+  /** While the page is visible, the value is also read again after each such time. Null: it is not. */
+  readonly rereadEveryMs?: number | null;
 }
 
 /** Reads the value on the first draw, and after a failure again when the connection is back. */
 export function useRemote<Value>(load: () => Promise<Value>, options: RemoteOptions): RemoteValue<Value> {
-  const { chat, key = chat, rereadsOnReconnect: isReadOnReconnect = false } = options;
   const value = useSignal<Value | null>(null);
   const problem = useSignal<string | null>(null);
   const hasReadFailed = useSignal(false);
@@ -68,14 +69,19 @@ export function useRemote<Value>(load: () => Promise<Value>, options: RemoteOpti
     await read();
     return true;
   };
-  useEffect(() => {
-    void read();
-    return () => {
+  useReads(options, {
+    read,
+    refresh: async () => {
+      // A change or another read is running: its result is as new.
+      if (runningCount.peek() > 0) return;
+      const requestNumber = latestRequestNumber.current;
+      const next = await load();
+      if (requestNumber === latestRequestNumber.current) value.value = next;
+    },
+    abandon: () => {
       latestRequestNumber.current += 1;
-    };
-  }, [key]);
-  useReconnection(chat, () => {
-    if (isReadOnReconnect || problem.peek() !== null) void read();
+    },
+    hasProblem: () => problem.peek() !== null,
   });
   return {
     value: value.value,
@@ -89,6 +95,44 @@ export function useRemote<Value>(load: () => Promise<Value>, options: RemoteOpti
     },
     change,
   };
+}
+
+interface Reads {
+  readonly read: () => Promise<void>;
+  /** Reads the value again without a sign of it on the page. */
+  readonly refresh: () => Promise<void>;
+  /** Ignores the results of running reads. */
+  readonly abandon: () => void;
+  readonly hasProblem: () => boolean;
+}
+
+/** Reads on the first draw, after a change of the key, on a reconnection, and again and again if the options say so. */
+function useReads(options: RemoteOptions, { read, refresh, abandon, hasProblem }: Reads): void {
+  const { chat, key = chat, rereadsOnReconnect: isReadOnReconnect = false, rereadEveryMs = null } = options;
+  useEffect(() => {
+    void read();
+    return abandon;
+  }, [key]);
+  useRepeatedRead(rereadEveryMs, key, refresh);
+  useReconnection(chat, () => {
+    if (isReadOnReconnect || hasProblem()) void read();
+  });
+}
+
+/**
+ * Calls `read` again and again while the page is visible. A failure is ignored: the former value stays, and the bar at
+ * the top of the page says that there is no connection.
+ */
+function useRepeatedRead(everyMs: number | null, key: unknown, read: () => Promise<void>): void {
+  const latest = useRef(read);
+  latest.current = read;
+  useEffect(() => {
+    if (everyMs === null) return undefined;
+    const timer = setInterval(() => {
+      if (document.visibilityState === 'visible') void latest.current().catch(() => {});
+    }, everyMs);
+    return () => clearInterval(timer);
+  }, [everyMs, key]);
 }
 
 /** Calls `onReconnected` after each reconnection to the server. */

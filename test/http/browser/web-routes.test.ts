@@ -17,6 +17,7 @@ const POLICY =
   "connect-src 'self'; manifest-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; " +
   "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types klatch";
 
+const webhookPaths = ['/c/7/integration', '/c/7/hooks', '/c/7/hooks/5', '/c/7/42/hooks/5'];
 const settingsPaths = ['/settings', ...settingsParts.map((part) => `/settings/${part}`)];
 
 let server: TestServer;
@@ -35,30 +36,37 @@ async function assetPaths(): Promise<{ js: string; css: string; svg: string }> {
 }
 
 describe('the page of the browser client', () => {
-  test.each(['/', '/join', '/v1/sign-in', '/c/7', '/c/7/42', '/c/7/about', '/c/7/42/about', ...settingsPaths])(
-    'is served at %s, with headers that allow nothing from elsewhere',
-    async (path) => {
-      const { status, headers, text } = await get(path);
-      expect(status).toBe(200);
-      expect(Object.fromEntries(headers)).toMatchObject({
-        'content-type': 'text/html; charset=utf-8',
-        'content-security-policy': POLICY,
-        'cache-control': 'no-cache',
-        'cross-origin-resource-policy': 'same-origin',
-        'referrer-policy': 'no-referrer',
-        'x-content-type-options': 'nosniff',
-        'x-frame-options': 'DENY',
-        vary: 'Accept',
-      });
-      expect(headers.has('set-cookie')).toBe(false);
-      expect(text).toContain('<title>&lt;b&gt;&quot;Chat&quot; &amp; more</title>');
-      expect(text).toContain('data-base="http://klatch.example/"');
-      // The script sets the stored appearance (such as dark) before anything is shown.
-      expect(text).toMatch(/<script type="module" src="[^"]+" blocking="render">/);
-      // The page has nothing inline, and no placeholder is left.
-      expect(text).not.toMatch(/<script(?! type="module" src=)|<style|\sstyle=|\son\w+=|\{\{/);
-    },
-  );
+  test.each([
+    '/',
+    '/join',
+    '/v1/sign-in',
+    '/c/7',
+    '/c/7/42',
+    '/c/7/about',
+    '/c/7/42/about',
+    ...webhookPaths,
+    ...settingsPaths,
+  ])('is served at %s, with headers that allow nothing from elsewhere', async (path) => {
+    const { status, headers, text } = await get(path);
+    expect(status).toBe(200);
+    expect(Object.fromEntries(headers)).toMatchObject({
+      'content-type': 'text/html; charset=utf-8',
+      'content-security-policy': POLICY,
+      'cache-control': 'no-cache',
+      'cross-origin-resource-policy': 'same-origin',
+      'referrer-policy': 'no-referrer',
+      'x-content-type-options': 'nosniff',
+      'x-frame-options': 'DENY',
+      vary: 'Accept',
+    });
+    expect(headers.has('set-cookie')).toBe(false);
+    expect(text).toContain('<title>&lt;b&gt;&quot;Chat&quot; &amp; more</title>');
+    expect(text).toContain('data-base="http://klatch.example/"');
+    // The script sets the stored appearance (such as dark) before anything is shown.
+    expect(text).toMatch(/<script type="module" src="[^"]+" blocking="render">/);
+    // The page has nothing inline, and no placeholder is left.
+    expect(text).not.toMatch(/<script(?! type="module" src=)|<style|\sstyle=|\son\w+=|\{\{/);
+  });
 
   test('is answered to HEAD without a body, and to nothing that changes', async () => {
     const { status, headers } = await request(server.port, { method: 'HEAD', path: '/', headers: HTML });
@@ -79,6 +87,8 @@ describe('the page of the browser client', () => {
     ['/c/7/x', HTML],
     ['/c/7/42/1', HTML],
     ['/c/7/about/', HTML],
+    ['/c/7/about/5', HTML],
+    ['/c/7/hooks/x', HTML],
     ['/settings', { accept: '*/*' }],
     ['/settings/', HTML],
     ['/settings/other', HTML],

@@ -1,9 +1,9 @@
 import type { ComponentType } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
-import type { AppState } from '../../core/app-state.ts';
-import { pathOf, settingsParts, type Route, type SettingsPart } from '../../core/routes.ts';
+import { settingsParts, type SettingsPart } from '../../core/routes.ts';
 import { settingsWords } from '../../words/settings-words.ts';
 import { words } from '../../words/words.ts';
+import { RouteLink } from '../route-link.tsx';
 import { AppPasswords } from './app-passwords.tsx';
 import { AppearanceSettings } from './appearance.tsx';
 import { BlockedPeople } from './blocked.tsx';
@@ -55,7 +55,7 @@ export function SettingsPanel({ state, chat, part }: SettingsPanelProps) {
             state={state}
             route={{ screen: 'settings', part: null }}
             label={`‹ ${settingsWords.toList}`}
-            onFollow={() => state.navigation.goToSettingsList()}
+            onFollow={() => state.navigation.goToPanelList({ screen: 'settings', part: null })}
           />
         </p>
         <h3 id="settings-part" ref={heading} tabIndex={-1}>
@@ -64,31 +64,6 @@ export function SettingsPanel({ state, chat, part }: SettingsPanelProps) {
         <Part key={shown} state={state} chat={chat} />
       </section>
     </div>
-  );
-}
-
-interface RouteLinkProps {
-  readonly state: AppState;
-  readonly route: Route;
-  readonly label: string;
-  readonly isCurrent?: boolean;
-  readonly onFollow: () => void;
-}
-
-/** A link that leads within the page; with Ctrl or Shift the browser opens its address as usual. */
-function RouteLink({ state, route, label, isCurrent = false, onFollow }: RouteLinkProps) {
-  return (
-    <a
-      href={pathOf(route, state.place.base.pathname)}
-      aria-current={isCurrent ? 'page' : undefined}
-      onClick={(event) => {
-        if (event.ctrlKey || event.metaKey || event.shiftKey) return;
-        event.preventDefault();
-        onFollow();
-      }}
-    >
-      {label}
-    </a>
   );
 }
 

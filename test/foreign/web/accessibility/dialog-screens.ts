@@ -9,6 +9,12 @@ async function openDetails(visit: Visit, conversation: SampleConversation): Prom
   await visit.page.locator('dialog.drawer').getByRole('heading', { name: 'Notifications' }).waitFor();
 }
 
+/** Opens the screen of the integration or of the reverse webhooks of a group that the person owns. */
+async function openWebhooks({ page, server, content }: Visit, panel: 'integration' | 'hooks'): Promise<void> {
+  await page.goto(`${server.url}/c/${content.operations}/${panel}`);
+  await page.locator('.webhooks h3').first().waitFor();
+}
+
 /** Opens a dialog by a button above or below the list of conversations. */
 async function openFromList(visit: Visit, button: string): Promise<void> {
   await openConversation(visit, 'operations');
@@ -40,6 +46,31 @@ export const DIALOG_SCREENS: readonly Screen[] = [
     open: async (visit) => {
       await openDetails(visit, 'deployments');
       await visit.page.locator('dialog.drawer').getByText('@omar').waitFor();
+    },
+  },
+  {
+    name: 'integration',
+    open: async (visit) => {
+      await openWebhooks(visit, 'integration');
+      await visit.page.getByRole('button', { name: 'Show the secret part' }).waitFor();
+    },
+  },
+  {
+    name: 'hooks',
+    open: async (visit) => {
+      await openWebhooks(visit, 'hooks');
+      await visit.page.locator('.hook-list li').first().waitFor();
+      await visit.page.getByRole('button', { name: 'Add a reverse webhook' }).click();
+    },
+  },
+  {
+    name: 'hook',
+    open: async (visit) => {
+      await openWebhooks(visit, 'hooks');
+      await visit.page.locator('.hook-head a').first().click();
+      await visit.page.locator('.hook-sentence').waitFor();
+      await visit.page.getByText('As a table').click();
+      await visit.page.getByRole('region', { name: 'Delivery log' }).waitFor();
     },
   },
   {

@@ -41,6 +41,12 @@ export interface SampleContent {
   readonly peerToken: string;
 }
 
+/** A hook whose target refuses each connection: port 9 has no service. */
+async function addFailingHook(server: TestServer, group: number): Promise<void> {
+  const url = 'http://127.0.0.1:9/pager?key=example';
+  await server.operate('hooks.create', { group, url, description: 'The pager of the people on call' });
+}
+
 /** The name of a conversation in the sample content. */
 export type SampleConversation = Exclude<keyof SampleContent, 'invitation' | 'peerToken'>;
 
@@ -66,6 +72,7 @@ export async function writeSampleContent(server: TestServer, browser: WebBrowser
   await server.operate('groups.archive', { group: archived.id });
   const privateId = await writeOfPeople(writer, relaunch.id);
   await writeDeployments(writer, deployments);
+  await addFailingHook(server, operations.id);
   await writeOperations(writer, operations, await drawChart(browser));
   await writer.invite('nadia', operations.id, { max_uses: 1 });
   const invitation = await writer.invite('omar', books.id);

@@ -1,0 +1,115 @@
+import { useSignal } from '@preact/signals';
+import type { HookStep, StatsRange } from '../../core/webhooks/hook-api.ts';
+import { RemoteState, useRemote } from '../remote.tsx';
+import { briefMomentOf, momentOf } from '../../words/dates.ts';
+import { hookWords } from '../../words/hook-words.ts';
+import { CHART_SIZE, LatencyLines, StackedBars } from './charts.tsx';
+import { filledSteps } from './filled-steps.ts';
+import { Choice } from './hook-form.tsx';
+import type { HookPageProps } from './part-props.ts';
+
+/** The counts of requests change every five minutes at most for a chart; a minute shows new ones soon enough. */
+const REREAD_MS = 60_000;
+const HOUR_MS = 3_600_000;
+
+/** The periods of the charts: a step is so long that a chart has some hundred bars at most. */
+const RANGES: Readonly<Record<string, StatsRange & { readonly stepMs: number }>> = {
+  '24': { hours: 24, step: '5m', stepMs: HOUR_MS / 12 },
+  '168': { hours: 168, step: '1h', stepMs: HOUR_MS },
+};
+
+/** The requests to the hook and their durations over time, as charts and as a table. */
+export function HookCharts({ part }: { readonly part: HookPageProps }) {
+  const { chat, api, hook } = part;
+  const period = useSignal('24');
+  const range = RANGES[period.value]!;
+  const steps = useRemote(() => api.steps(hook, { hours: range.hours, step: range.step }), {
+    chat,
+    key: `${hook} ${period.value}`,
+    rereadEveryMs: REREAD_MS,
+  });
+  const found = steps.value ?? [];
+  const filled = filledSteps(found, {
+    count: (range.hours * HOUR_MS) / range.stepMs,
+    stepMs: range.stepMs,
+    nowMs: Date.now(),
+  });
+  const delivered = found.reduce((sum, step) => sum + step.delivered, 0);
+  const failed = found.reduce((sum, step) => sum + step.failed, 0);
+  return (
+    <section>
+      <h4>{hookWords.requestsOverTime}</h4>
+      <div class="filters">
+        <Choice label={hookWords.range} value={period} choices={hookWords.ranges} />
+      </div>
+      <RemoteState remote={steps} />
+      <p class="quiet">{hookWords.requests(delivered, failed)}</p>
+      <StackedBars
+        counts={filled}
+        size={CHART_SIZE}
+        label={`${hookWords.requestsOverTime}: ${hookWords.requests(delivered, failed)}`}
+      />
+      <ChartEnds first={hookWords.ago(hookWords.ranges[period.value]!)} highest={hookWords.most(mostRequests(found))} />
+      <h4>{hookWords.latency}</h4>
+      <LatencyLines steps={filled} label={hookWords.latency} />
+      <ChartEnds first={hookWords.ago(hookWords.ranges[period.value]!)} highest={hookWords.slowest(slowestMs(found))} />
+      <p class="quiet legend">
+        <span class="median">{hookWords.median}</span> <span class="p95">{hookWords.p95}</span>
+      </p>
+      {found.length === 0 ? null : <StepTable steps={found} />}
+    </section>
+  );
+}
+
+function mostRequests(steps: readonly HookStep[]): number {
+  return Math.max(0, ...steps.map(({ delivered, failed }) => delivered + failed));
+}
+
+/** The highest 95th percentile in ms; null: more than the server measures. */
+function slowestMs(steps: readonly HookStep[]): number | null {
+  const slowest = steps.map(({ p95_ms: p95 }) => p95);
+  return slowest.includes(null) ? null : Math.max(0, ...slowest.map((ms) => ms ?? 0));
+}
+
+/** The ends of the axes of a chart: its first and last moment, and its highest value. */
+function ChartEnds({ first, highest }: { readonly first: string; readonly highest: string }) {
+  return (
+    <p class="quiet chart-ends">
+      <span>{first}</span>
+      <span>{highest}</span>
+      <span>{hookWords.now}</span>
+    </p>
+  );
+}
+
+function StepTable({ steps }: { readonly steps: readonly HookStep[] }) {
+  return (
+    <details>
+      <summary>{hookWords.asTable}</summary>
+      <div class="wide-table" tabIndex={0} role="region" aria-label={hookWords.requestsOverTime}>
+        <table class="figures-table">
+          <thead>
+            <tr>
+              {[hookWords.time, hookWords.delivered, hookWords.failed, hookWords.median, hookWords.p95].map((head) => (
+                <th key={head} scope="col">
+                  {head}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {steps.toReversed().map(({ at, delivered, failed, p50_ms: p50, p95_ms: p95 }) => (
+              <tr key={at}>
+                <td title={momentOf(at)}>{briefMomentOf(at)}</td>
+                <td>{delivered}</td>
+                <td>{failed}</td>
+                <td>{hookWords.within(p50)}</td>
+                <td>{hookWords.within(p95)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </details>
+  );
+}

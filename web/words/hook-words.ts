@@ -1,0 +1,146 @@
+import { errorSentence } from '../../client/core/delivery-sentences.ts';
+import { counted } from './words.ts';
+
+const numberFormat = new Intl.NumberFormat();
+
+const withinMs = (ms: number | null): string => (ms === null ? 'more than 10 s' : `${numberFormat.format(ms)} ms`);
+const messages = (count: number): string => counted(count, 'message', 'messages');
+
+/** The words of the webhooks of a group. */
+export const hookWords = {
+  messages,
+  webhooks: 'Webhooks',
+  webhooksAre: 'Programs post into this group, and reverse webhooks forward its messages to other programs.',
+  integration: 'Integration',
+  hooks: 'Reverse webhooks',
+  allHooks: 'All reverse webhooks of my groups',
+  toDetails: 'Details of the group',
+  toHooks: 'Reverse webhooks',
+
+  noHooks:
+    'There is none yet. A reverse webhook sends each message of this group as a signed HTTP POST to a URL of yours, in order, and repeats it until the receiver has taken it.',
+  noManagedHooks: 'Your groups have no reverse webhooks.',
+  removedHooks: 'Removed',
+  state: {
+    active: 'active',
+    failing: 'failing',
+    parked: 'failing for days',
+    paused: 'paused',
+    removed: 'removed',
+  } as Readonly<Record<string, string>>,
+  hookNumber: (id: number) => `Reverse webhook ${id}`,
+  pending: 'Pending',
+  oldestPending: 'Oldest pending',
+  lastDelivery: 'Last delivery',
+  lastError: 'Last error',
+  nextAttempt: 'Next attempt',
+  never: 'none yet',
+  none: 'none',
+  requestsOfDay: 'Requests of the last 24 hours',
+  noRequests: 'no requests in 24 hours',
+  requests: (delivered: number, failed: number) =>
+    `${numberFormat.format(delivered)} delivered, ${numberFormat.format(failed)} failed`,
+
+  add: 'Add a reverse webhook',
+  url: 'URL to which messages are sent',
+  description: 'What it is for (optional)',
+  order: 'Order',
+  orders: {
+    strict: 'strict: one after the other',
+    none: 'none: a failed one does not hold back the others',
+  } as Readonly<Record<string, string>>,
+  batch: 'Messages in a request, at most',
+  signature: 'Signature',
+  signatures: {
+    v1: 'with a secret',
+    v1a: "with the server's keys",
+    both: 'with both',
+  } as Readonly<Record<string, string>>,
+  events: 'Also send changes of messages',
+  eventKinds: {
+    'message.updated': 'edited messages',
+    'message.deleted': 'deleted messages',
+  } as Readonly<Record<string, string>>,
+  skip: 'Do not send messages of',
+  skipped: { webhook: 'programs', bot: 'bots' } as Readonly<Record<string, string>>,
+  secretOf: (id: number) => `reverse webhook ${id}`,
+  secretUsage: 'The receiver verifies with it that a request comes from this server.',
+  change: 'Change',
+
+  resume: 'Resume now',
+  resumeQuestion: (pending: number) =>
+    `The server sends the next message at once, and then the others in order: ${messages(pending)}.`,
+  pause: 'Pause',
+  pauseQuestion: 'The server sends nothing until you resume it. New messages wait; none is lost.',
+  ping: 'Ping',
+  pingHint: 'Sends a signed test request to the receiver now, apart from all messages.',
+  pinged: (answer: { delivered: boolean; category: string | null; code: number | null; duration_ms: number }) =>
+    answer.delivered
+      ? `The receiver answered ${answer.code} after ${answer.duration_ms} ms.`
+      : `The ping failed after ${answer.duration_ms} ms: ${errorSentence(answer)}.`,
+  redeliver: 'Send again',
+  redeliverFrom: 'Send again what was posted in the last',
+  redeliverFromMessage: 'or from this message on (its number)',
+  redeliverRanges: { '1': 'hour', '6': '6 hours', '24': '24 hours', '168': '7 days' } as Readonly<
+    Record<string, string>
+  >,
+  redeliverPreview: (count: number, from: string | null) =>
+    from === null || count === 0
+      ? 'There is no message so late: nothing would be sent.'
+      : `${messages(count)} would be sent, from ${from} on, those that wait already included. The receiver gets messages twice that it has.`,
+  redelivered: (pending: number) => `They are being sent. ${messages(pending)} wait.`,
+  sendSelected: (count: number) => `Send ${counted(count, 'message', 'messages')} again`,
+  sendOne: (id: string) => `Send message ${id} again`,
+  discard: 'Skip the backlog',
+  discardQuestion: (pending: number) =>
+    `The receiver will never get ${counted(pending, 'message that waits', 'messages that wait')} now. The hook goes on with the next message.`,
+  discarded: (skipped: number) => `${messages(skipped)} will not be sent.`,
+  rotate: 'Replace the secret',
+  rotateQuestion: 'The server signs with the new secret at once, and with the old one too for 24 hours.',
+  oldSecretUntil: (moment: string) => `The secret before the last replacement signs too until ${moment}.`,
+  remove: 'Remove',
+  removeQuestion: (pending: number) =>
+    pending === 0
+      ? 'The receiver gets no further message.'
+      : `The receiver gets no further message, also not ${counted(pending, 'that waits', 'that wait')}.`,
+  restore: 'Restore',
+  restoreQuestion: 'The server sends what the receiver has missed, from the message that it answered with 410.',
+
+  position: 'Position',
+  positionIs: (start: number, cursor: number, last: number) =>
+    `Of messages ${numberFormat.format(start + 1)} to ${numberFormat.format(last)}, all up to ${numberFormat.format(cursor)} are delivered or set aside.`,
+  requestsOverTime: 'Requests over time',
+  latency: 'Time until the answer',
+  range: 'Period',
+  ranges: { '24': '24 hours', '168': '7 days' } as Readonly<Record<string, string>>,
+  ago: (period: string) => `${period} ago`,
+  now: 'now',
+  most: (count: number) => `highest: ${counted(count, 'request', 'requests')}`,
+  slowest: (ms: number | null) => `highest: ${withinMs(ms)}`,
+  asTable: 'As a table',
+  time: 'Time',
+  delivered: 'Delivered',
+  failed: 'Failed',
+  median: 'Half within',
+  p95: '95 of 100 within',
+  within: withinMs,
+
+  log: 'Delivery log',
+  logEmpty: 'The log of the last 7 days has no such attempt.',
+  outcome: 'Result',
+  outcomes: {
+    all: 'all',
+    failed: 'failed',
+    delivered: 'delivered',
+    'set aside': 'set aside, skipped or expired',
+  } as Readonly<Record<string, string>>,
+  logSince: 'Since',
+  logPeriods: { all: '7 days', '24': '24 hours', '1': 'an hour ago' } as Readonly<Record<string, string>>,
+  message: 'Message',
+  attempt: 'Attempt',
+  took: 'Took',
+  when: 'When',
+  newer: (count: number) => `Show ${counted(count, 'newer attempt', 'newer attempts')}`,
+  newerMany: 'Show newer attempts',
+  older: 'Show older attempts',
+} as const;
