@@ -7,6 +7,7 @@
  * - docs/access.md: test/access/matrix.ts, which a test checks.
  * - docs/callers.md: the registry of programs and the texts of their fixtures.
  * - docs/web-figures.md: the last whole run of `make bench ONLY=web`.
+ * - web/screens/webhooks/verify-code.ts: the recipes in docs/reverse-webhooks.md that verify a delivery.
  * - The manual pages: the sources of the first two. `--check` writes nothing and exits 1 if a page is not up to date.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
@@ -24,6 +25,7 @@ import { renderCommandManual, renderConfigurationManual } from './manual-pages.t
 import { plain } from './markdown.ts';
 import { renderOpenApi } from './openapi.ts';
 import { readReference, type KeyDocument } from './reference-document.ts';
+import { renderVerifyCode } from './verify-code.ts';
 import { renderWebFigures } from './web-figures-page.ts';
 
 const ROOT = join(import.meta.dirname, '..');
@@ -103,6 +105,7 @@ const PAGES: readonly { path: string; source: string; render: () => string }[] =
   ...(webResult === null
     ? []
     : [{ path: 'docs/web-figures.md', source: 'bench/web/result.json', render: () => renderWebFigures(webResult) }]),
+  { path: 'web/screens/webhooks/verify-code.ts', source: 'docs/reverse-webhooks.md', render: renderVerifyCode },
   { path: 'docs/man/klatch.1', source: COMMANDS, render: () => renderCommandManual(releaseDate()) },
   {
     path: 'docs/man/klatch.conf.5',

@@ -5,6 +5,7 @@ export const settingsParts = [
   'app-passwords',
   'devices',
   'bots',
+  'webhooks',
   'blocked',
   'appearance',
   'shortcuts',

@@ -9,11 +9,8 @@ const messages = (count: number): string => counted(count, 'message', 'messages'
 /** The words of the webhooks of a group. */
 export const hookWords = {
   messages,
-  webhooks: 'Webhooks',
-  webhooksAre: 'Programs post into this group, and reverse webhooks forward its messages to other programs.',
-  integration: 'Integration',
   hooks: 'Reverse webhooks',
-  allHooks: 'All reverse webhooks of my groups',
+  allHooks: 'The reverse webhooks of all groups that you own or administer. Those that fail come first.',
   toDetails: 'Details of the group',
   toHooks: 'Reverse webhooks',
 
@@ -44,6 +41,7 @@ export const hookWords = {
   add: 'Add a reverse webhook',
   url: 'URL to which messages are sent',
   description: 'What it is for (optional)',
+  moreOptions: 'More options',
   order: 'Order',
   orders: {
     strict: 'strict: one after the other',
@@ -65,6 +63,8 @@ export const hookWords = {
   skipped: { webhook: 'programs', bot: 'bots' } as Readonly<Record<string, string>>,
   secretOf: (id: number) => `reverse webhook ${id}`,
   secretUsage: 'The receiver verifies with it that a request comes from this server.',
+  verifyCode: 'Code that verifies a request in the receiver',
+  language: 'Language',
   change: 'Change',
 
   resume: 'Resume now',
@@ -137,9 +137,8 @@ export const hookWords = {
   logSince: 'Since',
   logPeriods: { all: '7 days', '24': '24 hours', '1': 'an hour ago' } as Readonly<Record<string, string>>,
   message: 'Message',
-  attempt: 'Attempt',
-  took: 'Took',
-  when: 'When',
+  messageRange: (first: number, last: number) => (first === last ? `Message ${first}` : `Messages ${first} to ${last}`),
+  attemptOf: (attempt: number) => (attempt === 0 ? 'not sent' : `attempt ${numberFormat.format(attempt)}`),
   newer: (count: number) => `Show ${counted(count, 'newer attempt', 'newer attempts')}`,
   newerMany: 'Show newer attempts',
   older: 'Show older attempts',

@@ -29,6 +29,7 @@ export const settingsWords = {
     'app-passwords': 'App passwords',
     devices: 'Devices',
     bots: 'Bots',
+    webhooks: 'Webhooks',
     blocked: 'Blocked people',
     appearance: 'Appearance',
     shortcuts: 'Keyboard shortcuts',

@@ -113,6 +113,16 @@ echo isGenuine($given['secret'], $given['headers'], $given['raw']) ? 'yes' : 'no
   });
 });
 
+describeWith('/usr/bin/ruby', 'Ruby', () => {
+  test('verifies a delivery by the lines of the documents', async () => {
+    const script = `${readRecipe(PAGE, 'ruby-v1')}
+require 'json'
+given = JSON.parse($stdin.read)
+print genuine?(given['secret'], given['headers'], given['raw']) ? 'yes' : 'no'`;
+    expect(await genuine((delivery) => says('/usr/bin/ruby', ['-e', script], delivery))).toEqual(['real', 'rotated']);
+  });
+});
+
 describeWith('/usr/bin/openssl', 'the shell', () => {
   test('verifies a delivery by the lines of the documents', async () => {
     const recipe = readRecipe(PAGE, 'openssl-v1');

@@ -123,7 +123,7 @@ test('the life of a failing hook is seen and handled in the browser alone', asyn
   await picture('8-restored');
 
   // The log tells all of it, and its filters find the failures.
-  const log = page.getByRole('region', { name: 'Delivery log' });
+  const log = page.getByRole('list', { name: 'Delivery log' });
   await page.getByRole('button', { name: /newer attempts?$/ }).click();
   await log.getByText('hook removed: the target answered 410').waitFor();
   await page.getByLabel('Result').selectOption('failed');

@@ -12,6 +12,7 @@ import { Devices } from './devices.tsx';
 import type { SettingsPartProps } from './part-props.ts';
 import { ProfileSettings } from './profile.tsx';
 import { Sessions } from './sessions.tsx';
+import { ManagedHooks } from './managed-hooks.tsx';
 import { Shortcuts } from './shortcuts.tsx';
 
 const PARTS: Readonly<Record<SettingsPart, ComponentType<SettingsPartProps>>> = {
@@ -20,6 +21,7 @@ const PARTS: Readonly<Record<SettingsPart, ComponentType<SettingsPartProps>>> = 
   'app-passwords': AppPasswords,
   devices: Devices,
   bots: Bots,
+  webhooks: ManagedHooks,
   blocked: BlockedPeople,
   appearance: AppearanceSettings,
   shortcuts: Shortcuts,

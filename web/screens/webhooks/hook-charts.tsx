@@ -86,30 +86,44 @@ function StepTable({ steps }: { readonly steps: readonly HookStep[] }) {
   return (
     <details>
       <summary>{hookWords.asTable}</summary>
-      <div class="wide-table" tabIndex={0} role="region" aria-label={hookWords.requestsOverTime}>
-        <table class="figures-table">
-          <thead>
-            <tr>
-              {[hookWords.time, hookWords.delivered, hookWords.failed, hookWords.median, hookWords.p95].map((head) => (
-                <th key={head} scope="col">
-                  {head}
-                </th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {steps.toReversed().map(({ at, delivered, failed, p50_ms: p50, p95_ms: p95 }) => (
-              <tr key={at}>
-                <td title={momentOf(at)}>{briefMomentOf(at)}</td>
-                <td>{delivered}</td>
-                <td>{failed}</td>
-                <td>{hookWords.within(p50)}</td>
-                <td>{hookWords.within(p95)}</td>
-              </tr>
+      {/* The roles are given, because a narrow page draws rows as blocks, which would end them. */}
+      <table class="steps" role="table" aria-label={hookWords.requestsOverTime}>
+        <thead role="rowgroup">
+          <tr role="row">
+            {[hookWords.time, hookWords.delivered, hookWords.failed, hookWords.median, hookWords.p95].map((head) => (
+              <th key={head} scope="col" role="columnheader">
+                {head}
+              </th>
             ))}
-          </tbody>
-        </table>
-      </div>
+          </tr>
+        </thead>
+        <tbody role="rowgroup">
+          {steps.toReversed().map((step) => (
+            <StepRow key={step.at} step={step} />
+          ))}
+        </tbody>
+      </table>
     </details>
+  );
+}
+
+function StepRow({ step: { at, delivered, failed, p50_ms: p50, p95_ms: p95 } }: { readonly step: HookStep }) {
+  const cells = [
+    [hookWords.delivered, delivered],
+    [hookWords.failed, failed],
+    [hookWords.median, hookWords.within(p50)],
+    [hookWords.p95, hookWords.within(p95)],
+  ] as const;
+  return (
+    <tr role="row">
+      <td role="cell" title={momentOf(at)}>
+        {briefMomentOf(at)}
+      </td>
+      {cells.map(([name, value]) => (
+        <td key={name} role="cell" data-name={name}>
+          {value}
+        </td>
+      ))}
+    </tr>
   );
 }

@@ -58,23 +58,26 @@ export function HookForm({ url: firstUrl, options, label, isBusy, onSubmit, onCa
         <TextField label={hookWords.url} text={url} maxLength={MAX_URL_LENGTH} isRequired takesFocus />
       )}
       <TextField label={hookWords.description} text={description} maxLength={MAX_DESCRIPTION_LENGTH} />
-      <Choice label={hookWords.order} value={order} choices={hookWords.orders} />
-      <label>
-        {hookWords.batch}
-        <input
-          type="number"
-          min={1}
-          max={MAX_BATCH}
-          required
-          value={batch.value}
-          onInput={(event) => {
-            batch.value = event.currentTarget.valueAsNumber;
-          }}
-        />
-      </label>
-      <Choice label={hookWords.signature} value={signature} choices={hookWords.signatures} />
-      <Checks label={hookWords.events} values={events} choices={hookWords.eventKinds} />
-      <Checks label={hookWords.skip} values={skip} choices={hookWords.skipped} />
+      <details>
+        <summary>{hookWords.moreOptions}</summary>
+        <Choice label={hookWords.order} value={order} choices={hookWords.orders} />
+        <label>
+          {hookWords.batch}
+          <input
+            type="number"
+            min={1}
+            max={MAX_BATCH}
+            required
+            value={batch.value}
+            onInput={(event) => {
+              batch.value = event.currentTarget.valueAsNumber;
+            }}
+          />
+        </label>
+        <Choice label={hookWords.signature} value={signature} choices={hookWords.signatures} />
+        <Checks label={hookWords.events} values={events} choices={hookWords.eventKinds} />
+        <Checks label={hookWords.skip} values={skip} choices={hookWords.skipped} />
+      </details>
       <div class="panel-buttons">
         <button class="primary" type="submit" disabled={isBusy}>
           {label}

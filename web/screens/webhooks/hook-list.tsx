@@ -1,17 +1,12 @@
 import { useSignal } from '@preact/signals';
-import { sanitize } from '../../../client/core/safe-text.ts';
 import type { HookOptions, ListedHook } from '../../core/webhooks/hook-api.ts';
 import { useAttempt } from '../attempt.ts';
 import { Problem } from '../modal.tsx';
 import { RemoteState, useRemote } from '../remote.tsx';
-import { RouteLink } from '../route-link.tsx';
-import { SecretOnce } from '../settings/secret-once.tsx';
-import { briefMomentOf } from '../../words/dates.ts';
+import { HookSecret } from './hook-secret.tsx';
 import { hookWords } from '../../words/hook-words.ts';
-import { lastErrorOf, untilMoment } from './hook-sentences.ts';
-import { Sparkline } from './charts.tsx';
+import { HookItem } from './hook-item.tsx';
 import { HookForm, NEW_HOOK } from './hook-form.tsx';
-import { HookStateMark } from './hook-state.tsx';
 import type { WebhookPartProps } from './part-props.ts';
 
 /** The time after which the list is read again: figures of a failing hook change with each attempt. */
@@ -33,14 +28,19 @@ export function HookList(part: WebhookPartProps) {
       {hooks.value?.hooks.length === 0 ? <p class="quiet">{hookWords.noHooks}</p> : null}
       <ul class="hook-list">
         {(hooks.value?.hooks ?? []).map((hook) => (
-          <HookItem key={hook.id} part={part} hook={hook} onOpen={() => open(hook.id)} />
+          <HookItem
+            key={hook.id}
+            state={state}
+            hook={hook}
+            route={routeTo('hooks', hook.id)}
+            onOpen={() => open(hook.id)}
+          />
         ))}
       </ul>
       {created.value === null ? null : (
-        <SecretOnce
-          label={hookWords.secretOf(created.value.id)}
+        <HookSecret
+          hook={created.value.id}
           secret={created.value.secret}
-          usage={hookWords.secretUsage}
           onDone={() => {
             created.value = null;
           }}
@@ -57,7 +57,13 @@ export function HookList(part: WebhookPartProps) {
           <h4>{hookWords.removedHooks}</h4>
           <ul class="hook-list">
             {restorable.map((hook) => (
-              <HookItem key={hook.id} part={part} hook={hook} onOpen={() => open(hook.id)} />
+              <HookItem
+                key={hook.id}
+                state={state}
+                hook={hook}
+                route={routeTo('hooks', hook.id)}
+                onOpen={() => open(hook.id)}
+              />
             ))}
           </ul>
         </>
@@ -69,55 +75,6 @@ export function HookList(part: WebhookPartProps) {
 /** Only such a hook can be restored. */
 function isRemovedByTarget({ removed }: ListedHook): boolean {
   return removed?.by === 'target';
-}
-
-interface HookItemProps {
-  readonly part: WebhookPartProps;
-  readonly hook: ListedHook;
-  readonly onOpen: () => void;
-}
-
-function HookItem({ part, hook, onOpen }: HookItemProps) {
-  const nowMs = Date.now();
-  const { id, state, host, description, pending, last_day: lastDay = [] } = hook;
-  return (
-    <li>
-      <div class="hook-head">
-        <RouteLink
-          state={part.state}
-          route={part.routeTo('hooks', id)}
-          label={description === null ? sanitize(host) : sanitize(description)}
-          onFollow={onOpen}
-        />
-        <HookStateMark state={state} />
-      </div>
-      {description === null ? null : <p class="quiet">{sanitize(host)}</p>}
-      <Sparkline hours={lastDay} nowMs={nowMs} />
-      <dl class="figures">
-        <Figure name={hookWords.pending} value={String(pending)} />
-        <Figure name={hookWords.oldestPending} value={momentOrNone(hook.oldest_pending_at, hookWords.none)} />
-        <Figure name={hookWords.lastDelivery} value={momentOrNone(hook.last_success_at, hookWords.never)} />
-        <Figure name={hookWords.lastError} value={lastErrorOf(hook) || hookWords.none} />
-        <Figure
-          name={hookWords.nextAttempt}
-          value={hook.next_attempt_at === null ? hookWords.none : untilMoment(hook.next_attempt_at, nowMs)}
-        />
-      </dl>
-    </li>
-  );
-}
-
-function momentOrNone(iso: string | null, none: string): string {
-  return iso === null ? none : briefMomentOf(iso);
-}
-
-function Figure({ name, value }: { readonly name: string; readonly value: string }) {
-  return (
-    <div>
-      <dt>{name}</dt>
-      <dd>{value}</dd>
-    </div>
-  );
 }
 
 interface AddHookProps {

@@ -108,7 +108,7 @@ function LogRows({ part, filter, onRedelivered }: LogRowsProps) {
           </button>
         )}
       </div>
-      {attempts.length === 0 ? null : <LogTable part={part} attempts={attempts} selected={selected} />}
+      {attempts.length === 0 ? null : <LogList part={part} attempts={attempts} selected={selected} />}
       {next === null ? null : (
         <button type="button" disabled={log.isBusy} onClick={older}>
           {hookWords.older}
@@ -129,44 +129,30 @@ function keyOf({ at, seq, rev, attempt }: Attempt): string {
   return `${at} ${seq} ${rev ?? 0} ${attempt}`;
 }
 
-interface LogTableProps {
+interface LogListProps {
   readonly part: HookPageProps;
   readonly attempts: readonly Attempt[];
   /** A signal with the ids of the selected messages. */
   readonly selected: { value: readonly string[] };
 }
 
-function LogTable({ part, attempts, selected }: LogTableProps) {
+function LogList({ part, attempts, selected }: LogListProps) {
   const toggle = (id: string, isSelected: boolean): void => {
     const others = selected.value.filter((each) => each !== id);
     selected.value = isSelected ? [...others, id].slice(-MAX_SELECTED) : others;
   };
   return (
-    <div class="wide-table" tabIndex={0} role="region" aria-label={hookWords.log}>
-      <table class="figures-table">
-        <thead>
-          <tr>
-            <th scope="col" aria-label={hookWords.redeliver} />
-            {[hookWords.when, hookWords.message, hookWords.attempt, hookWords.took, hookWords.outcome].map((head) => (
-              <th key={head} scope="col">
-                {head}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {attempts.map((attempt) => (
-            <LogRow
-              key={keyOf(attempt)}
-              part={part}
-              attempt={attempt}
-              isSelected={selected.value.includes(attempt.message_id)}
-              onSelect={(isSelected) => toggle(attempt.message_id, isSelected)}
-            />
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <ol class="log-rows" aria-label={hookWords.log}>
+      {attempts.map((attempt) => (
+        <LogRow
+          key={keyOf(attempt)}
+          part={part}
+          attempt={attempt}
+          isSelected={selected.value.includes(attempt.message_id)}
+          onSelect={(isSelected) => toggle(attempt.message_id, isSelected)}
+        />
+      ))}
+    </ol>
   );
 }
 
@@ -182,27 +168,28 @@ function LogRow({ part, attempt, isSelected, onSelect }: LogRowProps) {
   const { message_id: id, seq, last_seq: last, at } = attempt;
   const route = { screen: 'conversation', conversation: part.entry.info.id, seq } as const;
   return (
-    <tr class={attempt.outcome}>
-      <td>
-        <input
-          type="checkbox"
-          aria-label={hookWords.sendOne(id)}
-          checked={isSelected}
-          onChange={(event) => onSelect(event.currentTarget.checked)}
-        />
-      </td>
-      <td title={momentOf(at)}>{briefMomentOf(at)}</td>
-      <td>
-        <RouteLink
-          state={state}
-          route={route}
-          label={seq === last ? String(seq) : `${seq}–${last}`}
-          onFollow={() => state.go(route)}
-        />
-      </td>
-      <td>{attempt.attempt}</td>
-      <td>{attempt.duration_ms} ms</td>
-      <td>{attemptSentence(attempt)}</td>
-    </tr>
+    <li>
+      <input
+        type="checkbox"
+        aria-label={hookWords.sendOne(id)}
+        checked={isSelected}
+        onChange={(event) => onSelect(event.currentTarget.checked)}
+      />
+      <div>
+        <span class={`log-result ${attempt.outcome}`}>{attemptSentence(attempt)}</span>
+        <span class="quiet">
+          <RouteLink
+            state={state}
+            route={route}
+            label={hookWords.messageRange(seq, last)}
+            onFollow={() => state.go(route)}
+          />
+          {` · ${hookWords.attemptOf(attempt.attempt)} · ${hookWords.within(attempt.duration_ms)} · `}
+          <time dateTime={at} title={momentOf(at)}>
+            {briefMomentOf(at)}
+          </time>
+        </span>
+      </div>
+    </li>
   );
 }

@@ -2,6 +2,7 @@ import { useSignal } from '@preact/signals';
 import { sanitize } from '../../../client/core/safe-text.ts';
 import type { Hook } from '../../core/webhooks/hook-api.ts';
 import { RemoteState, useRemote } from '../remote.tsx';
+import { VerifyCode } from './hook-secret.tsx';
 import { SecretOnce } from '../settings/secret-once.tsx';
 import { momentOf } from '../../words/dates.ts';
 import { hookWords } from '../../words/hook-words.ts';
@@ -30,8 +31,8 @@ export function HookPage(part: HookPageProps) {
           {secret.value === null ? null : (
             <SecretOnce
               label={hookWords.secretOf(id)}
-              secret={secret.value}
               usage={hookWords.secretUsage}
+              secret={secret.value}
               onDone={() => {
                 secret.value = null;
               }}
@@ -46,6 +47,7 @@ export function HookPage(part: HookPageProps) {
             }}
           />
           <HookCharts part={part} />
+          <VerifyCode />
           <HookLog part={part} onRedelivered={hook.read} />
         </>
       )}

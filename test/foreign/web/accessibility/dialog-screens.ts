@@ -70,7 +70,8 @@ export const DIALOG_SCREENS: readonly Screen[] = [
       await visit.page.locator('.hook-head a').first().click();
       await visit.page.locator('.hook-sentence').waitFor();
       await visit.page.getByText('As a table').click();
-      await visit.page.getByRole('region', { name: 'Delivery log' }).waitFor();
+      await visit.page.getByText('Code that verifies a request').click();
+      await visit.page.getByRole('list', { name: 'Delivery log' }).waitFor();
     },
   },
   {
@@ -164,6 +165,7 @@ export const DIALOG_SCREENS: readonly Screen[] = [
   settingsPart('app-passwords', 'Backup report'),
   settingsPart('devices', 'Firefox on Linux'),
   settingsPart('bots', 'on-call-bot'),
+  settingsPart('webhooks', 'The pager of the people on call'),
   settingsPart('blocked', 'Free Prizes'),
   settingsPart('appearance', 'Colours'),
   settingsPart('shortcuts', 'Ctrl'),
