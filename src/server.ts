@@ -248,6 +248,7 @@ export class Server {
       policy,
       ...createFileServices(config, { pool: database.general, log }),
       sendPingUnlessBusy: (target) => this.#pinger?.send(target) ?? Promise.resolve(null),
+      buildExampleRequest: (target) => this.#pinger?.example(target) ?? null,
       deliveriesInFlight: () => this.#lanes?.load.inFlight ?? 0,
       loopingHooks: () => this.#lanes?.loopingHooks ?? [],
       recheckOverdueExpectations: () => this.#expectationMonitor?.lookForReturned(),
@@ -258,8 +259,7 @@ export class Server {
 
   /** Starts the file sweeper only with this database's store: with another it would delete rows whose files stay. */
   async #startFileSweeper({ database, fileStore: store, node, config, log }: Services): Promise<void> {
-    const pool = database.general;
-    const { orphanedFilesMs: orphanRetentionMs } = config.retention;
+    const [pool, orphanRetentionMs] = [database.general, config.retention.orphanedFilesMs];
     const sweeper = new FileSweeper({ pool, store, nodeName: node, orphanRetentionMs, log });
     this.#addPart('sweeper of files', () => sweeper.stop());
     const check = new StoreIdCheck({ pool, store, log });

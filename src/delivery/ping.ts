@@ -1,13 +1,14 @@
 import type { KeyObject } from 'node:crypto';
 import type { DeliveryConfig } from '../config/config.ts';
 import type { Log } from '../log.ts';
-import type { ConversationId } from '../model/ids.ts';
+import type { ConversationId, LogEpoch, Rev, Seq } from '../model/ids.ts';
+import type { ExampleRequest } from '../model/example-request.ts';
 import { hookToken } from '../model/hook-secret.ts';
 import type { AddressPolicy } from '../outbound/address-policy.ts';
 import { DeliveryClient, type HttpAttemptOutcome } from '../outbound/delivery-client.ts';
 import type { DnsResolver } from '../outbound/dns-resolver.ts';
 import { receiverFormat } from '../receivers/formats.ts';
-import type { PingTarget } from '../storage/hooks/hook-ping.ts';
+import type { ExampleTarget, PingTarget } from '../storage/hooks/hook-ping.ts';
 import type { Sealer } from '../storage/db/sealed.ts';
 import {
   deliveryHeaders,
@@ -16,6 +17,7 @@ import {
   MISSING_SERVER_KEY_FAILURE,
   type SigningKeys,
 } from './headers.ts';
+import { deliveryBody, deliveryId } from './payload.ts';
 
 interface PingerOptions {
   readonly config: DeliveryConfig;
@@ -88,6 +90,20 @@ export class Pinger {
     }
   }
 
+  /**
+   * The signed request that the hook would get for an invented message; nothing is sent. Null: the hook asks for a
+   * signature that the server cannot make.
+   */
+  example(target: ExampleTarget): ExampleRequest | null {
+    const { sealer, serverKeys, userAgent } = this.#options;
+    const keys = openSigningKeys(sealer, serverKeys, target);
+    if (lacksServerKey(keys, target.signature)) return null;
+    const at = new Date();
+    const { url, headers, body, id } = exampleOf(target, keys, at);
+    const signed = deliveryHeaders(keys, target.signature, { id, at, body, hops: 0 });
+    return { url, headers: { 'user-agent': userAgent, ...signed, ...headers }, body: body.toString('utf8') };
+  }
+
   /** Ends the pings in flight. Idempotent. */
   stop(): Promise<void> {
     return this.#client.stop();
@@ -115,19 +131,64 @@ export class Pinger {
  * contains. A reply to it is not posted.
  */
 function pingRequest(
-  { conversationId, title, hookId, url: target, format: name }: PingTarget,
+  target: PingTarget,
   keys: SigningKeys,
   at: Date,
 ): { url: string; headers: Readonly<Record<string, string>>; body: Buffer } {
-  const group = { id: conversationId, title };
+  const { conversationId, title, hookId } = target;
+  const foreign = foreignRequest(target, keys, {
+    at,
+    text: `Klatch tests reverse webhook ${hookId} of the group ${title}.`,
+  });
+  if (foreign !== null) return foreign;
+  const data = { group: { id: conversationId, title }, hook: { id: hookId } };
+  const body = JSON.stringify({ type: 'webhook.ping', timestamp: at.toISOString(), data });
+  return { url: target.url, headers: {}, body: Buffer.from(body) };
+}
+
+/** An invented message has seq 0, which no group contains. */
+const INVENTED = {
+  seq: 0 as Seq,
+  logEpoch: 0 as LogEpoch,
+  rev: 0 as Rev,
+  revLogEpoch: 0 as LogEpoch,
+  text: 'This message is an example. It is in no group.',
+  deliveredAsDeleted: false,
+  attachments: null,
+  cards: null,
+  senderId: 0,
+  senderName: 'Klatch',
+  senderNick: null,
+  senderKind: 'bot',
+  label: null,
+} as const;
+
+function exampleOf(
+  target: ExampleTarget,
+  keys: SigningKeys,
+  at: Date,
+): { id: string; url: string; headers: Readonly<Record<string, string>>; body: Buffer } {
+  const { hookId, conversationId, title, batch } = target;
+  const { seq, logEpoch, text } = INVENTED;
+  const id = deliveryId(hookId, conversationId, { first: seq, last: seq, rev: 0, lastRev: null, logEpoch });
+  const foreign = foreignRequest(target, keys, { at, text });
+  if (foreign !== null) return { id, ...foreign };
+  // The invented message has no file, so no link is made.
+  const message = deliveryBody(conversationId, { ...INVENTED, title, sentAt: at }, () => '');
+  const body = Buffer.from(batch === 1 ? message : `[${message}]`);
+  return { id, url: target.url, headers: {}, body };
+}
+
+/** A message for a hook in the format of another product; null: the hook has Klatch's own format. */
+function foreignRequest(
+  { conversationId, title, url: target, format: name }: PingTarget,
+  keys: SigningKeys,
+  { at, text }: { readonly at: Date; readonly text: string },
+): { url: string; headers: Readonly<Record<string, string>>; body: Buffer } | null {
   const format = receiverFormat(name);
-  if (format === null) {
-    const data = { group, hook: { id: hookId } };
-    const body = JSON.stringify({ type: 'webhook.ping', timestamp: at.toISOString(), data });
-    return { url: target, headers: {}, body: Buffer.from(body) };
-  }
+  if (format === null) return null;
   const url = new URL(target);
-  const text = `Klatch tests reverse webhook ${hookId} of the group ${title}.`;
+  const group = { id: conversationId, title };
   const sender = { id: 0, name: 'Klatch', nick: null, kind: 'bot', label: null, iconUrl: null } as const;
   const message = { id: `${conversationId}:0`, sentAt: at, text, trigger: '', files: [], group, sender };
   const body = Buffer.from(format.body(message, { url, token: hookToken(keys.current) }));

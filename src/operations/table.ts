@@ -31,6 +31,7 @@ import { openPrivateConversation } from './groups/private-conversations.ts';
 import { createHook } from './hooks/hook-create.ts';
 import { hookLog } from './hooks/hook-delivery-log.ts';
 import { hookInfo, listAllHooks, listGroupHooks, listManagedHooks } from './hooks/hook-list.ts';
+import { exampleOfHook } from './hooks/hook-example.ts';
 import { pingHook } from './hooks/hook-ping.ts';
 import { hookStats } from './hooks/hook-stats.ts';
 import { redeliverHook, discardHookBacklog } from './hooks/hook-redeliver.ts';
@@ -70,7 +71,18 @@ export function operationTable(): ReadonlyMap<string, Operation> {
     [openPrivateConversation],
     [listOwnConversations, showOwnConversation, syncChanges],
     [updateNotifications],
-    [createHook, listGroupHooks, listManagedHooks, listAllHooks, hookInfo, hookLog, hookStats, updateHook, pingHook],
+    [
+      createHook,
+      listGroupHooks,
+      listManagedHooks,
+      listAllHooks,
+      hookInfo,
+      hookLog,
+      hookStats,
+      updateHook,
+      pingHook,
+      exampleOfHook,
+    ],
     [redeliverHook, discardHookBacklog, removeGroupHook, restoreRemovedHook],
     [sendMessage, messageHistory, editMessage, deleteMessage, markRead, sendTyping, searchMessages],
     [listMentions],

@@ -217,6 +217,7 @@ const hooks: Record<string, Call> = {
   'hooks.stats': { input: ofHook },
   'hooks.update': { input: ({ hook }) => ({ hook, paused: true, events: ['message.deleted'] }), changes: true },
   'hooks.ping': { input: ofHook, changes: true },
+  'hooks.example': { input: ofHook },
   'hooks.redeliver': { input: ({ hook, group }) => ({ hook, from: `${group.id}:1` }), changes: true },
   'hooks.discard-backlog': { input: ofHook, changes: true },
   'hooks.remove': { input: ofHook, changes: true },

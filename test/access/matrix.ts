@@ -117,6 +117,7 @@ hooks.log                                  | unauthenticated | not_found | not_f
 hooks.stats                                | unauthenticated | not_found | not_found | forbidden   | yes            | yes            | yes            | forbidden | missing_scope
 hooks.update                               | unauthenticated | not_found | not_found | forbidden   | yes            | yes            | yes            | forbidden | missing_scope
 hooks.ping                                 | unauthenticated | not_found | not_found | forbidden   | yes            | yes            | yes            | forbidden | missing_scope
+hooks.example                              | unauthenticated | not_found | not_found | forbidden   | yes            | yes            | yes            | forbidden | missing_scope
 hooks.redeliver                            | unauthenticated | not_found | not_found | forbidden   | yes            | yes            | yes            | forbidden | missing_scope
 hooks.discard-backlog                                 | unauthenticated | not_found | not_found | forbidden   | yes            | yes            | yes            | forbidden | missing_scope
 hooks.remove                               | unauthenticated | not_found | not_found | forbidden   | yes            | yes            | yes            | forbidden | missing_scope
@@ -175,7 +176,7 @@ groups:write   | groups.set-role groups.transfer groups.leave groups.join invite
 groups:write   | expectations.set expectations.remove
 hooks:manage   | groups.show-incoming-secret groups.set-incoming-secret groups.remove-incoming-secret
 hooks:manage   | groups.show-token groups.rotate-token hooks.create hooks.list hooks.info hooks.log hooks.stats hooks.update
-hooks:manage   | hooks.list-managed hooks.ping hooks.redeliver hooks.discard-backlog hooks.remove hooks.restore
+hooks:manage   | hooks.list-managed hooks.example hooks.ping hooks.redeliver hooks.discard-backlog hooks.remove hooks.restore
 account        | profile.show profile.update sessions.list sessions.end sessions.end-others
 none           | auth.start auth.verify auth.sign-up sessions.create invites.preview live.authenticate live.ping
 none           | blocks.add blocks.remove blocks.list devices.register devices.list devices.remove live.foreground

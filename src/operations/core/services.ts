@@ -2,6 +2,7 @@ import type { Bus } from '../../bus/bus.ts';
 import type { Config } from '../../config/config.ts';
 import type { FileServices } from '../../files/file-services.ts';
 import type { Log } from '../../log.ts';
+import type { ExampleRequest } from '../../model/example-request.ts';
 import type { AccountId } from '../../model/ids.ts';
 import type { ServerKey } from '../../model/server-key.ts';
 import type { AddressPolicy } from '../../outbound/address-policy.ts';
@@ -9,7 +10,7 @@ import type { HttpAttemptOutcome } from '../../outbound/delivery-client.ts';
 import type { PushQueue } from '../../push/queue.ts';
 import type { Database } from '../../storage/database.ts';
 import type { HookReference } from '../../storage/hooks/hook-control.ts';
-import type { PingTarget } from '../../storage/hooks/hook-ping.ts';
+import type { ExampleTarget, PingTarget } from '../../storage/hooks/hook-ping.ts';
 import type { MessageLog } from '../../storage/messages/message-log.ts';
 import type { Sealer } from '../../storage/db/sealed.ts';
 import type { IntegrationTokenCache } from './access.ts';
@@ -66,6 +67,8 @@ export interface Services extends FileServices {
   readonly hookChangeLimiterByGroup: RateLimiter<number>;
   /** Sends a ping to a reverse webhook. Resolves to its outcome within 8 s; null: too many pings are under way. */
   readonly sendPingUnlessBusy: (target: PingTarget) => Promise<HttpAttemptOutcome | null>;
+  /** Null: the hook asks for a signature that the server cannot make. */
+  readonly buildExampleRequest: (target: ExampleTarget) => ExampleRequest | null;
   readonly deliveriesInFlight: () => number;
   /**
    * Hooks that seem to be in a loop, as far as this node sees. Their receivers seem to answer posts of the group's

@@ -1,3 +1,4 @@
+import { createHmac } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { createGroup, createPeople, type People } from '../../groups/fixture.ts';
 import { callAs } from '../../support/call.ts';
@@ -157,6 +158,37 @@ describe('a dry run of a redelivery', () => {
     );
     const foreign = { only: [`${group + 1}:1`], dry_run: true };
     await expect(as('bob', 'hooks.redeliver', { hook, ...foreign })).rejects.toThrow(/^only: /);
+  });
+});
+
+describe('the example of a request', () => {
+  test('is signed with the secret of the hook, has the form of its format, and is not sent', async () => {
+    const { id, secret } = await as('alice', 'hooks.create', { group, url: receiver.url('/example?key=k'), batch: 2 });
+    const arrivals = receiver.arrivals.length;
+    const { method, url, headers, body } = await as('bob', 'hooks.example', { hook: id });
+    expect({ method, url }).toEqual({ method: 'POST', url: receiver.url('/example?key=k') });
+    const key = Buffer.from(secret.slice('whsec_'.length), 'base64');
+    const signed = `${headers['webhook-id']}.${headers['webhook-timestamp']}.${body}`;
+    expect(headers['webhook-signature']).toBe(`v1,${createHmac('sha256', key).update(signed).digest('base64')}`);
+    expect(JSON.parse(body)).toEqual([
+      {
+        type: 'message.created',
+        timestamp: expect.any(String),
+        data: {
+          group: { id: group, title: expect.any(String) },
+          message: expect.objectContaining({ id: `${group}:0`, seq: 0, text: expect.stringContaining('example') }),
+          sender: expect.objectContaining({ name: 'Klatch' }),
+        },
+      },
+    ]);
+    const slack = await register(group, '/slack', { format: 'slack' });
+    expect(JSON.parse((await as('bob', 'hooks.example', { hook: slack })).body).text).toContain('example');
+    expect(receiver.arrivals).toHaveLength(arrivals);
+  });
+
+  test('is refused where the server has no key to sign it with', async () => {
+    await server.database.query((sql) => sql`update reverse_hook set signature = 'v1a' where id = ${hook}`);
+    await expect(as('bob', 'hooks.example', { hook })).rejects.toMatchObject({ code: 'no_server_key' });
   });
 });
 

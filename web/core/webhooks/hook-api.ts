@@ -5,6 +5,7 @@ import {
   nullable,
   objectWithAtLeast,
   optional,
+  recordOf,
   string,
   type Decoded,
 } from '../../../client/core/decode.ts';
@@ -91,6 +92,12 @@ const decodePing = objectWithAtLeast({
   code: nullable(integer),
   duration_ms: integer,
 });
+const decodeExample = objectWithAtLeast({
+  method: string,
+  url: string,
+  headers: recordOf(string),
+  body: string,
+});
 const decodeRedelivery = objectWithAtLeast({ from: nullable(string), messages: integer, pending: integer });
 const decodeSkipped = objectWithAtLeast({ skipped: integer });
 const decodeChanged = objectWithAtLeast({ id: integer });
@@ -105,6 +112,9 @@ export type Attempt = Decoded<typeof decodeAttempt>;
 type LogPage = Decoded<typeof decodeLogPage>;
 type PingResult = Decoded<typeof decodePing>;
 type RedeliveryAnswer = Decoded<typeof decodeRedelivery>;
+
+/** A request as the receiver of a hook gets it. */
+export type ExampleRequest = Decoded<typeof decodeExample>;
 
 /** The rows of a delivery log to show. */
 export interface LogFilter {
@@ -207,6 +217,11 @@ export class HookApi {
 
   ping(hook: number): Promise<PingResult> {
     return this.#api.call('hooks.ping', { hook }, decodePing);
+  }
+
+  /** The signed request that the receiver gets for an invented message; nothing is sent. */
+  example(hook: number): Promise<ExampleRequest> {
+    return this.#api.call('hooks.example', { hook }, decodeExample);
   }
 
   /** What `redeliver` would send now. */

@@ -102,6 +102,16 @@ function LogRows({ part, filter, onRedelivered }: LogRowsProps) {
             {newerCount === null ? hookWords.newerMany : hookWords.newer(newerCount)}
           </button>
         )}
+        {attempts.length === 0 ? null : (
+          <button
+            type="button"
+            onClick={() => {
+              selected.value = idsOf(attempts);
+            }}
+          >
+            {hookWords.selectAll(idsOf(attempts).length)}
+          </button>
+        )}
         {selected.value.length === 0 ? null : (
           <button type="button" disabled={isBusy} onClick={() => sendAgain(selected.value)}>
             {hookWords.sendSelected(selected.value.length)}
@@ -116,6 +126,11 @@ function LogRows({ part, filter, onRedelivered }: LogRowsProps) {
       )}
     </>
   );
+}
+
+/** The ids of the messages of some attempts, each once and at most as many as one request sends again. */
+function idsOf(attempts: readonly Attempt[]): string[] {
+  return [...new Set(attempts.map(({ message_id: id }) => id))].slice(0, MAX_SELECTED);
 }
 
 /** How many of the newest attempts are newer than the first one shown; null: more than a page. */

@@ -7,6 +7,7 @@ import { SecretOnce } from '../settings/secret-once.tsx';
 import { momentOf } from '../../words/dates.ts';
 import { hookWords } from '../../words/hook-words.ts';
 import { hookSentence } from './hook-sentences.ts';
+import { ExampleOfRequest } from './example-request.tsx';
 import { HookCharts } from './hook-charts.tsx';
 import { HookControls } from './hook-controls.tsx';
 import { HookLog } from './hook-log.tsx';
@@ -47,6 +48,7 @@ export function HookPage(part: HookPageProps) {
             }}
           />
           <HookCharts part={part} />
+          <ExampleOfRequest part={part} />
           <VerifyCode />
           <HookLog part={part} onRedelivered={hook.read} />
         </>

@@ -71,6 +71,8 @@ export const DIALOG_SCREENS: readonly Screen[] = [
       await visit.page.locator('.hook-sentence').waitFor();
       await visit.page.getByText('As a table').click();
       await visit.page.getByText('Code that verifies a request').click();
+      await visit.page.getByRole('button', { name: 'Show an example request' }).click();
+      await visit.page.getByText('webhook-signature:').waitFor();
       await visit.page.getByRole('list', { name: 'Delivery log' }).waitFor();
     },
   },
