@@ -9,7 +9,11 @@ export const settingsParts = [
   'blocked',
   'appearance',
   'shortcuts',
+  'server',
+  'people',
 ] as const;
+/** The parts that only administrators of the installation see. */
+export const adminParts: ReadonlySet<SettingsPart> = new Set(['server', 'people']);
 export type SettingsPart = (typeof settingsParts)[number];
 
 /** The screen that an address of the page names. */

@@ -33,6 +33,8 @@ export const settingsWords = {
     blocked: 'Blocked people',
     appearance: 'Appearance',
     shortcuts: 'Keyboard shortcuts',
+    server: 'Server',
+    people: 'People',
   },
   toList: 'All settings',
   noConnection: 'There is no connection to the server: what you see may be out of date.',

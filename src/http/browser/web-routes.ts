@@ -15,7 +15,7 @@ const PAGE_PATHS = [
   '/join',
   '/v1/sign-in',
   /^\/c\/[1-9]\d{0,14}(?:\/[1-9]\d{0,14})?(?:\/(?:about|integration|hooks(?:\/[1-9]\d{0,9})?))?$/,
-  /^\/settings(?:\/(?:profile|sessions|app-passwords|devices|bots|webhooks|blocked|appearance|shortcuts))?$/,
+  /^\/settings(?:\/(?:profile|sessions|app-passwords|devices|bots|webhooks|blocked|appearance|shortcuts|server|people))?$/,
 ];
 const LOOPBACK_NAMES: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '[::1]']);
 const HTML_PATTERN = /(?:^|[,\s])text\/html\s*(?:$|[,;])/i;

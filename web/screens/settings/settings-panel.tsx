@@ -1,8 +1,11 @@
 import type { ComponentType } from 'preact';
+import type { ChatState } from '../../core/chat-state.ts';
 import { useEffect, useRef } from 'preact/hooks';
-import { settingsParts, type SettingsPart } from '../../core/routes.ts';
+import { adminParts, settingsParts, type SettingsPart } from '../../core/routes.ts';
 import { settingsWords } from '../../words/settings-words.ts';
 import { words } from '../../words/words.ts';
+import { People } from '../admin/people.tsx';
+import { ServerStatusPart } from '../admin/server-status.tsx';
 import { RouteLink } from '../route-link.tsx';
 import { AppPasswords } from './app-passwords.tsx';
 import { AppearanceSettings } from './appearance.tsx';
@@ -25,6 +28,8 @@ const PARTS: Readonly<Record<SettingsPart, ComponentType<SettingsPartProps>>> = 
   blocked: BlockedPeople,
   appearance: AppearanceSettings,
   shortcuts: Shortcuts,
+  server: ServerStatusPart,
+  people: People,
 };
 
 type SettingsPanelProps = SettingsPartProps & { readonly part: SettingsPart | null };
@@ -38,7 +43,7 @@ export function SettingsPanel({ state, chat, part }: SettingsPanelProps) {
     <div class={part === null ? 'settings on-list-of-parts' : 'settings'}>
       <nav aria-label={words.settings}>
         <ul ref={list}>
-          {settingsParts.map((each) => (
+          {partsOf(chat).map((each) => (
             <li key={each}>
               <RouteLink
                 state={state}
@@ -67,6 +72,11 @@ export function SettingsPanel({ state, chat, part }: SettingsPanelProps) {
       </section>
     </div>
   );
+}
+
+/** The parts that the account may use. */
+function partsOf(chat: ChatState): readonly SettingsPart[] {
+  return settingsParts.filter((part) => chat.account.role === 'admin' || !adminParts.has(part));
 }
 
 /**
