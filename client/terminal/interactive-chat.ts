@@ -219,7 +219,7 @@ export class InteractiveChat {
       join: () => this.#joinGroup(rest),
       read: () => this.#showLastMessages(Math.min(MAX_SHOWN_MESSAGES, Number(rest) || DEFAULT_SHOWN_MESSAGES)),
       members: () => this.#showMembers(),
-      quit: () => this.#quit(),
+      quit: () => this.#handleQuitCommand(),
     };
     if (!Object.hasOwn(commands, word))
       return this.#printAboveInput(`-- there is no /${word}; /help lists what there is`);
@@ -287,7 +287,7 @@ export class InteractiveChat {
     );
   }
 
-  #quit(): void {
+  #handleQuitCommand(): void {
     this.#hasTypedQuit = true;
     this.#resolveUserLeft();
   }

@@ -1,8 +1,8 @@
 import { stat } from 'node:fs/promises';
 import { error, ok, warning, type CheckResult } from './finding.ts';
 
-/** Checks the data directory's owner and mode. `serverUid` null: no server runs, or its user is not known. */
-export async function checkDataDirectoryOwnership(path: string, serverUid: number | null): Promise<CheckResult> {
+/** Checks the data directory's owner and mode. `runningServerUid` null: no server runs, or its user is not known. */
+export async function checkDataDirectoryOwnership(path: string, runningServerUid: number | null): Promise<CheckResult> {
   let stats: Awaited<ReturnType<typeof stat>>;
   try {
     stats = await stat(path);
@@ -15,9 +15,9 @@ export async function checkDataDirectoryOwnership(path: string, serverUid: numbe
   if ((stats.mode & 0o022) !== 0) {
     return warning(`${path} can be written by others than its owner`, 'chmod go-w: who writes there runs the server.');
   }
-  if (serverUid !== null && serverUid !== 0 && stats.uid !== serverUid) {
-    const todo = `chown it to the user of the server (uid ${serverUid}), with all that is in it.`;
-    return error(`${path} belongs to uid ${stats.uid} and the server runs as uid ${serverUid}`, todo);
+  if (runningServerUid !== null && runningServerUid !== 0 && stats.uid !== runningServerUid) {
+    const todo = `chown it to the user of the server (uid ${runningServerUid}), with all that is in it.`;
+    return error(`${path} belongs to uid ${stats.uid} and the server runs as uid ${runningServerUid}`, todo);
   }
   return ok(`${path} belongs to uid ${stats.uid}`);
 }

@@ -15,7 +15,7 @@ const ID_ADVICE = 'Put that right before the server is started again: it refuses
 /** The values that the file store is compared with. */
 interface FileStoreExpectation {
   /** The user id of the running server; null: no server runs, or its user is not known. */
-  readonly serverUid: number | null;
+  readonly runningServerUid: number | null;
   /** The store id in the database; undefined: the database did not answer. */
   readonly storeIdInDatabase: string | null | undefined;
 }
@@ -25,7 +25,9 @@ export async function checkFileStore(config: Config, expected: FileStoreExpectat
   const store = createFileStore(config.files, { maxFileBytes: config.limits.fileBytes });
   try {
     const result =
-      config.files.s3 === null ? await checkLocalFolder(config, expected.serverUid) : await checkBucketByListing(store);
+      config.files.s3 === null
+        ? await checkLocalFolder(config, expected.runningServerUid)
+        : await checkBucketByListing(store);
     return result.level === 'ok' ? ((await checkStoreId(store, expected.storeIdInDatabase)) ?? result) : result;
   } finally {
     await store.stop();
@@ -45,7 +47,7 @@ async function checkStoreId(store: FileStore, expected: string | null | undefine
 
 async function checkLocalFolder(
   { files: { localFilesFolder }, dataDir }: Config,
-  serverUid: number | null,
+  runningServerUid: number | null,
 ): Promise<CheckResult> {
   const statsOrErrorCode = await stat(localFilesFolder).catch(({ code }: NodeJS.ErrnoException) => code ?? 'unknown');
   if (typeof statsOrErrorCode === 'string') {
@@ -59,9 +61,9 @@ async function checkLocalFolder(
   if (!statsOrErrorCode.isDirectory()) {
     return error(`${localFilesFolder} is not a folder`, 'Move it away, or change services.file-storage.location.');
   }
-  if (serverUid !== null && serverUid !== 0 && statsOrErrorCode.uid !== serverUid) {
+  if (runningServerUid !== null && runningServerUid !== 0 && statsOrErrorCode.uid !== runningServerUid) {
     return error(
-      `${localFilesFolder} belongs to uid ${statsOrErrorCode.uid} and the server runs as uid ${serverUid}`,
+      `${localFilesFolder} belongs to uid ${statsOrErrorCode.uid} and the server runs as uid ${runningServerUid}`,
       OWNERSHIP_ADVICE,
     );
   }

@@ -132,7 +132,7 @@ const checks: Readonly<Record<Exclude<CheckName, 'configuration'>, Check>> = {
   push: async ({ database, config }) => evaluatePush(config, await findPushProblems(config), (await database).push),
   files: async ({ config, holder, database }) => {
     const storeId = (await database).report?.storeId;
-    return [await checkFileStore(config, { serverUid: holder?.uid ?? null, storeIdInDatabase: storeId })];
+    return [await checkFileStore(config, { runningServerUid: holder?.uid ?? null, storeIdInDatabase: storeId })];
   },
 };
 

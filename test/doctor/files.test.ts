@@ -19,8 +19,8 @@ beforeEach(async () => {
 afterEach(() => rm(parent, { recursive: true, force: true }));
 
 /** Runs `checkFileStore`. By default the database does not answer; `storeId` is the store id in it. */
-const check = (config: Config, serverUid: number | null, storeId?: string | null) =>
-  checkFileStore(config, { serverUid, storeIdInDatabase: storeId });
+const check = (config: Config, runningServerUid: number | null, storeId?: string | null) =>
+  checkFileStore(config, { runningServerUid, storeIdInDatabase: storeId });
 
 const withFiles = (localFilesFolder: string, s3: S3Config | null = null): Config =>
   testConfig(testServer('unused'), parent, { files: { localFilesFolder, s3 } });

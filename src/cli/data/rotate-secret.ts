@@ -97,29 +97,36 @@ function reportRotation(
   countByPurpose: ReadonlyMap<string, number>,
   { json }: RotateSecretOptions,
 ): void {
-  const tokenCount = countByPurpose.get('integration-token') ?? 0;
-  const incomingSecretCount = countByPurpose.get(INCOMING_SECRET_SEAL_PURPOSE) ?? 0;
-  const hookSecretCount = countByPurpose.get('hook-secret') ?? 0;
-  const invitationCount = countByPurpose.get('group-invite') ?? 0;
-  const deviceCount = countByPurpose.get(DEVICE_TOKEN_SEAL_PURPOSE) ?? 0;
+  const resealedTokenCount = countByPurpose.get('integration-token') ?? 0;
+  const resealedIncomingSecretCount = countByPurpose.get(INCOMING_SECRET_SEAL_PURPOSE) ?? 0;
+  const resealedHookSecretCount = countByPurpose.get('hook-secret') ?? 0;
+  const resealedInvitationCount = countByPurpose.get('group-invite') ?? 0;
+  const resealedDeviceCount = countByPurpose.get(DEVICE_TOKEN_SEAL_PURPOSE) ?? 0;
   if (json === true) {
     const counts = {
-      integration_tokens: tokenCount,
-      incoming_secrets: incomingSecretCount,
-      hook_secrets: hookSecretCount,
-      invitations: invitationCount,
-      devices: deviceCount,
+      integration_tokens: resealedTokenCount,
+      incoming_secrets: resealedIncomingSecretCount,
+      hook_secrets: resealedHookSecretCount,
+      invitations: resealedInvitationCount,
+      devices: resealedDeviceCount,
     };
     printJson(context, counts);
     return;
   }
-  if (tokenCount + incomingSecretCount + hookSecretCount + invitationCount + deviceCount === 0) {
+  if (
+    resealedTokenCount +
+      resealedIncomingSecretCount +
+      resealedHookSecretCount +
+      resealedInvitationCount +
+      resealedDeviceCount ===
+    0
+  ) {
     print(context, 'Nothing to do: all there is in the database opens with the secret in server.conf.');
     return;
   }
   const countText = (number: number, noun: string): string => `${number} ${noun}${number === 1 ? '' : 's'}`;
   const countIfAny = (number: number, noun: string): string => (number === 0 ? '' : `${countText(number, noun)}, `);
-  const otherCounts = `${countIfAny(deviceCount, 'device')}${countIfAny(invitationCount, 'invitation')}${countIfAny(incomingSecretCount, 'incoming secret')}`;
-  const what = `${otherCounts}${countText(tokenCount, 'integration token')} and ${countText(hookSecretCount, 'hook secret')}`;
+  const otherCounts = `${countIfAny(resealedDeviceCount, 'device')}${countIfAny(resealedInvitationCount, 'invitation')}${countIfAny(resealedIncomingSecretCount, 'incoming secret')}`;
+  const what = `${otherCounts}${countText(resealedTokenCount, 'integration token')} and ${countText(resealedHookSecretCount, 'hook secret')}`;
   print(context, `Moved ${what}: the database opens with the secret in server.conf.`);
 }

@@ -100,8 +100,8 @@ export const startSignIn = defineOperation({
         activationCounts.withoutCode >= config.limits.codesPerHourPerBudget * UNSENT_ACTIVATIONS_PER_HOURLY_CODE
       )
         await deleteOldestActivationWithoutCode(tx);
-      const identifyingFields = { transactionHash, provider: provider.name, ...sourceHashes, forAccount };
-      const activationFields = { ...identifyingFields, sendsCode, verifier: sendsCode ? localCheckVerifier : null };
+      const activationRowFields = { transactionHash, provider: provider.name, ...sourceHashes, forAccount };
+      const activationFields = { ...activationRowFields, sendsCode, verifier: sendsCode ? localCheckVerifier : null };
       const activationTimes = await insertActivation(tx, {
         ...address,
         ...activationFields,
