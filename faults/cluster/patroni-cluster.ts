@@ -119,8 +119,21 @@ export class PatroniCluster {
       const leader = members.find(({ role, state }) => role === 'leader' && state === 'running');
       const standbys = members.filter((each) => isFollowing(each, leader));
       const hasSync = standbys.some(({ role }) => role === 'sync_standby');
-      return leader !== undefined && standbys.length === SERVERS.length - 1 && (hasSync || !this.#isSynchronous);
+      const areFollowing = standbys.length === SERVERS.length - 1 && (hasSync || !this.#isSynchronous);
+      return leader !== undefined && areFollowing && (await this.#countStreams(leader.name)) === standbys.length;
     });
+  }
+
+  /**
+   * The number of standbys that receive changes from this server. A new standby has almost no lag before it receives
+   * any: Patroni makes its replication slot up to 10 s later.
+   */
+  async #countStreams(leader: string): Promise<number> {
+    const server = this.servers.find(({ name }) => name === leader);
+    const query = "select count(*) from pg_stat_replication where state = 'streaming'";
+    // A server that is just being promoted refuses the query; the caller asks again.
+    const rows = await server?.sql(query, 'postgres').catch(() => []);
+    return Number(rows?.[0] ?? 0);
   }
 
   /** Promotes a standby by a planned switchover. Resolves when Patroni reports it as the primary. */

@@ -64,8 +64,12 @@ function HookHead({ hook }: { readonly hook: Hook }) {
       <h3>{hookWords.hookNumber(id)}</h3>
       {description === null ? null : <p dir="auto">{sanitize(description)}</p>}
       <p class="quiet hook-url">{sanitize(url)}</p>
-      <p class="hook-sentence" role="status">
-        <HookStateMark state={hook.state} /> {hookSentence(hook, Date.now())}
+      <p class="hook-sentence">
+        {/* Only the state is spoken when it changes: the sentence counts the seconds to the next attempt. */}
+        <span role="status">
+          <HookStateMark state={hook.state} />
+        </span>{' '}
+        {hookSentence(hook, Date.now())}
       </p>
       <PositionBar hook={hook} />
       {oldSecretUntil === null ? null : <p class="quiet">{hookWords.oldSecretUntil(momentOf(oldSecretUntil))}</p>}
