@@ -14,29 +14,18 @@ const REREAD_MS = 5_000;
 
 /** The reverse webhooks of a group, and a form to add one. */
 export function HookList(part: WebhookPartProps) {
-  const { state, chat, api, entry, routeTo } = part;
+  const { chat, api, entry } = part;
   const group = entry.info.id;
   const read = async () => ({ hooks: await api.hooksOf(group), removed: await api.removedHooksOf(group) });
   const hooks = useRemote(read, { chat, key: group, rereadsOnReconnect: true, rereadEveryMs: REREAD_MS });
   const created = useSignal<{ id: number; secret: string } | null>(null);
-  const open = (hook: number): void => state.go(routeTo('hooks', hook));
   const restorable = hooks.value?.removed.filter(isRemovedByTarget) ?? [];
   return (
     <section>
       <h3>{hookWords.hooks}</h3>
       <RemoteState remote={hooks} />
       {hooks.value?.hooks.length === 0 ? <p class="quiet">{hookWords.noHooks}</p> : null}
-      <ul class="hook-list">
-        {(hooks.value?.hooks ?? []).map((hook) => (
-          <HookItem
-            key={hook.id}
-            state={state}
-            hook={hook}
-            route={routeTo('hooks', hook.id)}
-            onOpen={() => open(hook.id)}
-          />
-        ))}
-      </ul>
+      <HookItems part={part} hooks={hooks.value?.hooks ?? []} />
       {created.value === null ? null : (
         <HookSecret
           hook={created.value.id}
@@ -55,20 +44,22 @@ export function HookList(part: WebhookPartProps) {
       {restorable.length === 0 ? null : (
         <>
           <h4>{hookWords.removedHooks}</h4>
-          <ul class="hook-list">
-            {restorable.map((hook) => (
-              <HookItem
-                key={hook.id}
-                state={state}
-                hook={hook}
-                route={routeTo('hooks', hook.id)}
-                onOpen={() => open(hook.id)}
-              />
-            ))}
-          </ul>
+          <HookItems part={part} hooks={restorable} />
         </>
       )}
     </section>
+  );
+}
+
+function HookItems({ part, hooks }: { readonly part: WebhookPartProps; readonly hooks: readonly ListedHook[] }) {
+  const { state, routeTo } = part;
+  return (
+    <ul class="hook-list">
+      {hooks.map((hook) => {
+        const route = routeTo('hooks', hook.id);
+        return <HookItem key={hook.id} state={state} hook={hook} route={route} onOpen={() => state.go(route)} />;
+      })}
+    </ul>
   );
 }
 
