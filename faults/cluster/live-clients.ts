@@ -119,6 +119,17 @@ export class LiveClients {
     this.#editing = this.#edit();
   }
 
+  /**
+   * Resolves when each client has received the newest acknowledged post of each group. Before that, a client may not
+   * know yet that messages were lost, and would edit another message that has the seq of a lost one now.
+   */
+  async untilCurrent(): Promise<void> {
+    const newest = this.#stage.load.acknowledged.map((posts) => [...posts.keys()].at(-1));
+    await until('live clients are current', () =>
+      newest.every((post, group) => post === undefined || this.clientsWithout(group, post) === 0),
+    );
+  }
+
   /** Ends the editing; resolves when no edit is in progress. */
   async stopEditing(): Promise<void> {
     this.#isEditing = false;

@@ -115,6 +115,7 @@ async function openLossyFailover(cleanUp: CleanUp): Promise<Scene> {
     afterwards: async () => {
       await cluster.untilHealthy();
       await stage.goOn(MESSAGES_AFTER);
+      await liveClients.untilCurrent();
       liveClients.startEditing();
     },
     settle: async () => {
