@@ -94,7 +94,13 @@ function Deliveries({ deliveries }: { readonly deliveries: ServerStatus['deliver
       <ul class="settings-list" aria-label={hookWords.lastError}>
         {errors.map((error) => (
           <li key={`${error.hook} ${error.at}`}>
-            {adminWords.errorOf(error.hook, error.group, error.host, errorSentence(error), briefMomentOf(error.at))}
+            {adminWords.errorOf(
+              error.hook,
+              error.group,
+              sanitize(error.host),
+              errorSentence(error),
+              briefMomentOf(error.at),
+            )}
           </li>
         ))}
       </ul>

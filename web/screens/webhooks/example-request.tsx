@@ -1,4 +1,5 @@
 import { useSignal } from '@preact/signals';
+import { sanitize } from '../../../client/core/safe-text.ts';
 import type { ExampleRequest } from '../../core/webhooks/hook-api.ts';
 import { hookWords } from '../../words/hook-words.ts';
 import { useAttempt } from '../attempt.ts';
@@ -23,7 +24,7 @@ export function ExampleOfRequest({ part }: { readonly part: HookPageProps }) {
       <Problem sentence={problem} />
       {request.value === null ? null : (
         <pre>
-          <code>{textOf(request.value)}</code>
+          <code>{textOf(request.value).split('\n').map((line) => sanitize(line)).join('\n')}</code>
         </pre>
       )}
     </section>

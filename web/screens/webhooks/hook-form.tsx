@@ -4,7 +4,7 @@ import { TextField } from '../fields.tsx';
 import { hookWords } from '../../words/hook-words.ts';
 import { words } from '../../words/words.ts';
 
-const MAX_URL_LENGTH = 2_000;
+const MAX_URL_LENGTH = 8_192;
 const MAX_DESCRIPTION_LENGTH = 200;
 const MAX_BATCH = 100;
 

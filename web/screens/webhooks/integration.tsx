@@ -175,7 +175,7 @@ function Refused({ refused }: { readonly refused: readonly RefusedPosts[] }) {
               {integrationWords.refusedBy(
                 each.posts,
                 each.user_agent === null ? null : sanitize(each.user_agent),
-                each.format,
+                each.format === null ? null : sanitize(each.format),
                 briefMomentOf(each.last_at),
               )}
             </p>
