@@ -24,7 +24,12 @@ export function ExampleOfRequest({ part }: { readonly part: HookPageProps }) {
       <Problem sentence={problem} />
       {request.value === null ? null : (
         <pre>
-          <code>{textOf(request.value).split('\n').map((line) => sanitize(line)).join('\n')}</code>
+          <code>
+            {textOf(request.value)
+              .split('\n')
+              .map((line) => sanitize(line))
+              .join('\n')}
+          </code>
         </pre>
       )}
     </section>
