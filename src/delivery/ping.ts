@@ -99,7 +99,7 @@ export class Pinger {
     const keys = openSigningKeys(sealer, serverKeys, target);
     if (lacksServerKey(keys, target.signature)) return null;
     const at = new Date();
-    const { url, headers, body, id } = exampleOf(target, keys, at);
+    const { url, headers, body, id } = exampleOf(target, at);
     const signed = deliveryHeaders(keys, target.signature, { id, at, body, hops: 0 });
     return { url, headers: { 'user-agent': userAgent, ...signed, ...headers }, body: body.toString('utf8') };
   }
@@ -136,15 +136,18 @@ function pingRequest(
   at: Date,
 ): { url: string; headers: Readonly<Record<string, string>>; body: Buffer } {
   const { conversationId, title, hookId } = target;
-  const foreign = foreignRequest(target, keys, {
+  const foreign = foreignRequest(target, {
     at,
     text: `Klatch tests reverse webhook ${hookId} of the group ${title}.`,
+    token: hookToken(keys.current),
   });
   if (foreign !== null) return foreign;
   const data = { group: { id: conversationId, title }, hook: { id: hookId } };
   const body = JSON.stringify({ type: 'webhook.ping', timestamp: at.toISOString(), data });
   return { url: target.url, headers: {}, body: Buffer.from(body) };
 }
+
+const TOKEN_PLACEHOLDER = '<token of the hook>';
 
 /** An invented message has seq 0, which no group contains. */
 const INVENTED = {
@@ -165,13 +168,13 @@ const INVENTED = {
 
 function exampleOf(
   target: ExampleTarget,
-  keys: SigningKeys,
   at: Date,
 ): { id: string; url: string; headers: Readonly<Record<string, string>>; body: Buffer } {
   const { hookId, conversationId, title, batch } = target;
   const { seq, logEpoch, text } = INVENTED;
   const id = deliveryId(hookId, conversationId, { first: seq, last: seq, rev: 0, lastRev: null, logEpoch });
-  const foreign = foreignRequest(target, keys, { at, text });
+  // Whoever reads the example must not learn the token, with which a receiver recognises the server.
+  const foreign = foreignRequest(target, { at, text, token: TOKEN_PLACEHOLDER });
   if (foreign !== null) return { id, ...foreign };
   // The invented message has no file, so no link is made.
   const message = deliveryBody(conversationId, { ...INVENTED, title, sentAt: at }, () => '');
@@ -182,8 +185,7 @@ function exampleOf(
 /** A message for a hook in the format of another product; null: the hook has Klatch's own format. */
 function foreignRequest(
   { conversationId, title, url: target, format: name }: PingTarget,
-  keys: SigningKeys,
-  { at, text }: { readonly at: Date; readonly text: string },
+  { at, text, token }: { readonly at: Date; readonly text: string; readonly token: string },
 ): { url: string; headers: Readonly<Record<string, string>>; body: Buffer } | null {
   const format = receiverFormat(name);
   if (format === null) return null;
@@ -191,6 +193,6 @@ function foreignRequest(
   const group = { id: conversationId, title };
   const sender = { id: 0, name: 'Klatch', nick: null, kind: 'bot', label: null, iconUrl: null } as const;
   const message = { id: `${conversationId}:0`, sentAt: at, text, trigger: '', files: [], group, sender };
-  const body = Buffer.from(format.body(message, { url, token: hookToken(keys.current) }));
+  const body = Buffer.from(format.body(message, { url, token }));
   return { url: format.requestUrl(url), headers: format.headers, body };
 }

@@ -183,6 +183,10 @@ describe('the example of a request', () => {
     ]);
     const slack = await register(group, '/slack', { format: 'slack' });
     expect(JSON.parse((await as('bob', 'hooks.example', { hook: slack })).body).text).toContain('example');
+    const chat = await as('alice', 'hooks.create', { group, url: receiver.url('/chat'), format: 'mattermost' });
+    const example = await as('bob', 'hooks.example', { hook: chat.id });
+    expect(example.body).toContain('token');
+    expect(JSON.stringify(example)).not.toContain(chat.token);
     expect(receiver.arrivals).toHaveLength(arrivals);
   });
 
