@@ -1,4 +1,4 @@
-import { Option, type Command } from 'commander';
+import { InvalidArgumentError, type Command } from 'commander';
 import { hookLog, MAX_LOG_PAGE_SIZE } from '../../operations/hooks/hook-delivery-log.ts';
 import { redeliverHook, discardHookBacklog } from '../../operations/hooks/hook-redeliver.ts';
 import { parseTimestamp } from '../../operations/core/timestamp.ts';
@@ -39,10 +39,12 @@ export function addLog(hook: Command, context: CommandContext): void {
       wholeNumber(1, MAX_LOG_PAGE_SIZE),
       DEFAULT_LOG_LIMIT,
     )
-    .addOption(
-      new Option('--outcome <outcomes...>', 'show only attempts with one of these outcomes').choices(deliveryOutcomes),
+    .option(
+      '--outcome <outcomes>',
+      `show only attempts with these outcomes, with commas between them: ${deliveryOutcomes.join(', ')}`,
+      parseOutcomes,
     )
-    .option('--since <place>', 'show only attempts from a time on (2026-11-20T08:00:00Z), or of the last 1h')
+    .option('--since <time>', 'show only attempts since this time (2026-11-20T08:00:00Z), or since this long ago (1h)')
     .option('--message <id>', 'show only attempts of this message (7:42) and of its events')
     .action((id: number, { json, since, ...options }: LogOptions, self: Command) => {
       const sinceTime = since === undefined ? undefined : parseAgeOrTime(since, Date.now());
@@ -53,9 +55,17 @@ export function addLog(hook: Command, context: CommandContext): void {
   withExamples(withJson(logCommand), [
     'klatch hook log 5',
     'klatch hook log 5 --before 2026-11-20T08:00:00Z --limit 100 --json',
-    'klatch hook log 5 --outcome failed dead_lettered --since 1h',
+    'klatch hook log 5 --outcome failed,dead_lettered --since 1h',
     'klatch hook log 5 --message 7:42',
   ]);
+}
+
+function parseOutcomes(text: string): DeliveryOutcome[] {
+  return text.split(',').map((name) => {
+    const outcome = deliveryOutcomes.find((each) => each === name);
+    if (outcome === undefined) throw new InvalidArgumentError(`It has to name some of ${deliveryOutcomes.join(', ')}.`);
+    return outcome;
+  });
 }
 
 function logLines({ attempts, next }: DeliveryLogPage): string[] {
@@ -148,13 +158,22 @@ function parseRedeliverFrom(text: string, nowMs: number): string {
   throw new CommandError(exitCodes.usage, `--from: give the id of a message such as 7:42, ${TIME_OR_AGE}`);
 }
 
-function previewLines({ id, group, from, messages }: Redelivered): string[] {
-  if (from === null) return [`Group ${group} has no message so late: nothing would be sent.`];
-  const count = messages === 1 ? '1 message' : `${messages} messages`;
-  return [`Reverse webhook ${id} of group ${group} would send ${count}, the first one ${from}. Nothing was sent.`];
+function previewLines({ id, group, from, messages, events }: Redelivered): string[] {
+  if (messages + events === 0) return [`Reverse webhook ${id} of group ${group} would send nothing.`];
+  const counts = [
+    ...(from === null || messages === 0 ? [] : [`${countOf(messages, 'message')} from ${from} on`]),
+    ...(events === 0 ? [] : [countOf(events, 'event')]),
+  ];
+  return [`Reverse webhook ${id} of group ${group} would send ${counts.join(' and ')}. Nothing was sent.`];
 }
 
-function redeliverFromLines({ id, group, from, pending }: Redelivered): string[] {
+function countOf(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`;
+}
+
+function redeliverFromLines({ id, group, from, events, pending }: Redelivered): string[] {
+  if (from === null && events > 0)
+    return [`Reverse webhook ${id} of group ${group} sends ${countOf(events, 'event')} again.`];
   if (from === null) return [`Group ${group} has no message so late: nothing is sent again.`];
   return [
     `Reverse webhook ${id} of group ${group} sends everything from ${from} on again; ${messageCountWithVerb(pending)} pending.`,

@@ -21,8 +21,10 @@ const shownTokenSchema = groupTokenSchema.extend({
   last_post_at: z
     .string()
     .nullable()
-    .describe('Time of the newest post, also with an earlier token; null: none of the newest messages is a post.'),
-  posts_last_day: z.int().describe('Posts of the last 24 hours among the 10,000 newest messages.'),
+    .describe(
+      'Time of the newest post. Posts with an earlier token count too, and so do replies of reverse webhooks. Null: the 10,000 newest messages have no post.',
+    ),
+  posts_last_day: z.int().describe('Such posts of the last 24 hours, among the 10,000 newest messages.'),
 });
 
 export const showIntegrationToken = defineTargetedOperation({

@@ -143,7 +143,11 @@ export const hookLog = defineTargetedOperation({
       .optional()
       .describe('Only attempts with one of these outcomes.'),
     since: z.string().max(40).optional().describe('Only attempts of this time or later.'),
-    message: z.string().max(100).optional().describe('Only attempts of this message and of its events, by its id.'),
+    message: z
+      .string()
+      .max(100)
+      .optional()
+      .describe('Only attempts of this message and of its events, by its id. The epoch in the id does not count.'),
   }),
   output: z.object({
     id: hookField,

@@ -14,9 +14,11 @@ export const exampleOfHook = defineTargetedOperation({
     id: hookField,
     group: groupField,
     method: z.literal('POST').describe('Every delivery is a POST.'),
-    url: z.string().describe('The whole target.'),
+    url: z.string().describe('The whole target. It can contain a secret of the receiver.'),
     headers: z.record(z.string(), z.string()).describe('The headers, with the signature of this moment.'),
-    body: z.string().describe('The body for an invented message, which is in no group.'),
+    body: z
+      .string()
+      .describe('The body for an invented message. Instead of the token of the hook, it has a placeholder.'),
   }),
   who: 'group-admin',
   on: 'hook',

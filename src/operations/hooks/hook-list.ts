@@ -49,14 +49,16 @@ const listedHookSchema = hookHealthSchema.extend({
   removed: pastRemovalSchema.nullable().describe('Null: it is not removed.'),
 });
 
-const DAY_MS = 86_400_000;
-/** The most hooks on a page with counts of requests: up to 24 counts a hook. */
+const HOUR_MS = 3_600_000;
+/** The hours that a list counts: the present one and those before it. */
+const COUNTED_HOURS = 24;
+/** The most hooks on a page with counts of requests, each with up to `COUNTED_HOURS` counts. */
 const MAX_HOOKS_WITH_REQUESTS = 100;
 
 /** A hook in a list for the people who manage it. */
 const managedHookSchema = listedHookSchema.extend({
   group_title: titleField,
-  url: z.string().describe('The whole target.'),
+  url: z.string().describe('The whole target. It can contain a secret of the receiver.'),
   description: z.string().nullable().describe('Purpose, for people to read; null: none is given.'),
   order: z.enum(['strict', 'none']).describe('`strict`: one request after the other, in the order of the messages.'),
   last_day: z
@@ -68,7 +70,7 @@ const managedHookSchema = listedHookSchema.extend({
       }),
     )
     .optional()
-    .describe('With `requests`: its requests of the last 24 hours; hours without one are left out.'),
+    .describe('With `requests`: its requests of this hour and the 23 before it; hours without one are left out.'),
 });
 
 const hookPageInput = {
@@ -168,10 +170,10 @@ async function readManagedHookPage(
   return { hooks, next };
 }
 
-/** The requests of the last 24 hours, by hour and by hook. */
+/** The requests of the counted hours, by hour and by hook. */
 async function readLastDays({ database }: Services, hooks: readonly ListedHook[]) {
   const references = hooks.map(({ id, conversationId }) => ({ hookId: id, conversationId }));
-  const since = new Date(Date.now() - DAY_MS);
+  const since = new Date((Math.floor(Date.now() / HOUR_MS) - COUNTED_HOURS + 1) * HOUR_MS);
   const read = (sql: Sql) => readHourlyRequests(sql, references, since);
   const lastDays = new Map<HookId, { at: string; delivered: number; failed: number }[]>();
   for (const { hookId, at, delivered, failed } of await translateLostRead(database.general.run(read))) {
@@ -197,9 +199,7 @@ async function readHookPage(
 
 const hookInfoSchema = listedHookSchema.extend({
   group_title: titleField,
-  url: z
-    .string()
-    .describe("The whole target: this is the place where it is shown, as it can hold a secret of the receiver's."),
+  url: z.string().describe('The whole target. It can contain a secret of the receiver.'),
   description: z.string().nullable().describe('Purpose, for people to read; null: none is given.'),
   order: z.enum(['strict', 'none']).describe('`strict`: one request after the other, in the order of the messages.'),
   batch: z.int().describe('How many messages a request has at most.'),

@@ -4,17 +4,19 @@ import { KlatchError } from '../../errors.ts';
 import { messageId, parseMessageId, type LogEpoch, type Seq } from '../../model/ids.ts';
 import type { Sql, Transaction } from '../../storage/db/connection.ts';
 import {
+  countRedeliveredEvents,
   findHookCursor,
   findHookUnlocked,
   firstRedeliveredSeq,
-  firstSeqSince,
   redeliverFrom,
   redeliverSelectedUnlessTooMany,
+  separatelyRedeliveredSeqs,
   skipBacklog,
   type HookReference,
   type LockedHook,
   type RedeliveryStart,
 } from '../../storage/hooks/hook-control.ts';
+import { firstSeqSince } from '../../storage/messages/first-seq-since.ts';
 import { findHooks } from '../../storage/hooks/hooks.ts';
 import { findMessageEpochs } from '../../storage/messages/log-epoch.ts';
 import { MAX_RETRY_ROWS } from '../../storage/hooks/retries.ts';
@@ -53,8 +55,13 @@ export type RedeliveryRequest =
 interface RedeliveryResult {
   /** The id of the first message that is redelivered; null: the group has no message at or after the start. */
   readonly from: string | null;
-  /** The number of messages that are sent again, with those after the start that were pending before. */
+  /**
+   * The number of messages after the start, with those that the hook has not got yet. The hook's filters may leave out
+   * some of them.
+   */
   readonly messages: number;
+  /** The number of events that are sent. */
+  readonly events: number;
   /** The number of messages and events that the hook has to deliver now. */
   readonly pending: number;
 }
@@ -81,7 +88,7 @@ export async function redeliverMessages(
   });
 }
 
-/** Says what `redeliverMessages` would send now, and changes nothing. Throws the same errors. */
+/** Says what `redeliverMessages` would send now, and changes nothing. Throws `hook_not_found` and `invalid_input`. */
 function previewRedelivery(
   services: Services,
   hook: HookReference,
@@ -127,7 +134,9 @@ async function redeliveryResult(
   const [info] = await findHooks(sql, hook.conversationId, hook.hookId);
   return {
     from: firstSeq <= hook.lastSeq ? await idOfMessage(sql, hook, firstSeq) : null,
-    messages: only === undefined ? Math.max(0, hook.lastSeq - firstSeq + 1) : only.length,
+    messages:
+      only === undefined ? Math.max(0, hook.lastSeq - firstSeq + 1) : separatelyRedeliveredSeqs(hook, only).length,
+    events: start === undefined ? 0 : await countRedeliveredEvents(sql, hook, start),
     pending: info?.pending ?? 0,
   };
 }
@@ -241,7 +250,12 @@ export const redeliverHook = defineTargetedOperation({
     id: hookField,
     group: groupField,
     from: z.string().nullable().describe('The id of the first message that is sent; null: there is none.'),
-    messages: z.int().describe('How many messages are sent, with those from there on that it has not got yet.'),
+    messages: z
+      .int()
+      .describe(
+        'How many messages there are to send, also those that it has not got yet. Its filters may leave out some.',
+      ),
+    events: z.int().describe('How many events there are to send.'),
     pending: pendingSchema,
   }),
   who: 'group-admin',
@@ -250,12 +264,10 @@ export const redeliverHook = defineTargetedOperation({
   errors: ['hook_not_found', 'too_many_retries', 'token_rate_limited', 'change_unconfirmed'],
   run: async (services, { hook: id, from, only, dry_run: isDryRun }, caller, access) => {
     const hook = await hookByAccess(services, access, caller);
-    limitGroupHookChanges(services, hook);
     const request = from === undefined ? { only: only! } : { from };
-    const redelivery = isDryRun
-      ? await previewRedelivery(services, hook, request)
-      : await redeliverMessages(services, hook, request);
-    return { id, group: hook.conversationId, ...redelivery };
+    if (isDryRun) return { id, group: hook.conversationId, ...(await previewRedelivery(services, hook, request)) };
+    limitGroupHookChanges(services, hook);
+    return { id, group: hook.conversationId, ...(await redeliverMessages(services, hook, request)) };
   },
 });
 

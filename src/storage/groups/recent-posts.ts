@@ -1,10 +1,10 @@
 import type { ConversationId } from '../../model/ids.ts';
 import type { Sql } from '../db/connection.ts';
 
-/** A count reads at most this many of the newest messages, which takes a few ms. */
+/** A count reads at most this many of the newest messages, to bound its cost in a large group. */
 const MAX_READ_MESSAGES = 10_000;
 
-/** The posts of programs among the newest messages of a group. */
+/** The posts of programs among the newest messages of a group, with the replies of receivers of its hooks. */
 interface RecentPosts {
   readonly lastPostAt: Date | null;
   /** The number of posts of the last 24 hours. */

@@ -51,6 +51,13 @@ export async function readLogPage(
       ${before === null ? sql`` : sql`and (at, seq, rev, attempt) < (${before.at}, ${before.firstSeq}, ${before.rev}, ${before.attempt})`}
       ${outcomes === null ? sql`` : sql`and outcome = any(${[...outcomes]}::text[])`}
       ${since === null ? sql`` : sql`and at >= ${since}`}
-      ${seq === null ? sql`` : sql`and (seq = ${seq} or rev = 0 and seq < ${seq} and last_seq >= ${seq})`}
+      ${
+        seq === null
+          ? sql``
+          : // A row of a batch names only its first and last message or event.
+            sql`and (seq = ${seq} or rev = 0 and seq < ${seq} and last_seq >= ${seq} or rev > 0 and exists (
+              select from hook_event e
+              where e.conversation_id = d.conversation_id and e.seq = ${seq} and e.rev between d.rev and d.last_rev))`
+      }
     order by at desc, seq desc, rev desc, attempt desc limit ${limit}`;
 }

@@ -111,8 +111,7 @@ export async function applyHookChanges(
   } = changes;
   const resumes = changes.paused === false;
   const hurried = resumes ? await makeRetryRowsDue(tx, hook.hookId) : 0;
-  const differs =
-    description !== hook.description ||
+  const changesDelivery =
     format !== hook.format ||
     order !== hook.order ||
     batch !== hook.batch ||
@@ -124,9 +123,10 @@ export async function applyHookChanges(
     secretSealed !== undefined ||
     (changes.paused === true && !hook.paused) ||
     (resumes && (hook.paused || hook.failures > 0 || hurried > 0));
-  if (!differs) return false;
+  if (!changesDelivery && description === hook.description) return false;
+  // A new generation makes the lane start again, for which a description is no reason.
   await tx`
-    update reverse_hook set generation = generation + 1, description = ${description}, format = ${format}, ordering = ${order}, batch = ${batch},
+    update reverse_hook set generation = generation + ${changesDelivery ? 1 : 0}::int, description = ${description}, format = ${format}, ordering = ${order}, batch = ${batch},
       signature = ${signature}, skip = ${[...skip]}::text[], triggers = ${[...triggers]}::text[], max_age = ${maxAgeS}
       ${changes.paused === true ? tx`, paused_at = coalesce(paused_at, now())` : tx``}
       ${resumes ? tx`, paused_at = null, ${resetFailureColumns(tx)}` : tx``}
@@ -199,17 +199,31 @@ export function firstRedeliveredSeq({ startAfterSeq, cursor, firstSeq }: LockedH
   return Math.min(Math.max(seq, startAfterSeq + 1, firstSeq), Math.max(cursor + 1, firstSeq)) as Seq;
 }
 
+/** The number of events that the lane sends after `redeliverFrom` with this start. */
+export async function countRedeliveredEvents(
+  sql: Sql | Transaction,
+  hook: LockedHook,
+  { seq, since }: RedeliveryStart,
+): Promise<number> {
+  const cursor = await eventCursorForRedelivery(sql, hook, { seq: firstRedeliveredSeq(hook, seq), since });
+  if (cursor === null) return 0;
+  const [row] = await (sql as Sql)<{ count: number }[]>`
+    select count(*) as count from hook_event
+    where conversation_id = ${hook.conversationId} and rev > ${cursor} and seq >= ${hook.firstSeq}`;
+  return row!.count;
+}
+
 /** The event cursor to which a redelivery moves the hook back; null in a hook that asks for no events. */
 async function eventCursorForRedelivery(
-  tx: Transaction,
+  sql: Sql | Transaction,
   { conversationId, eventStartAfterRev, eventCursor }: LockedHook,
   { seq, since }: RedeliveryStart,
 ): Promise<number | null> {
   if (eventCursor === null) return null;
-  const [found] = await tx<{ rev: Rev | null }[]>`
+  const [found] = await (sql as Sql)<{ rev: Rev | null }[]>`
     select min(rev) as rev from hook_event
     where conversation_id = ${conversationId} and rev > ${eventStartAfterRev} and rev <= ${eventCursor}
-      and ${since === null ? tx`after_seq >= ${seq}` : tx`at >= ${since}`}`;
+      and ${since === null ? sql`after_seq >= ${seq}` : sql`at >= ${since}`}`;
   const first = found?.rev ?? null;
   return first === null ? eventCursor : first - 1;
 }
@@ -247,8 +261,8 @@ export async function redeliverSelectedUnlessTooMany(
   hook: LockedHook,
   requestedSeqs: readonly Seq[],
 ): Promise<boolean> {
-  const { conversationId, hookId, order, cursor } = hook;
-  const seqs = order === 'strict' ? requestedSeqs.filter((seq) => seq <= cursor) : requestedSeqs;
+  const { conversationId, hookId } = hook;
+  const seqs = separatelyRedeliveredSeqs(hook, requestedSeqs);
   if (seqs.length === 0) return true;
   const now = new Date();
   const [others] = await tx<{ count: number }[]>`
@@ -262,6 +276,14 @@ export async function redeliverSelectedUnlessTooMany(
     on conflict on constraint delivery_retry_pkey
     do update set attempts = 0, next_at = ${now}, generation = excluded.generation`;
   return true;
+}
+
+/** With the order `strict`, the lane sends messages after the cursor in their order, and not a second time. */
+export function separatelyRedeliveredSeqs(
+  { order, cursor }: Pick<LockedHook, 'order' | 'cursor'>,
+  requestedSeqs: readonly Seq[],
+): readonly Seq[] {
+  return order === 'strict' ? requestedSeqs.filter((seq) => seq <= cursor) : requestedSeqs;
 }
 
 /** Messages or events that a hook had to deliver and now never will. */
@@ -351,29 +373,4 @@ async function logSkipped(
     values (${conversationId}, ${hookId}, ${firstSeq}, ${lastSeq}, ${rev}, ${lastRev}, 0,
       date_trunc('milliseconds', clock_timestamp()), 'skipped', 0)
     on conflict do nothing`;
-}
-
-/**
- * The first seq after `after` whose message was sent at this moment or later; the last seq plus one when there is none.
- * Send times never decrease within a conversation, so about twenty look-ups by key find the message among a million.
- */
-export async function firstSeqSince(
-  sql: Sql | Transaction,
-  place: { conversationId: ConversationId; after: Seq; lastSeq: Seq },
-  earliestSentAt: Date,
-): Promise<Seq> {
-  const { conversationId, after, lastSeq } = place;
-  const [found] = await sql<{ seq: Seq }[]>`
-    with recursive search (low, high) as (
-      select ${after + 1}::bigint, ${lastSeq + 1}::bigint
-      union all
-      select case when m.sent_at < ${earliestSentAt} then m.seq + 1 else s.low end,
-        case when m.sent_at < ${earliestSentAt} then s.high else m.seq end
-      from search s join lateral (
-        select seq, sent_at from message
-        where conversation_id = ${conversationId} and seq = (s.low + s.high) / 2 and s.low < s.high limit 1
-      ) m on true
-    )
-    select low as seq from search order by high - low limit 1`;
-  return found!.seq;
 }

@@ -80,11 +80,14 @@ export async function readHourlyRequests(
   since: Date,
 ): Promise<HourlyRequests[]> {
   return sql<HourlyRequests[]>`
-    select s.hook_id as "hookId", date_trunc('hour', s.five_minutes, 'UTC') as at,
+    select h.hook_id as "hookId", date_trunc('hour', s.five_minutes, 'UTC') as at,
       sum(s.delivered) as delivered, sum(s.failed) as failed
     from unnest(${hooks.map(({ conversationId }) => conversationId)}::bigint[],
         ${hooks.map(({ hookId }) => hookId)}::bigint[]) as h (conversation_id, hook_id)
-      join hook_stats s on s.conversation_id = h.conversation_id and s.hook_id = h.hook_id and s.five_minutes >= ${since}
+      -- The offset makes PostgreSQL read the counts of each hook by their key, and not those of all hooks since then.
+      cross join lateral (
+        select five_minutes, delivered, failed from hook_stats
+        where conversation_id = h.conversation_id and hook_id = h.hook_id and five_minutes >= ${since} offset 0) s
     group by 1, 2 order by 1, 2`;
 }
 

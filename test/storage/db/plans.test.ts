@@ -7,12 +7,12 @@ import { listGroups } from '../../../src/storage/groups/groups.ts';
 import { readLogPage, type LogPosition } from '../../../src/storage/hooks/delivery-log.ts';
 import {
   applyHookChanges,
-  firstSeqSince,
   lockHook,
   redeliverFrom,
   redeliverSelectedUnlessTooMany,
   skipBacklog,
 } from '../../../src/storage/hooks/hook-control.ts';
+import { firstSeqSince } from '../../../src/storage/messages/first-seq-since.ts';
 import { claimPing } from '../../../src/storage/hooks/hook-ping.ts';
 import type { HookReference, LockedHook } from '../../../src/storage/hooks/hook-control.ts';
 import { findHookDetails, listHooks, type HookPageRequest } from '../../../src/storage/hooks/hook-list.ts';

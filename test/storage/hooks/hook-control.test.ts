@@ -3,13 +3,13 @@ import type { HookId, Seq } from '../../../src/model/ids.ts';
 import type { Transaction } from '../../../src/storage/db/connection.ts';
 import {
   applyHookChanges,
-  firstSeqSince,
   lockHook,
   redeliverFrom,
   redeliverSelectedUnlessTooMany,
   skipBacklog,
   type LockedHook,
 } from '../../../src/storage/hooks/hook-control.ts';
+import { firstSeqSince } from '../../../src/storage/messages/first-seq-since.ts';
 import { claimPing } from '../../../src/storage/hooks/hook-ping.ts';
 import { findHooks, markHookRemovedByClient } from '../../../src/storage/hooks/hooks.ts';
 import { claimPartitions } from '../../../src/storage/hooks/leases.ts';
