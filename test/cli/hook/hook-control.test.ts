@@ -137,6 +137,15 @@ describe('klatch hook', () => {
       attempts: [{ message_id: `${group.id}:1`, outcome: 'delivered' }],
       next: null,
     });
+    const seqsOf = async (...filter: string[]): Promise<number[]> => {
+      const { attempts } = JSON.parse((await run('log', '--json', ...filter)).stdout) as {
+        attempts: { seq: number }[];
+      };
+      return attempts.map(({ seq }) => seq);
+    };
+    expect(await seqsOf('--outcome', 'failed')).toEqual([3]);
+    expect(await seqsOf('--outcome', 'failed,delivered', '--since', '1h')).toEqual([3, 2, 1]);
+    expect(await seqsOf('--message', `${group.id}:2`)).toEqual([2]);
     expect((await run('discard-backlog')).stdout).toBe(
       `1 message is dropped: reverse webhook ${hook} of group ${group.id} goes on with the next one.\n`,
     );
@@ -152,6 +161,11 @@ describe('klatch hook', () => {
       says(
         `Reverse webhook ${hook} of group ${group.id} sends everything from ${group.id}:${from} on again; ${count} pending.`,
       );
+    const preview = `Reverse webhook ${hook} of group ${group.id} would send 1 message from ${group.id}:3 on. Nothing was sent.`;
+    expect(await run('redeliver', '--from', `${group.id}:3`, '--dry-run')).toMatchObject(says(preview));
+    const none = `Reverse webhook ${hook} of group ${group.id} would send nothing.`;
+    expect(await run('redeliver', '--from', '2099-01-01T00:00:00Z', '--dry-run')).toMatchObject(says(none));
+    expect(receiver.seqs()).toEqual([1, 2, 3]);
     expect(await run('redeliver', '--from', `${group.id}:3`)).toMatchObject(again(3, '1 message is'));
     await receiver.received(4);
     expect(receiver.seqs()).toEqual([1, 2, 3, 3]);
@@ -210,6 +224,8 @@ describe('klatch hook', () => {
     [['pause'], "missing required argument 'hook'"],
     [['ping', 'five'], 'Give a whole number from 1 to 2147483647'],
     [['log', '1', '--limit', '101'], 'Give a whole number from 1 to 100'],
+    [['log', '1', '--outcome', 'odd'], 'It has to name some of delivered, failed'],
+    [['log', '1', '--since', 'yesterday'], '--since: give a time with its zone'],
     [['redeliver', '1'], 'give one of --from and --only'],
     [['redeliver', '1', '--from', '1h', '--only', '1:1'], 'give one of --from and --only'],
     ...['yesterday', '90m', '2026-11-20', ''].map(
