@@ -36,20 +36,19 @@ const hook = (changes: Partial<Hook>): Hook => ({
 const refusedConnection = { at: '2026-11-28T11:58:00Z', category: 'refused', code: null };
 
 test.each([
-  [{}, 'The receiver has every message.'],
-  [{ last_success_at: null }, 'Nothing was sent yet.'],
-  [{ pending: 1 }, 'The receiver takes its messages. 1 message is on the way.'],
-  [{ state: 'paused', pending: 12 }, 'Paused: the server sends nothing. 12 messages wait; nothing is dropped.'],
+  [{ last_success_at: null }, 'Nothing waits. Nothing was sent yet.'],
+  [{ pending: 1 }, 'The receiver takes its messages. 1 message waits.'],
+  [{ state: 'paused', pending: 12 }, 'Paused: the server sends nothing. 12 messages wait.'],
   [{ state: 'paused' }, 'Paused: the server sends nothing. Nothing waits.'],
 ])('the sentence about a hook says its state and what waits: %j', (changes, sentence) => {
   expect(hookSentence(hook(changes), NOW)).toBe(sentence);
 });
 
-test('the sentence about a failing hook says since when, why, what comes next, and that nothing is dropped', () => {
+test('the sentence about a failing hook says since when, why, what comes next, and what waits', () => {
   const failing = { state: 'failing', pending: 312, failures: 4, failing_since: '2026-11-28T11:02:00Z' };
   const next = { last_error: refusedConnection, next_attempt_at: '2026-11-28T12:04:00Z' };
   expect(hookSentence(hook({ ...failing, ...next }), NOW)).toMatch(
-    /^Failing since \d.*: the target refused the connection or cannot be reached\. Next attempt in 4 min\. 312 messages wait; nothing is dropped\.$/,
+    /^Failing since \d.*: the target refused the connection or cannot be reached\. Next attempt in 4 min\. 312 messages wait\. The server keeps trying\.$/,
   );
   const answered = { last_error: { ...refusedConnection, category: 'status', code: 503 }, next_attempt_at: null };
   expect(hookSentence(hook({ ...failing, ...answered }), NOW)).toMatch(
@@ -61,7 +60,14 @@ test('the sentence about a removed hook says who removed it, and until when it c
   const removed = { at: '2026-11-28T11:00:00Z', by: 'target', restorable_until: '2026-12-28T11:00:00Z' };
   expect(hookSentence(hook({ state: 'removed', removed }), NOW)).toMatch(/answered 410.*You can restore it until/);
   const byClient = { ...removed, by: 'client', restorable_until: null };
-  expect(hookSentence(hook({ state: 'removed', removed: byClient }), NOW)).not.toMatch(/410|restore/);
+  expect(hookSentence(hook({ state: 'removed', removed: byClient }), NOW)).toMatch(
+    /^Removed .* by somebody who manages the group\.$/,
+  );
+});
+
+test('moments before today have a day and a time of day', () => {
+  const idle = hookSentence(hook({ last_success_at: '2020-03-05T10:11:00Z' }), NOW);
+  expect(idle).toMatch(/^Nothing waits\. Last delivery .*\b[45]\b.*:11.*\.$/);
 });
 
 test.each([

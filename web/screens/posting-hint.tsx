@@ -1,8 +1,7 @@
-import { useSignal } from '@preact/signals';
 import { objectWithAtLeast, string } from '../../client/core/decode.ts';
 import type { ChatState } from '../core/chat-state.ts';
-import { copyText } from '../timeline/copy-text.ts';
 import { words } from '../words/words.ts';
+import { CopyButton } from './copy-button.tsx';
 import { useRemote } from './remote.tsx';
 
 const decodeToken = objectWithAtLeast({ webhook: string });
@@ -15,26 +14,13 @@ interface PostingHintProps {
 /** Shows a command that posts into a group. It is only a hint, so it shows nothing if the server does not answer. */
 export function PostingHint({ chat, group }: PostingHintProps) {
   const { value } = useRemote(() => chat.api.call('groups.show-token', { group }, decodeToken), { chat, key: group });
-  const copyStatus = useSignal('');
   if (value === null) return null;
   const command = `curl -d 'hello' ${value.webhook}`;
   return (
     <div class="posting-hint">
       <p>{words.postingHint}</p>
       <code>{command}</code>
-      <div class="form-row">
-        <button
-          type="button"
-          onClick={() => {
-            void copyText(command).then((isCopied) => {
-              copyStatus.value = isCopied ? words.copied : words.copyRefused;
-            });
-          }}
-        >
-          {words.copy}
-        </button>
-        <span role="status">{copyStatus}</span>
-      </div>
+      <CopyButton text={command} />
     </div>
   );
 }

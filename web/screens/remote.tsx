@@ -39,19 +39,22 @@ export function useRemote<Value>(load: () => Promise<Value>, options: RemoteOpti
   /** The number of running reads and changes. */
   const runningCount = useSignal(0);
   const latestRequestNumber = useRef(0);
-  const takeResultOf = async (work: () => Promise<Value>): Promise<void> => {
+  const takeResultOf = async (work: () => Promise<Value>, { isQuiet = false } = {}): Promise<void> => {
     latestRequestNumber.current += 1;
     const requestNumber = latestRequestNumber.current;
     // Of two running reads only the result of the later one is used, even if its answer arrives first.
     const isLatest = (): boolean => requestNumber === latestRequestNumber.current;
-    runningCount.value += 1;
+    if (!isQuiet) runningCount.value += 1;
     try {
       const next = await work();
-      if (isLatest()) [value.value, problem.value] = [next, null];
+      if (!isLatest()) return;
+      value.value = next;
+      // A quiet read leaves the reason why a change failed: the person may not have read it yet.
+      if (!isQuiet || hasReadFailed.peek()) [problem.value, hasReadFailed.value] = [null, false];
     } catch (error) {
       if (isLatest()) [problem.value, hasReadFailed.value] = [(error as Error).message, true];
     } finally {
-      runningCount.value -= 1;
+      if (!isQuiet) runningCount.value -= 1;
     }
   };
   const read = (): Promise<void> => takeResultOf(load);
@@ -73,10 +76,7 @@ export function useRemote<Value>(load: () => Promise<Value>, options: RemoteOpti
     read,
     refresh: async () => {
       // A change or another read is running: its result is as new.
-      if (runningCount.peek() > 0) return;
-      const requestNumber = latestRequestNumber.current;
-      const next = await load();
-      if (requestNumber === latestRequestNumber.current) value.value = next;
+      if (runningCount.peek() === 0) await takeResultOf(load, { isQuiet: true });
     },
     abandon: () => {
       latestRequestNumber.current += 1;
@@ -99,7 +99,7 @@ export function useRemote<Value>(load: () => Promise<Value>, options: RemoteOpti
 
 interface Reads {
   readonly read: () => Promise<void>;
-  /** Reads the value again without a sign of it on the page. */
+  /** Reads the value again while the buttons stay enabled. Never rejects. */
   readonly refresh: () => Promise<void>;
   /** Ignores the results of running reads. */
   readonly abandon: () => void;
@@ -119,17 +119,20 @@ function useReads(options: RemoteOptions, { read, refresh, abandon, hasProblem }
   });
 }
 
-/**
- * Calls `read` again and again while the page is visible. A failure is ignored: the former value stays, and the bar at
- * the top of the page says that there is no connection.
- */
+/** Calls `read`, which never rejects, again and again while the page is visible. */
 function useRepeatedRead(everyMs: number | null, key: unknown, read: () => Promise<void>): void {
   const latest = useRef(read);
   latest.current = read;
   useEffect(() => {
     if (everyMs === null) return undefined;
+    let isReading = false;
     const timer = setInterval(() => {
-      if (document.visibilityState === 'visible') void latest.current().catch(() => {});
+      // The next read waits for a slow answer.
+      if (document.visibilityState !== 'visible' || isReading) return;
+      isReading = true;
+      void latest.current().then(() => {
+        isReading = false;
+      });
     }, everyMs);
     return () => clearInterval(timer);
   }, [everyMs, key]);

@@ -13,12 +13,12 @@ export const adminWords = {
   serverUsed: (server: string) => `${server}: in use`,
   serverUnused: (server: string, reason: string | null) =>
     reason === null ? `${server}: not asked yet` : `${server}: ${reason}`,
-  waitingPosts: 'Posts that wait for their commit',
-  inFlight: 'Deliveries on the way',
+  waitingPosts: 'Posts that are not stored yet',
+  inFlight: 'Deliveries without an answer yet',
   deliveries: 'Reverse webhooks',
   asOf: (seconds: number) => `These figures are ${counted(seconds, 'second', 'seconds')} old.`,
   notRead: 'The server has not read these figures yet.',
-  pendingHooks: 'With pending messages',
+  pendingHooks: 'Hooks with messages that wait',
   oldestPending: 'Oldest pending message',
   none: 'none',
   lastErrors: 'Newest errors',
@@ -26,7 +26,8 @@ export const adminWords = {
   errorOf: (hook: number, group: number, host: string, reason: string, moment: string) =>
     `Hook ${hook} of group ${group} (${host}): ${reason}, ${moment}`,
 
-  peopleAre: 'Accounts of people and bots. Nobody sees here what anybody wrote.',
+  peopleAre:
+    'Accounts of people and bots. Nobody sees here what anybody wrote. A new sign-in link replaces the former one of the person.',
   admin: 'administrator',
   bot: 'bot',
   deactivated: 'deactivated',

@@ -7,6 +7,12 @@ const dayFormat = new Intl.DateTimeFormat(undefined, {
 });
 const momentFormat = new Intl.DateTimeFormat(undefined, { dateStyle: 'full', timeStyle: 'medium' });
 const dateFormat = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium' });
+const shortMomentFormat = new Intl.DateTimeFormat(undefined, {
+  day: 'numeric',
+  month: 'short',
+  hour: 'numeric',
+  minute: '2-digit',
+});
 const shortDayFormat = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short' });
 
 /** The time of day of a moment (ISO 8601), as people write it in the language of the browser. */
@@ -43,6 +49,11 @@ export function dateOf(iso: string): string {
 /** The time of day of a moment if it is today, otherwise its day. */
 export function briefMomentOf(iso: string, now = new Date()): string {
   return isSameDay(iso, now.toISOString()) ? timeOfDay(iso) : formatted(shortDayFormat, iso);
+}
+
+/** The time of day of a moment; if it is not today, with its day before it. */
+export function shortMomentOf(iso: string, now = new Date()): string {
+  return isSameDay(iso, now.toISOString()) ? timeOfDay(iso) : formatted(shortMomentFormat, iso);
 }
 
 /** Whether two moments are on the same day in the browser's time zone. */

@@ -66,16 +66,17 @@ export const hookWords = {
   example: 'Example request',
   exampleIs: 'What the receiver gets for a message, signed as a real one. Nothing is sent.',
   showExample: 'Show an example request',
-  selectAll: (count: number) => `Select all ${numberFormat.format(count)} that are shown`,
+  selectAll: (count: number) => `Select ${messages(count)}`,
+  ofAnotherGroup: 'This group has no such reverse webhook.',
   verifyCode: 'Code that verifies a request in the receiver',
   language: 'Language',
   change: 'Change',
 
   resume: 'Resume now',
   resumeQuestion: (pending: number) =>
-    `The server sends the next message at once, and then the others in order: ${messages(pending)}.`,
+    `The server sends the next message at once, and then the others: ${messages(pending)}.`,
   pause: 'Pause',
-  pauseQuestion: 'The server sends nothing until you resume it. New messages wait; none is lost.',
+  pauseQuestion: 'The server sends nothing until you resume it. New messages wait.',
   ping: 'Ping',
   pingHint: 'Sends a signed test request to the receiver now, apart from all messages.',
   pinged: (answer: { delivered: boolean; category: string | null; code: number | null; duration_ms: number }) =>
@@ -90,29 +91,31 @@ export const hookWords = {
   >,
   redeliverPreview: (count: number, from: string | null) =>
     from === null || count === 0
-      ? 'There is no message so late: nothing would be sent.'
-      : `${messages(count)} would be sent, from ${from} on, those that wait already included. The receiver gets messages twice that it has.`,
-  redelivered: (pending: number) => `They are being sent. ${messages(pending)} wait.`,
-  sendSelected: (count: number) => `Send ${counted(count, 'message', 'messages')} again`,
-  sendOne: (id: string) => `Send message ${id} again`,
+      ? 'The group has no such message: nothing would be sent.'
+      : `The server would send ${messages(count)}, beginning with message ${from.split(':')[1]}. The receiver gets those again that it has already.`,
+  redelivered: (pending: number) => `Now ${messages(pending)} ${pending === 1 ? 'waits' : 'wait'} for the receiver.`,
+  sendSelected: (count: number) => `Send ${messages(count)} again`,
+  sendSelectedQuestion: 'The receiver gets these messages again, apart from the order of the others.',
+  sendOne: (range: string) => `Send ${range.toLowerCase()} again`,
   discard: 'Skip the backlog',
   discardQuestion: (pending: number) =>
-    `The receiver will never get ${counted(pending, 'message that waits', 'messages that wait')} now. The hook goes on with the next message.`,
+    `The receiver will not get ${pending === 1 ? 'the message that waits' : `the ${numberFormat.format(pending)} messages that wait`}. The server continues with the next message.`,
   discarded: (skipped: number) => `${messages(skipped)} will not be sent.`,
   rotate: 'Replace the secret',
-  rotateQuestion: 'The server signs with the new secret at once, and with the old one too for 24 hours.',
+  rotateQuestion:
+    'The server signs with the new secret at once, and with the present one too for 24 hours. An even older secret ends now.',
   oldSecretUntil: (moment: string) => `The secret before the last replacement signs too until ${moment}.`,
   remove: 'Remove',
   removeQuestion: (pending: number) =>
     pending === 0
-      ? 'The receiver gets no further message.'
-      : `The receiver gets no further message, also not ${counted(pending, 'that waits', 'that wait')}.`,
+      ? 'The receiver gets no further message. You cannot restore the hook.'
+      : `The receiver gets no further message, and not ${pending === 1 ? 'the one that waits' : `the ${numberFormat.format(pending)} that wait`}. You cannot restore the hook.`,
   restore: 'Restore',
   restoreQuestion: 'The server sends what the receiver has missed, from the message that it answered with 410.',
 
   position: 'Position',
   positionIs: (start: number, cursor: number, last: number) =>
-    `Of messages ${numberFormat.format(start + 1)} to ${numberFormat.format(last)}, all up to ${numberFormat.format(cursor)} are delivered or set aside.`,
+    `The server has come to message ${numberFormat.format(cursor)} of ${numberFormat.format(last)}; the hook began with message ${numberFormat.format(start + 1)}.`,
   requestsOverTime: 'Requests over time',
   latency: 'Time until the answer',
   range: 'Period',

@@ -8,7 +8,7 @@ export const integrationWords = {
   anyProgram: 'any program, or a script with curl',
   reveal: 'Show the secret part',
   cover: 'Cover the secret part',
-  test: 'Post a test message',
+  test: 'Post a test message to all members',
   testText: 'Test message of the integration of this group',
   testAccepted: 'The server has accepted the message: it is in the group now.',
   testRefused: (status: number) =>

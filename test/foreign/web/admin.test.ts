@@ -86,5 +86,9 @@ test('a person who is no administrator sees neither part', async () => {
   await watched.page.getByRole('link', { name: 'Keyboard shortcuts' }).waitFor();
   expect(await watched.page.getByRole('link', { name: 'Server', exact: true }).count()).toBe(0);
   expect(await watched.page.getByRole('link', { name: 'People', exact: true }).count()).toBe(0);
+  for (const part of ['server', 'people']) {
+    await watched.page.goto(`${server.url}/settings/${part}`);
+    await watched.page.getByRole('alert').getByText('administrator').waitFor();
+  }
   await other.close();
 });

@@ -74,7 +74,7 @@ test('the life of a failing hook is seen and handled in the browser alone', asyn
   await post('first');
   await receiver.received(1);
   await page.getByRole('link', { name: 'The pager of the people on call' }).click();
-  await sentence().getByText('The receiver has every message.').waitFor();
+  await sentence().getByText('Nothing waits. Last delivery').waitFor();
   await picture('2-active');
 
   // The receiver dies.
@@ -84,7 +84,7 @@ test('the life of a failing hook is seen and handled in the browser alone', asyn
     .getByText(/Failing since .*: the target refused the connection or cannot be reached\. Next attempt in \d+ min/)
     .waitFor();
   await post('third');
-  await sentence().getByText('2 messages wait; nothing is dropped.').waitFor();
+  await sentence().getByText('2 messages wait. The server keeps trying.').waitFor();
   await picture('3-failing');
   await button('Ping').click();
   await page.getByText(/The ping failed after \d+ ms: the target refused the connection/).waitFor();
@@ -92,20 +92,20 @@ test('the life of a failing hook is seen and handled in the browser alone', asyn
 
   // The receiver returns.
   receiver = await Receiver.start(() => 200, port);
-  await confirm('Resume now', /sends the next message at once, and then the others in order: 2 messages/);
+  await confirm('Resume now', /sends the next message at once, and then the others: 2 messages/);
   expect((await receiver.received(2)).map(({ body }) => body.data.message.text)).toEqual(['second', 'third']);
-  await sentence().getByText('The receiver has every message.').waitFor();
+  await sentence().getByText('Nothing waits. Last delivery').waitFor();
   await picture('5-resumed');
 
   // Sent again from an hour ago.
   await button('Send again').click();
-  await page.getByText(/3 messages would be sent, from .*1 on/).waitFor();
+  await page.getByText(/would send 3 messages, beginning with message 1/).waitFor();
   await picture('6-preview');
   await page.getByRole('group', { name: 'Send again' }).getByRole('button', { name: 'Send again' }).click();
   expect((await receiver.received(5)).slice(2).map(({ body }) => body.data.message.seq)).toEqual([1, 2, 3]);
 
   // A new secret.
-  await confirm('Replace the secret', /with the old one too for 24 hours/);
+  await confirm('Replace the secret', /with the present one too for 24 hours/);
   expect(await page.getByRole('textbox', { name: 'Secret of reverse webhook' }).inputValue()).not.toBe(secret);
   await button('Done').click();
 
@@ -118,7 +118,7 @@ test('the life of a failing hook is seen and handled in the browser alone', asyn
   await picture('7-removed');
   receiver.answer = () => 200;
   await confirm('Restore', /from the message that it answered with 410/);
-  await sentence().getByText('The receiver has every message.').waitFor();
+  await sentence().getByText('Nothing waits. Last delivery').waitFor();
   expect(receiver.arrivals.at(-1)!.body.data.message.text).toBe('fourth');
   await picture('8-restored');
 
@@ -130,5 +130,12 @@ test('the life of a failing hook is seen and handled in the browser alone', asyn
   await log.getByText('failed: the target refused the connection or cannot be reached').first().waitFor();
   expect(await log.getByText('delivered, answered 200').count()).toBe(0);
   await picture('9-log');
+
+  // A selection of the log is sent again, after a question.
+  await page.getByLabel('Result').selectOption('delivered');
+  await page.getByRole('checkbox', { name: 'Send message 3 again' }).first().check();
+  const arrived = receiver.arrivals.length;
+  await confirm('Send 1 message again', /The receiver gets these messages again/);
+  expect((await receiver.received(arrived + 1)).at(-1)!.body.data.message.text).toBe('third');
   expect(complaints).toEqual([]);
 });

@@ -44,7 +44,7 @@ test('the integration screen shows what to paste, posts a test message, and tell
 
   // A test message, its use, and the refused post.
   await page.getByText('No program has posted into this group yet.').waitFor();
-  await page.getByRole('button', { name: 'Post a test message' }).click();
+  await page.getByRole('button', { name: 'Post a test message to all members' }).click();
   await page.getByText('The server has accepted the message').waitFor();
   await page.getByText(/Last post: .*In the last 24 hours: 1 post\./).waitFor();
   await page
@@ -69,8 +69,9 @@ test('a member without the role finds no link to webhooks, and their address say
   const member = await browser.newProfile();
   const watched = await openAs(server, member, 'bob', `/c/${group.id}/about`);
   await watched.page.getByRole('heading', { name: 'Notifications' }).waitFor();
-  expect(await watched.page.getByRole('link', { name: /webhooks/ }).count()).toBe(0);
+  expect(await watched.page.getByRole('link', { name: /programs/ }).count()).toBe(0);
   await watched.page.goto(`${server.url}/c/${group.id}/hooks`);
-  await watched.page.getByRole('alert').first().waitFor();
+  await watched.page.getByText('Only owners and admins of the group may do this').waitFor();
+  expect(await watched.page.locator('.hook-list li').count()).toBe(0);
   await member.close();
 });

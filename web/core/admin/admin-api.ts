@@ -78,6 +78,17 @@ export class AdminApi {
     return { accounts: users, next };
   }
 
+  /** The first accounts by nick: pages until they have at least `count` accounts, or the only ones there are. */
+  async firstAccounts(count: number): Promise<{ accounts: ListedAccount[]; next: string | null }> {
+    let { accounts, next } = await this.accounts('');
+    while (next !== null && accounts.length < count) {
+      const page = await this.accounts(next);
+      accounts = [...accounts, ...page.accounts];
+      next = page.next;
+    }
+    return { accounts, next };
+  }
+
   async createAccount(nick: string, name: string, isAdmin: boolean): Promise<void> {
     const input = { nick, admin: isAdmin, ...(name === '' ? {} : { name }) };
     await this.#api.call('accounts.create', input, decodeNick);

@@ -11,7 +11,7 @@ import {
 } from '../../../client/core/decode.ts';
 import type { OperationCaller } from '../people/operation-caller.ts';
 
-const ATTEMPTS_PER_PAGE = 50;
+export const ATTEMPTS_PER_PAGE = 50;
 const MAX_LISTED_HOOKS = 100;
 
 const healthFields = {
@@ -85,7 +85,8 @@ const decodeStats = objectWithAtLeast({
   ),
 });
 const decodeCreated = objectWithAtLeast({ id: integer, secret: string });
-const decodeUpdated = objectWithAtLeast({ id: integer, secret: optional(string) });
+const decodeUpdated = objectWithAtLeast({ id: integer });
+const decodeRotated = objectWithAtLeast({ secret: string, token: optional(string) });
 const decodePing = objectWithAtLeast({
   delivered: boolean,
   category: nullable(string),
@@ -210,9 +211,13 @@ export class HookApi {
     await this.#api.call('hooks.update', { hook, paused: isPaused }, decodeUpdated);
   }
 
-  /** Resolves to the new secret, which the server does not show again. */
+  /**
+   * Resolves to the new secret, or to the token that follows from it if requests carry one in the hook's format. The
+   * server shows neither again.
+   */
   async rotateSecret(hook: number): Promise<string> {
-    return (await this.#api.call('hooks.update', { hook, rotate_secret: true }, decodeUpdated)).secret ?? '';
+    const { secret, token } = await this.#api.call('hooks.update', { hook, rotate_secret: true }, decodeRotated);
+    return token ?? secret;
   }
 
   ping(hook: number): Promise<PingResult> {

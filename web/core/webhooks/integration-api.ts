@@ -80,7 +80,7 @@ export class IntegrationApi {
   }
 }
 
-/** Posts a message as a program would. Resolves to the answer of the server as a sentence. */
+/** Posts a message as a program would. Resolves to the answer of the server; rejects without a connection. */
 export async function postTestMessage(webhook: string, text: string): Promise<{ isAccepted: boolean; status: number }> {
   const response = await fetch(webhook, {
     method: 'POST',

@@ -1,14 +1,16 @@
 import { useSignal } from '@preact/signals';
-import { useMemo } from 'preact/hooks';
+import { useMemo, useRef } from 'preact/hooks';
 import { sanitize } from '../../../client/core/safe-text.ts';
 import { AdminApi, type ListedAccount, type SignInLink } from '../../core/admin/admin-api.ts';
 import { adminWords } from '../../words/admin-words.ts';
 import { momentOf } from '../../words/dates.ts';
 import { words } from '../../words/words.ts';
+import { useAttempt } from '../attempt.ts';
 import { ConfirmButton } from '../confirm-button.tsx';
 import { CheckField, TextField } from '../fields.tsx';
+import { Problem } from '../modal.tsx';
 import { QrCode } from '../people/qr-code.tsx';
-import { useRemote, type RemoteValue } from '../remote.tsx';
+import { useRemote } from '../remote.tsx';
 import type { SettingsPartProps } from '../settings/part-props.ts';
 import { PartState } from '../settings/part-state.tsx';
 import { SecretOnce } from '../settings/secret-once.tsx';
@@ -19,8 +21,11 @@ const MAX_NAME_LENGTH = 200;
 /** The accounts of the installation: create them, let people in by a link, deactivate them. */
 export function People({ chat }: SettingsPartProps) {
   const api = useMemo(() => new AdminApi(chat.api), [chat]);
-  const people = useRemote(() => api.accounts(''), { chat, rereadsOnReconnect: true });
+  const shownCount = useRef(0);
+  const people = useRemote(() => api.firstAccounts(shownCount.current), { chat, rereadsOnReconnect: true });
+  shownCount.current = people.value?.accounts.length ?? 0;
   const link = useSignal<{ nick: string; link: SignInLink } | null>(null);
+  const { problem, isBusy, run } = useAttempt();
   const next = people.value?.next ?? null;
   const showMore = (): void =>
     void people.extend(async (shown) => {
@@ -28,14 +33,23 @@ export function People({ chat }: SettingsPartProps) {
       return { accounts: [...shown.accounts, ...page.accounts], next: page.next };
     });
   const makeLink = (nick: string): void =>
-    void people.change(async () => {
+    void run(async () => {
       link.value = { nick, link: await api.createSignInLink(nick) };
     });
   return (
     <>
       <p class="quiet">{adminWords.peopleAre}</p>
       <PartState chat={chat} remote={people} />
-      {link.value === null ? null : <ShownLink {...link.value} onDone={() => (link.value = null)} />}
+      <Problem sentence={problem} />
+      {link.value === null ? null : (
+        <ShownLink
+          key={link.value.link.link}
+          {...link.value}
+          onDone={() => {
+            link.value = null;
+          }}
+        />
+      )}
       <CreateAccount
         isBusy={people.isBusy}
         onCreate={(nick, name, isAdmin) => people.change(() => api.createAccount(nick, name, isAdmin))}
@@ -46,7 +60,7 @@ export function People({ chat }: SettingsPartProps) {
             key={account.id}
             account={account}
             isOwn={account.id === chat.account.id}
-            people={people}
+            isBusy={people.isBusy || isBusy}
             onLink={() => makeLink(account.nick)}
             onActivate={(isActive) => void people.change(() => api.setActive(account.nick, isActive))}
           />
@@ -86,12 +100,12 @@ interface AccountItemProps {
   readonly account: ListedAccount;
   /** True: the account of the administrator, who cannot deactivate it. */
   readonly isOwn: boolean;
-  readonly people: Pick<RemoteValue<unknown>, 'isBusy'>;
+  readonly isBusy: boolean;
   readonly onLink: () => void;
   readonly onActivate: (isActive: boolean) => void;
 }
 
-function AccountItem({ account, isOwn, people: { isBusy }, onLink, onActivate }: AccountItemProps) {
+function AccountItem({ account, isOwn, isBusy, onLink, onActivate }: AccountItemProps) {
   const { nick, name, role, groups, deactivated, signed_in: isSignedIn } = account;
   const marks = [
     ...(role === 'admin' ? [adminWords.admin] : role === 'bot' ? [adminWords.bot] : []),

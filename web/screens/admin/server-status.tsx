@@ -3,7 +3,7 @@ import { errorSentence } from '../../../client/core/delivery-sentences.ts';
 import { sanitize } from '../../../client/core/safe-text.ts';
 import { AdminApi, type ServerStatus } from '../../core/admin/admin-api.ts';
 import { adminWords } from '../../words/admin-words.ts';
-import { briefMomentOf, momentOf } from '../../words/dates.ts';
+import { shortMomentOf, momentOf } from '../../words/dates.ts';
 import { hookWords } from '../../words/hook-words.ts';
 import { useRemote } from '../remote.tsx';
 import type { SettingsPartProps } from '../settings/part-props.ts';
@@ -22,15 +22,22 @@ export function ServerStatusPart({ chat }: SettingsPartProps) {
       <PartState chat={chat} remote={status} />
       {value === null ? null : (
         <>
-          <p class={value.ready ? 'server-ready' : 'error'} role="status">
-            {value.ready ? adminWords.ready : adminWords.notReady}
-          </p>
+          {status.problem === null ? <Readiness isReady={value.ready} /> : null}
           <Figures status={value} />
           <h4>{adminWords.deliveries}</h4>
           <Deliveries deliveries={value.deliveries} />
         </>
       )}
     </>
+  );
+}
+
+/** Shown only if the last read succeeded: an older answer does not say that the server works now. */
+function Readiness({ isReady }: { readonly isReady: boolean }) {
+  return (
+    <p class={isReady ? 'server-ready' : 'error'} role="status">
+      {isReady ? adminWords.ready : adminWords.notReady}
+    </p>
   );
 }
 
@@ -86,7 +93,7 @@ function Deliveries({ deliveries }: { readonly deliveries: ServerStatus['deliver
       <FigureList
         rows={[
           [adminWords.pendingHooks, String(pendingHooks)],
-          [adminWords.oldestPending, oldest === null ? adminWords.none : briefMomentOf(oldest)],
+          [adminWords.oldestPending, oldest === null ? adminWords.none : shortMomentOf(oldest)],
         ]}
       />
       <h4>{adminWords.lastErrors}</h4>
@@ -99,7 +106,7 @@ function Deliveries({ deliveries }: { readonly deliveries: ServerStatus['deliver
               error.group,
               sanitize(error.host),
               errorSentence(error),
-              briefMomentOf(error.at),
+              shortMomentOf(error.at),
             )}
           </li>
         ))}

@@ -5,9 +5,11 @@ import { hookWords } from '../../words/hook-words.ts';
 const HOUR_MS = 3_600_000;
 /** The sizes of charts, in the units of their view boxes. */
 const SPARKLINE = { width: 96, height: 20 };
-const CHART = { width: 480, height: 96 };
+export const CHART_SIZE = { width: 480, height: 96 };
 const GAP = 1;
 const MIN_BAR = 1.5;
+/** The place of durations that the server does not measure: they are longer than this. */
+const UNMEASURED_MS = 10_000;
 
 /** The requests in a period that begins at `at` (ISO 8601). */
 interface Counts {
@@ -70,9 +72,10 @@ export function LatencyLines({
   readonly steps: readonly (HookStep | null)[];
   readonly label: string;
 }) {
-  const { width, height } = CHART;
-  const slowest = Math.max(1, ...steps.map((step) => step?.p95_ms ?? 0));
-  const place = (ms: number | null): number => height - 1 - (Math.min(ms ?? slowest, slowest) / slowest) * (height - 2);
+  const { width, height } = CHART_SIZE;
+  const durations = steps.flatMap((step) => (step === null ? [] : [step.p95_ms ?? UNMEASURED_MS]));
+  const slowest = Math.max(1, ...durations);
+  const place = (ms: number | null): number => height - 1 - ((ms ?? UNMEASURED_MS) / slowest) * (height - 2);
   const pathOf = (pick: (step: HookStep) => number | null): string => {
     let isPenDown = false;
     return steps
@@ -93,5 +96,3 @@ export function LatencyLines({
     </svg>
   );
 }
-
-export const CHART_SIZE = CHART;

@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals';
 import type { HookStep, StatsRange } from '../../core/webhooks/hook-api.ts';
 import { RemoteState, useRemote } from '../remote.tsx';
-import { briefMomentOf, momentOf } from '../../words/dates.ts';
+import { shortMomentOf, momentOf } from '../../words/dates.ts';
 import { hookWords } from '../../words/hook-words.ts';
 import { CHART_SIZE, LatencyLines, StackedBars } from './charts.tsx';
 import { filledSteps } from './filled-steps.ts';
@@ -22,13 +22,28 @@ const RANGES: Readonly<Record<string, StatsRange & { readonly stepMs: number }>>
 export function HookCharts({ part }: { readonly part: HookPageProps }) {
   const { chat, api, hook } = part;
   const period = useSignal('24');
-  const range = RANGES[period.value]!;
-  const steps = useRemote(() => api.steps(hook, { hours: range.hours, step: range.step }), {
-    chat,
-    key: `${hook} ${period.value}`,
-    rereadEveryMs: REREAD_MS,
-  });
-  const found = steps.value ?? [];
+  // The period stays with its counts: until the next answer, the charts show the former period.
+  const load = async () => {
+    const name = period.value;
+    const { hours, step } = RANGES[name]!;
+    return { name, steps: await api.steps(hook, { hours, step }) };
+  };
+  const remote = useRemote(load, { chat, key: `${hook} ${period.value}`, rereadEveryMs: REREAD_MS });
+  return (
+    <section>
+      <h4>{hookWords.requestsOverTime}</h4>
+      <div class="filters">
+        <Choice label={hookWords.range} value={period} choices={hookWords.ranges} />
+      </div>
+      <RemoteState remote={remote} />
+      {remote.value === null ? null : <Charts {...remote.value} />}
+    </section>
+  );
+}
+
+/** `name`: the name of the period of the steps. */
+function Charts({ name, steps: found }: { readonly name: string; readonly steps: readonly HookStep[] }) {
+  const range = RANGES[name]!;
   const filled = filledSteps(found, {
     count: (range.hours * HOUR_MS) / range.stepMs,
     stepMs: range.stepMs,
@@ -36,28 +51,24 @@ export function HookCharts({ part }: { readonly part: HookPageProps }) {
   });
   const delivered = found.reduce((sum, step) => sum + step.delivered, 0);
   const failed = found.reduce((sum, step) => sum + step.failed, 0);
+  const start = hookWords.ago(hookWords.ranges[name]!);
   return (
-    <section>
-      <h4>{hookWords.requestsOverTime}</h4>
-      <div class="filters">
-        <Choice label={hookWords.range} value={period} choices={hookWords.ranges} />
-      </div>
-      <RemoteState remote={steps} />
+    <>
       <p class="quiet">{hookWords.requests(delivered, failed)}</p>
       <StackedBars
         counts={filled}
         size={CHART_SIZE}
         label={`${hookWords.requestsOverTime}: ${hookWords.requests(delivered, failed)}`}
       />
-      <ChartEnds first={hookWords.ago(hookWords.ranges[period.value]!)} highest={hookWords.most(mostRequests(found))} />
+      <ChartEnds first={start} highest={hookWords.most(mostRequests(found))} />
       <h4>{hookWords.latency}</h4>
       <LatencyLines steps={filled} label={hookWords.latency} />
-      <ChartEnds first={hookWords.ago(hookWords.ranges[period.value]!)} highest={hookWords.slowest(slowestMs(found))} />
+      <ChartEnds first={start} highest={hookWords.slowest(slowestMs(found))} />
       <p class="quiet legend">
         <span class="median">{hookWords.median}</span> <span class="p95">{hookWords.p95}</span>
       </p>
       {found.length === 0 ? null : <StepTable steps={found} />}
-    </section>
+    </>
   );
 }
 
@@ -117,7 +128,7 @@ function StepRow({ step: { at, delivered, failed, p50_ms: p50, p95_ms: p95 } }: 
   return (
     <tr role="row">
       <td role="cell" title={momentOf(at)}>
-        {briefMomentOf(at)}
+        {shortMomentOf(at)}
       </td>
       {cells.map(([name, value]) => (
         <td key={name} role="cell" data-name={name}>

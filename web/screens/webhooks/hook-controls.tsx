@@ -17,7 +17,7 @@ interface HookControlsProps {
   readonly onSecret: (secret: string) => void;
 }
 
-/** The controls of a hook. Each one says its consequence before it acts. */
+/** The controls of a hook. Those that change deliveries say their consequence before they act. */
 export function HookControls(props: HookControlsProps) {
   const { part, hook, onChange } = props;
   const { problem, isBusy, run } = useAttempt();
@@ -38,6 +38,9 @@ export function HookControls(props: HookControlsProps) {
     <section aria-label={hookWords.hookNumber(hook.id)}>
       <Problem sentence={problem} />
       <p role="status">{result.value ?? ''}</p>
+      <p class="quiet" id="ping-hint">
+        {hookWords.pingHint}
+      </p>
       <div class="panel-buttons">
         {hook.removed === null ? (
           <LiveControls {...props} isBusy={isBusy} act={act} onEdit={openForm} />
@@ -48,6 +51,7 @@ export function HookControls(props: HookControlsProps) {
       {isChanging.value ? (
         <HookForm
           url={null}
+          isForeign={hook.format !== 'klatch'}
           options={optionsOf(hook)}
           label={hookWords.change}
           isBusy={isBusy}
@@ -90,7 +94,7 @@ function LiveControls(props: HookControlsProps & ActionProps & { readonly onEdit
       <PauseControls {...props} />
       <button
         type="button"
-        title={hookWords.pingHint}
+        aria-describedby="ping-hint"
         disabled={isBusy}
         onClick={() => act(async () => hookWords.pinged(await api.ping(id)))}
       >
@@ -119,7 +123,10 @@ function LiveControls(props: HookControlsProps & ActionProps & { readonly onEdit
         isBusy={isBusy}
         onConfirm={silently(async () => {
           await api.remove(id);
-          state.navigation.goToPanelList(part.routeTo('hooks'));
+          // The answer may take seconds. By then the person may look at something else.
+          const { value: route } = state.route;
+          if (route.screen === 'conversation' && route.hook === id)
+            state.navigation.goToPanelList(part.routeTo('hooks'));
         })}
       />
     </>

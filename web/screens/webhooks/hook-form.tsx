@@ -21,6 +21,8 @@ export const NEW_HOOK: HookOptions = {
 interface HookFormProps {
   /** Null: the URL is not asked for, since a hook keeps its URL. */
   readonly url: string | null;
+  /** True: the hook has the format of another product, which has neither batches nor events. */
+  readonly isForeign?: boolean;
   readonly options: HookOptions;
   readonly label: string;
   readonly isBusy: boolean;
@@ -29,7 +31,15 @@ interface HookFormProps {
 }
 
 /** The fields of a new hook, or of one that is changed. */
-export function HookForm({ url: firstUrl, options, label, isBusy, onSubmit, onCancel }: HookFormProps) {
+export function HookForm({
+  url: firstUrl,
+  isForeign = false,
+  options,
+  label,
+  isBusy,
+  onSubmit,
+  onCancel,
+}: HookFormProps) {
   const url = useSignal(firstUrl ?? '');
   const description = useSignal(options.description ?? '');
   const order = useSignal(options.order);
@@ -61,21 +71,9 @@ export function HookForm({ url: firstUrl, options, label, isBusy, onSubmit, onCa
       <details>
         <summary>{hookWords.moreOptions}</summary>
         <Choice label={hookWords.order} value={order} choices={hookWords.orders} />
-        <label>
-          {hookWords.batch}
-          <input
-            type="number"
-            min={1}
-            max={MAX_BATCH}
-            required
-            value={batch.value}
-            onInput={(event) => {
-              batch.value = event.currentTarget.valueAsNumber;
-            }}
-          />
-        </label>
+        {isForeign ? null : <BatchField batch={batch} />}
         <Choice label={hookWords.signature} value={signature} choices={hookWords.signatures} />
-        <Checks label={hookWords.events} values={events} choices={hookWords.eventKinds} />
+        {isForeign ? null : <Checks label={hookWords.events} values={events} choices={hookWords.eventKinds} />}
         <Checks label={hookWords.skip} values={skip} choices={hookWords.skipped} />
       </details>
       <div class="panel-buttons">
@@ -87,6 +85,25 @@ export function HookForm({ url: firstUrl, options, label, isBusy, onSubmit, onCa
         </button>
       </div>
     </form>
+  );
+}
+
+/** `batch`: a signal with the greatest number of messages in a request. */
+function BatchField({ batch }: { readonly batch: { value: number } }) {
+  return (
+    <label>
+      {hookWords.batch}
+      <input
+        type="number"
+        min={1}
+        max={MAX_BATCH}
+        required
+        value={batch.value}
+        onInput={(event) => {
+          batch.value = event.currentTarget.valueAsNumber;
+        }}
+      />
+    </label>
   );
 }
 

@@ -2,7 +2,7 @@ import { sanitize } from '../../../client/core/safe-text.ts';
 import type { AppState } from '../../core/app-state.ts';
 import type { Route } from '../../core/routes.ts';
 import type { ListedHook } from '../../core/webhooks/hook-api.ts';
-import { briefMomentOf } from '../../words/dates.ts';
+import { shortMomentOf } from '../../words/dates.ts';
 import { hookWords } from '../../words/hook-words.ts';
 import { RouteLink } from '../route-link.tsx';
 import { Sparkline } from './charts.tsx';
@@ -52,7 +52,7 @@ export function HookItem({ state: app, hook, route, showsGroup = false, onOpen }
 }
 
 function momentOrNone(iso: string | null, none: string): string {
-  return iso === null ? none : briefMomentOf(iso);
+  return iso === null ? none : shortMomentOf(iso);
 }
 
 function Figure({ name, value }: { readonly name: string; readonly value: string }) {

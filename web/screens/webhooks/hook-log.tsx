@@ -1,10 +1,11 @@
 import { useComputed, useSignal } from '@preact/signals';
-import type { Attempt, LogFilter } from '../../core/webhooks/hook-api.ts';
+import { ATTEMPTS_PER_PAGE, type Attempt, type LogFilter } from '../../core/webhooks/hook-api.ts';
 import { useAttempt } from '../attempt.ts';
+import { ConfirmButton } from '../confirm-button.tsx';
 import { Problem } from '../modal.tsx';
 import { RemoteState, useRemote } from '../remote.tsx';
 import { RouteLink } from '../route-link.tsx';
-import { briefMomentOf, momentOf } from '../../words/dates.ts';
+import { shortMomentOf, momentOf } from '../../words/dates.ts';
 import { hookWords } from '../../words/hook-words.ts';
 import { attemptSentence } from './hook-sentences.ts';
 import { Choice } from './hook-form.tsx';
@@ -74,7 +75,6 @@ function LogRows({ part, filter, onRedelivered }: LogRowsProps) {
   const { chat, api, hook } = part;
   const log = useRemote(() => api.log(hook, filter, null), { chat });
   const newest = useRemote(() => api.log(hook, filter, null), { chat, rereadEveryMs: REREAD_MS });
-  const { problem, isBusy, run } = useAttempt();
   const selected = useSignal<readonly string[]>([]);
   const attempts = log.value?.attempts ?? [];
   const first = attempts[0];
@@ -85,16 +85,10 @@ function LogRows({ part, filter, onRedelivered }: LogRowsProps) {
       const page = await api.log(hook, filter, shown.next);
       return { attempts: [...shown.attempts, ...page.attempts], next: page.next };
     });
-  const sendAgain = (ids: readonly string[]): void =>
-    void run(async () => {
-      await api.redeliver(hook, { only: ids });
-      selected.value = [];
-      await onRedelivered();
-    });
+  const selectable = idsOf(attempts);
   return (
     <>
       <RemoteState remote={log} />
-      <Problem sentence={problem} />
       {log.value !== null && attempts.length === 0 ? <p class="quiet">{hookWords.logEmpty}</p> : null}
       <div class="panel-buttons">
         {newerCount === 0 ? null : (
@@ -102,22 +96,18 @@ function LogRows({ part, filter, onRedelivered }: LogRowsProps) {
             {newerCount === null ? hookWords.newerMany : hookWords.newer(newerCount)}
           </button>
         )}
-        {attempts.length === 0 ? null : (
+        {selectable.length === 0 ? null : (
           <button
             type="button"
             onClick={() => {
-              selected.value = idsOf(attempts);
+              selected.value = selectable;
             }}
           >
-            {hookWords.selectAll(idsOf(attempts).length)}
-          </button>
-        )}
-        {selected.value.length === 0 ? null : (
-          <button type="button" disabled={isBusy} onClick={() => sendAgain(selected.value)}>
-            {hookWords.sendSelected(selected.value.length)}
+            {hookWords.selectAll(selectable.length)}
           </button>
         )}
       </div>
+      <SendSelected part={part} selected={selected} onRedelivered={onRedelivered} />
       {attempts.length === 0 ? null : <LogList part={part} attempts={attempts} selected={selected} />}
       {next === null ? null : (
         <button type="button" disabled={log.isBusy} onClick={older}>
@@ -128,16 +118,58 @@ function LogRows({ part, filter, onRedelivered }: LogRowsProps) {
   );
 }
 
+interface SendSelectedProps extends HookLogProps {
+  /** A signal with the ids of the selected messages. */
+  readonly selected: { value: readonly string[] };
+}
+
+/** The button that sends the selected messages again, and the result. */
+function SendSelected({ part: { api, hook }, selected, onRedelivered }: SendSelectedProps) {
+  const { problem, isBusy, run } = useAttempt();
+  const result = useSignal('');
+  const send = (): void =>
+    void run(async () => {
+      const { pending } = await api.redeliver(hook, { only: selected.value });
+      selected.value = [];
+      result.value = hookWords.redelivered(pending);
+      await onRedelivered();
+    });
+  return (
+    <>
+      <Problem sentence={problem} />
+      <p role="status">{result}</p>
+      {selected.value.length === 0 ? null : (
+        <ConfirmButton
+          label={hookWords.sendSelected(selected.value.length)}
+          question={hookWords.sendSelectedQuestion}
+          isBusy={isBusy}
+          onConfirm={send}
+        />
+      )}
+    </>
+  );
+}
+
 /** The ids of the messages of some attempts, each once and at most as many as one request sends again. */
 function idsOf(attempts: readonly Attempt[]): string[] {
-  return [...new Set(attempts.map(({ message_id: id }) => id))].slice(0, MAX_SELECTED);
+  return [...new Set(attempts.flatMap(messageIdsOf))].slice(0, MAX_SELECTED);
+}
+
+/**
+ * The ids of all messages of an attempt. Empty for an event, which the server cannot send alone, and for messages that
+ * a retention rule removed.
+ */
+function messageIdsOf({ message_id: first, seq, last_seq: last, rev, outcome }: Attempt): string[] {
+  if (rev !== undefined || outcome === 'expired') return [];
+  const [, group, epochSuffix = ''] = /^(\d+):\d+(\.\d+)?$/.exec(first) ?? [];
+  const count = Math.min(last - seq + 1, MAX_SELECTED);
+  return Array.from({ length: count }, (_, n) => `${group}:${seq + n}${epochSuffix}`);
 }
 
 /** How many of the newest attempts are newer than the first one shown; null: more than a page. */
 function countNewer(newest: readonly Attempt[], firstShown: Attempt | undefined): number | null {
-  if (firstShown === undefined) return newest.length;
-  const index = newest.findIndex((attempt) => keyOf(attempt) === keyOf(firstShown));
-  return index === -1 && newest.length > 0 ? null : Math.max(0, index);
+  const newer = newest.filter(({ at }) => firstShown === undefined || at > firstShown.at);
+  return newer.length === newest.length && newest.length >= ATTEMPTS_PER_PAGE ? null : newer.length;
 }
 
 function keyOf({ at, seq, rev, attempt }: Attempt): string {
@@ -152,21 +184,24 @@ interface LogListProps {
 }
 
 function LogList({ part, attempts, selected }: LogListProps) {
-  const toggle = (id: string, isSelected: boolean): void => {
-    const others = selected.value.filter((each) => each !== id);
-    selected.value = isSelected ? [...others, id].slice(-MAX_SELECTED) : others;
+  const toggle = (ids: readonly string[], isSelected: boolean): void => {
+    const others = selected.value.filter((each) => !ids.includes(each));
+    selected.value = isSelected ? [...others, ...ids].slice(0, MAX_SELECTED) : others;
   };
   return (
     <ol class="log-rows" aria-label={hookWords.log}>
-      {attempts.map((attempt) => (
-        <LogRow
-          key={keyOf(attempt)}
-          part={part}
-          attempt={attempt}
-          isSelected={selected.value.includes(attempt.message_id)}
-          onSelect={(isSelected) => toggle(attempt.message_id, isSelected)}
-        />
-      ))}
+      {attempts.map((attempt) => {
+        const ids = messageIdsOf(attempt);
+        return (
+          <LogRow
+            key={keyOf(attempt)}
+            part={part}
+            attempt={attempt}
+            isSelected={ids.length === 0 ? null : ids.every((id) => selected.value.includes(id))}
+            onSelect={(isSelected) => toggle(ids, isSelected)}
+          />
+        );
+      })}
     </ol>
   );
 }
@@ -174,22 +209,27 @@ function LogList({ part, attempts, selected }: LogListProps) {
 interface LogRowProps {
   readonly part: HookPageProps;
   readonly attempt: Attempt;
-  readonly isSelected: boolean;
+  /** Null: the attempt has no message that can be sent again. */
+  readonly isSelected: boolean | null;
   readonly onSelect: (isSelected: boolean) => void;
 }
 
 function LogRow({ part, attempt, isSelected, onSelect }: LogRowProps) {
   const { state } = part;
-  const { message_id: id, seq, last_seq: last, at } = attempt;
+  const { seq, last_seq: last, at } = attempt;
   const route = { screen: 'conversation', conversation: part.entry.info.id, seq } as const;
   return (
     <li>
-      <input
-        type="checkbox"
-        aria-label={hookWords.sendOne(id)}
-        checked={isSelected}
-        onChange={(event) => onSelect(event.currentTarget.checked)}
-      />
+      {isSelected === null ? (
+        <span class="no-choice" />
+      ) : (
+        <input
+          type="checkbox"
+          aria-label={hookWords.sendOne(hookWords.messageRange(seq, last))}
+          checked={isSelected}
+          onChange={(event) => onSelect(event.currentTarget.checked)}
+        />
+      )}
       <div>
         <span class={`log-result ${attempt.outcome}`}>{attemptSentence(attempt)}</span>
         <span class="quiet">
@@ -201,7 +241,7 @@ function LogRow({ part, attempt, isSelected, onSelect }: LogRowProps) {
           />
           {` · ${hookWords.attemptOf(attempt.attempt)} · ${hookWords.within(attempt.duration_ms)} · `}
           <time dateTime={at} title={momentOf(at)}>
-            {briefMomentOf(at)}
+            {shortMomentOf(at)}
           </time>
         </span>
       </div>

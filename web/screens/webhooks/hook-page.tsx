@@ -26,11 +26,13 @@ export function HookPage(part: HookPageProps) {
   return (
     <>
       <RemoteState remote={hook} />
-      {value === null ? null : (
+      {value !== null && value.group !== part.entry.info.id ? <p>{hookWords.ofAnotherGroup}</p> : null}
+      {value === null || value.group !== part.entry.info.id ? null : (
         <>
           <HookHead hook={value} />
           {secret.value === null ? null : (
             <SecretOnce
+              key={secret.value}
               label={hookWords.secretOf(id)}
               usage={hookWords.secretUsage}
               secret={secret.value}
@@ -49,7 +51,7 @@ export function HookPage(part: HookPageProps) {
           />
           <HookCharts part={part} />
           <ExampleOfRequest part={part} />
-          <VerifyCode />
+          {value.format === 'klatch' ? <VerifyCode /> : null}
           <HookLog part={part} onRedelivered={hook.read} />
         </>
       )}

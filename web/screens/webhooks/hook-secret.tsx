@@ -1,7 +1,6 @@
 import { useSignal } from '@preact/signals';
-import { copyText } from '../../timeline/copy-text.ts';
 import { hookWords } from '../../words/hook-words.ts';
-import { words } from '../../words/words.ts';
+import { CopyButton } from '../copy-button.tsx';
 import { SecretOnce } from '../settings/secret-once.tsx';
 import { Choice } from './hook-form.tsx';
 import { VERIFY_CODE } from './verify-code.ts';
@@ -25,11 +24,7 @@ export function HookSecret({ hook, secret, onDone }: HookSecretProps) {
 /** The lines with which a receiver verifies a delivery, in several languages. */
 export function VerifyCode() {
   const language = useSignal(Object.keys(VERIFY_CODE)[0]!);
-  const status = useSignal('');
   const code = VERIFY_CODE[language.value] ?? '';
-  const copy = async (): Promise<void> => {
-    status.value = (await copyText(code)) ? words.copied : words.copyRefused;
-  };
   const languages = Object.fromEntries(Object.keys(VERIFY_CODE).map((name) => [name, name]));
   return (
     <details class="verify-code">
@@ -38,12 +33,7 @@ export function VerifyCode() {
       <pre>
         <code>{code}</code>
       </pre>
-      <div class="form-row">
-        <button type="button" onClick={() => void copy()}>
-          {words.copy}
-        </button>
-        <span role="status">{status}</span>
-      </div>
+      <CopyButton text={code} label={language.value} />
     </details>
   );
 }

@@ -1,6 +1,6 @@
 import { errorSentence, replyProblemSentence } from '../../../client/core/delivery-sentences.ts';
 import type { Attempt, Hook, ListedHook } from '../../core/webhooks/hook-api.ts';
-import { briefMomentOf, momentOf } from '../../words/dates.ts';
+import { shortMomentOf, momentOf } from '../../words/dates.ts';
 import { hookWords } from '../../words/hook-words.ts';
 
 const MINUTE_MS = 60_000;
@@ -19,31 +19,30 @@ export function untilMoment(iso: string, nowMs: number): string {
 export function hookSentence(hook: Hook, nowMs: number): string {
   const { state, pending, last_error: lastError, failing_since: failingSince, next_attempt_at: next, removed } = hook;
   const waiting =
-    pending === 0
-      ? 'Nothing waits.'
-      : `${hookWords.messages(pending)} ${pending === 1 ? 'waits' : 'wait'}; nothing is dropped.`;
+    pending === 0 ? 'Nothing waits.' : `${hookWords.messages(pending)} ${pending === 1 ? 'waits' : 'wait'}.`;
   const reason = lastError === null ? '' : `: ${errorSentence(lastError)}`;
   if (removed !== null) return removalSentence(removed);
   if (state === 'paused') return `Paused: the server sends nothing. ${waiting}`;
   if (state === 'active') {
-    if (pending > 0)
-      return `The receiver takes its messages. ${hookWords.messages(pending)} ${pending === 1 ? 'is' : 'are'} on the way.`;
-    return hook.last_success_at === null ? 'Nothing was sent yet.' : 'The receiver has every message.';
+    if (pending > 0) return `The receiver takes its messages. ${waiting}`;
+    const last =
+      hook.last_success_at === null ? 'Nothing was sent yet.' : `Last delivery ${shortMomentOf(hook.last_success_at)}.`;
+    return `${waiting} ${last}`;
   }
-  const since = failingSince === null ? '' : ` since ${briefMomentOf(failingSince)}`;
+  const since = failingSince === null ? '' : ` since ${shortMomentOf(failingSince)}`;
   const attempt = next === null ? 'The server tries it now.' : `Next attempt ${untilMoment(next, nowMs)}.`;
-  return `Failing${since}${reason}. ${attempt} ${waiting}`;
+  return `Failing${since}${reason}. ${attempt} ${waiting} The server keeps trying.`;
 }
 
 function removalSentence({ at, by, restorable_until: until }: NonNullable<Hook['removed']>): string {
   if (by === 'client') return `Removed ${momentOf(at)} by somebody who manages the group.`;
   const restorable = until === null ? '' : ` You can restore it until ${momentOf(until)}.`;
-  return `Removed ${momentOf(at)}: the receiver answered 410, which means that it wants no more messages.${restorable}`;
+  return `Removed ${momentOf(at)}: the receiver answered 410, which ends the deliveries.${restorable}`;
 }
 
 /** Why the last attempt of a hook failed; empty if none failed. */
 export function lastErrorOf({ last_error: error }: Pick<ListedHook, 'last_error'>): string {
-  return error === null ? '' : `${errorSentence(error)} (${briefMomentOf(error.at)})`;
+  return error === null ? '' : `${errorSentence(error)} (${shortMomentOf(error.at)})`;
 }
 
 /** The result of an attempt as a sentence. */

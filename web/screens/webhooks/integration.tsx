@@ -10,12 +10,11 @@ import {
 } from '../../core/webhooks/integration-api.ts';
 import { useAttempt } from '../attempt.ts';
 import { ConfirmButton } from '../confirm-button.tsx';
+import { CopyButton } from '../copy-button.tsx';
 import { Problem } from '../modal.tsx';
 import { RemoteState, useRemote } from '../remote.tsx';
-import { copyText } from '../../timeline/copy-text.ts';
-import { briefMomentOf } from '../../words/dates.ts';
+import { shortMomentOf } from '../../words/dates.ts';
 import { integrationWords } from '../../words/integration-words.ts';
-import { words } from '../../words/words.ts';
 import { Choice } from './hook-form.tsx';
 import type { WebhookPartProps } from './part-props.ts';
 
@@ -81,7 +80,6 @@ function Addresses({ integration: { webhook, addresses } }: { readonly integrati
       </ul>
       <button
         type="button"
-        aria-pressed={isRevealed.value}
         onClick={() => {
           isRevealed.value = !isRevealed.value;
         }}
@@ -104,20 +102,11 @@ interface AddressValueProps {
 }
 
 function AddressValue({ name, value, shown }: AddressValueProps) {
-  const status = useSignal('');
-  const copy = async (): Promise<void> => {
-    status.value = (await copyText(value)) ? words.copied : words.copyRefused;
-  };
   return (
     <li>
       <span class="quiet">{name}</span>
       <code>{shown}</code>
-      <div class="form-row">
-        <button type="button" aria-label={`${words.copy}: ${name}`} onClick={() => void copy()}>
-          {words.copy}
-        </button>
-        <span role="status">{status}</span>
-      </div>
+      <CopyButton text={value} label={name} />
     </li>
   );
 }
@@ -156,7 +145,7 @@ function Use({ integration: { lastPostAt, postsOfLastDay } }: { readonly integra
       <p>
         {lastPostAt === null
           ? integrationWords.neverUsed
-          : integrationWords.lastUsed(briefMomentOf(lastPostAt), postsOfLastDay)}
+          : integrationWords.lastUsed(shortMomentOf(lastPostAt), postsOfLastDay)}
       </p>
     </section>
   );
@@ -176,7 +165,7 @@ function Refused({ refused }: { readonly refused: readonly RefusedPosts[] }) {
                 each.posts,
                 each.user_agent === null ? null : sanitize(each.user_agent),
                 each.format === null ? null : sanitize(each.format),
-                briefMomentOf(each.last_at),
+                shortMomentOf(each.last_at),
               )}
             </p>
           </li>

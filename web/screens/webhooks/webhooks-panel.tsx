@@ -1,8 +1,9 @@
-import { useMemo } from 'preact/hooks';
+import { useEffect, useMemo, useRef } from 'preact/hooks';
 import { HookApi } from '../../core/webhooks/hook-api.ts';
-import type { ConversationPanel, Route } from '../../core/routes.ts';
+import { pathOf, type ConversationPanel, type Route } from '../../core/routes.ts';
 import { RouteLink } from '../route-link.tsx';
 import { hookWords } from '../../words/hook-words.ts';
+import { integrationWords } from '../../words/integration-words.ts';
 import { HookList } from './hook-list.tsx';
 import { HookPage } from './hook-page.tsx';
 import { Integration } from './integration.tsx';
@@ -12,6 +13,7 @@ import type { WebhookPartProps, WebhooksPanelProps } from './part-props.ts';
 export function WebhooksPanel({ state, chat, entry }: WebhooksPanelProps) {
   const api = useMemo(() => new HookApi(chat.api), [chat]);
   const route = state.route.value;
+  const screen = useFocusOnScreen(pathOf(route, '/'));
   if (route.screen !== 'conversation' || route.panel === undefined) return null;
   const { conversation, seq, panel, hook } = route;
   const routeTo = (to: ConversationPanel, hookOfRoute?: number): Route => {
@@ -21,7 +23,7 @@ export function WebhooksPanel({ state, chat, entry }: WebhooksPanelProps) {
   const part: WebhookPartProps = { state, chat, entry, api, routeTo };
   const parent = routeTo(hook === undefined ? 'about' : 'hooks');
   return (
-    <div class="webhooks">
+    <div class="webhooks" ref={screen} tabIndex={-1} role="group" aria-label={titleOf(panel, hook)}>
       <p>
         <RouteLink
           state={state}
@@ -35,4 +37,16 @@ export function WebhooksPanel({ state, chat, entry }: WebhooksPanelProps) {
       {hook === undefined ? null : <HookPage key={hook} {...part} hook={hook} />}
     </div>
   );
+}
+
+function titleOf(panel: ConversationPanel, hook: number | undefined): string {
+  if (hook !== undefined) return hookWords.hookNumber(hook);
+  return panel === 'integration' ? integrationWords.title : hookWords.hooks;
+}
+
+/** The link that opened the screen may be gone, so the focus moves to the screen, which a screen reader then names. */
+function useFocusOnScreen(path: string) {
+  const screen = useRef<HTMLDivElement>(null);
+  useEffect(() => screen.current?.focus({ preventScroll: true }), [path]);
+  return screen;
 }
