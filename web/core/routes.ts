@@ -43,7 +43,7 @@ interface SettingsRoute {
 }
 
 const CONVERSATION_PATH =
-  /^c\/([1-9]\d{0,14})(?:\/([1-9]\d{0,14}))?(?:\/(about|integration|hooks)(?:(?<=hooks)\/([1-9]\d{0,9}))?)?$/;
+  /^c\/([1-9]\d{0,14})(?:\/([1-9]\d{0,14}))?(?:\/(about|integration|hooks)|\/hooks\/([1-9]\d{0,9}))?$/;
 const SETTINGS_PATH = /^settings(?:\/([a-z-]{1,30}))?$/;
 
 /** Reads a path of the page below its base; unknown paths lead to the list of conversations. */
@@ -57,9 +57,9 @@ function conversationRoute(path: string): Route | null {
   if (found === null) return null;
   const seq = found[2] === undefined ? null : Number(found[2]);
   const route = { screen: 'conversation', conversation: Number(found[1]), seq } as const;
+  if (found[4] !== undefined) return { ...route, panel: 'hooks', hook: Number(found[4]) };
   const panel = conversationPanels.find((each) => each === found[3]);
-  if (panel === undefined) return route;
-  return found[4] === undefined ? { ...route, panel } : { ...route, panel, hook: Number(found[4]) };
+  return panel === undefined ? route : { ...route, panel };
 }
 
 function settingsRoute(path: string): Route | null {
